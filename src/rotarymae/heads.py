@@ -24,14 +24,14 @@ SETTINGS = ("classes", "outputs", "pool", "static_features")  # of some head, be
 
 
 def encoder_of(model: nn.Module) -> Encoder:
-    """Return the encoder of a model, which may be one itself."""
+    """Return the encoder inside a model; an Encoder is returned itself."""
     encoder = model if isinstance(model, Encoder) else model.encoder
     assert isinstance(encoder, Encoder), "every model of this library has an encoder"
     return encoder
 
 
 def head_settings(model: nn.Module) -> dict[str, Any] | None:
-    """Return the arguments with which a model's head was built, as JSON; None of a model without a head."""
+    """Return the arguments that build a model's head again, as JSON; None for a model without a head."""
     if isinstance(model, Encoder | MaskedAutoencoder):
         return None
     assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
@@ -64,7 +64,7 @@ def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None)
 
 
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Return one vector per row of any model: as its head pools, if that is the `pool`, else by `pooled`."""
+    """Return one vector per row for any model: by its own head, where that pools as `pool` says, else by `pooled`."""
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
     return pooled(encoder_of(model), tokens, pool)
@@ -83,6 +83,7 @@ class AttentionPool(nn.Module):
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
+        """Return the weighted mean of each row's tokens [B, D]; each attention head weighs a slice of the features."""
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
@@ -289,6 +290,7 @@ class Classifier(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
+        """Put a head with `classes` outputs on an encoder; parameters as in the class."""
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")
         super().__init__(encoder, classes, pool, dropout, static_features, members)
@@ -343,6 +345,7 @@ class Regressor(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
+        """Put a head with `outputs` outputs on an encoder; parameters as in the class."""
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; expected at least 1.")
         super().__init__(encoder, outputs, pool, dropout, static_features, members)
@@ -368,6 +371,7 @@ class TokenRegressor(nn.Module):
     """
 
     def __init__(self, encoder: Encoder, outputs: int = 1, dropout: float = 0.0) -> None:
+        """Put a head with `outputs` outputs for every token on an encoder."""
         super().__init__()
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; expected at least 1.")

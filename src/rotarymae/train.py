@@ -75,17 +75,17 @@ WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a windo
 
 @dataclass(eq=False)
 class FitResult:
-    """The result of a training, and how it went.
+    """The result of a training.
 
     Attributes:
-        pipeline: the fitted model with all that its answers need.
-        split: which examples were trained on, chose the epoch, and were set aside.
-        split_method: how they were split; `split_words` says it.
-        pretraining, finetuning: losses and the best epoch of each training that was made.
+        pipeline: the trained pipeline.
+        split: which examples were used for training, for choosing the epoch, and set aside.
+        split_method: how they were split; `split_words` describes it.
+        pretraining, finetuning: losses and best epoch of each stage, None for a stage that was not run.
         loaded: names of the tensors that fine-tuning took from the pre-trained model.
-        trained_weights: the number of weights that fine-tuning trained.
-        validation_outputs: predictions [V, K] of the validation examples by partners that had not learnt these.
-        pretrained_on: the number of examples that pre-training read; 0 without pre-training.
+        trained_weights: number of weights that fine-tuning trained.
+        validation_outputs: {partner: predictions} of the validation examples, by partners trained without these.
+        pretrained_on: number of examples in pre-training; 0 without it.
     """
 
     pipeline: Pipeline
@@ -100,7 +100,7 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """How the last training went."""
+        """The losses and best epoch of the last training."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
@@ -129,25 +129,24 @@ def train(
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
-        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or NaN) is pre-trained
-            on; the others are split, fine-tuned on and learnt by the partners.
-        config: how.
+        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
+            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by the partners.
+        config: all options of the training.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
-        holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
-        split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
-        columns: how the table was laid out; kept with the pipeline.
-        folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
+        holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
+        split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
+        columns: layout of the table, which is saved with the pipeline.
+        folder: run folder for checkpoints; it must be empty, or that of the same run to resume.
         resume: continue an interrupted run in the folder.
-        continue_training: train on from `start` with its preprocessor: its head, where there are targets, or its
-            pre-training.
-        started: time.monotonic() when the work on the data began, for `config.minutes`; without it, now.
+        continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
+        started: time.monotonic() when the work on the data began, for `config.minutes`; now if None.
         reporter: shows progress.
 
     Raises:
-        InputError: before any training: labels or settings that cannot be used, a start of other values or channels; a
-            folder with another run.
+        InputError: before any training: labels or settings that cannot be used; a start with other values or channels;
+            a folder with another run.
     """
     reporter = reporter or Reporter(quiet=True)
     started = time.monotonic() if started is None else started
@@ -248,7 +247,10 @@ def train(
 def labelled(
     dataset: AnyDataset, targets: np.ndarray | None, task: str, config: FitConfig
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
-    """Return the kind of labels, which series have one, and what a split keeps in proportion among these."""
+    """Return the kind of labels, the indices of labelled series, and their classes for a stratified split.
+
+    Without targets kind and classes are None; for a regression only the classes are.
+    """
     rows = np.arange(len(dataset))
     if targets is None:
         return None, rows, None
@@ -264,7 +266,7 @@ def labelled(
 
 
 def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
-    """Warn where the length of a series tells its duration, as it does where observations go on until the event."""
+    """Warn where the length of series reveals their durations, as when observations continue until the event."""
     spans = (dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]])[rows]
     time = EventTimes.check(targets[rows], len(rows))["time"]
     if len(rows) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
@@ -289,7 +291,7 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
-    """Return the parts of the data set, and how it was split."""
+    """Split the data set; return the parts, and how it was split."""
     method = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
@@ -309,7 +311,7 @@ def _split(
 def _fit_partners(
     result: FitResult, dataset: AnyDataset, targets: np.ndarray, config: FitConfig, reporter: Reporter
 ) -> None:
-    """Fit what predicts together with the model, and let the validation part choose."""
+    """Fit the partners (boosting and others), and let the validation part choose the predictor."""
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
@@ -351,14 +353,14 @@ def _fit_partners(
 
 
 def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """Return the series and their targets; with `early`, behind them copies that end early, and theirs."""
+    """With `early`, return the series and copies of them that end early, with their targets; else both as they are."""
     if not config.early:
         return dataset, targets
     return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
 
 
 def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
-    """Return where series at these rows lie among all copies of `series` series."""
+    """Return the indices of some series among several stacked copies of `series` series."""
     return np.concatenate([rows + start for start in range(0, copied, series)])
 
 
@@ -369,6 +371,7 @@ def as_parameters(config: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Convert numpy values, tuples and paths to what JSON can hold."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -382,13 +385,13 @@ def _plain(value: Any) -> Any:
 
 
 def open_start(source: Any) -> Pipeline:
-    """Return a trained pipeline to start from.
+    """Return the trained pipeline from which training starts.
 
     Args:
         source: a run folder of `rotarymae fit`, a saved pipeline, a model's name, or a `Pipeline`.
 
     Raises:
-        InputError: another kind of source; a model without a preprocessor, whose series nobody could scale.
+        InputError: another kind of source; a model without a preprocessor, whose inputs could not be scaled.
         ModelDirectoryError: as `Pipeline.load`.
     """
     if isinstance(source, str | Path):
@@ -400,12 +403,12 @@ def open_start(source: Any) -> Pipeline:
         )
     source.require_one()
     if source.preprocessor is None:
-        raise InputError("the pretrained model has no preprocessor; it was not made from series.")
+        raise InputError("the pretrained model has no preprocessor; it was not trained on series.")
     return source
 
 
 def _without_head(start: Pipeline) -> Pipeline:
-    """Return the pre-trained part of a pipeline, or where there is none its model's encoder without what decodes it."""
+    """Return the pre-trained part of a pipeline; if there is none, its model's encoder, without labels."""
     if start.autoencoder is not None:
         return start.pretrained
     assert start.preprocessor is not None
@@ -413,13 +416,15 @@ def _without_head(start: Pipeline) -> Pipeline:
 
 
 def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
-    """Return the options of a pre-training that continues. Raises InputError where they ask for another model."""
+    """Return the options with the sizes of the model that is trained further. Raises InputError for other sizes."""
     model, known = start.require_autoencoder(), start.preprocessor
     assert known is not None
     if config.neighbours == "auto":
         config = replace(config, neighbours="on" if model.config.neighbours else "off")
     if model.config != config.model_config(known.axes, known.features, known.input_features):
-        raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
+        raise InputError(
+            "the sizes of the model have changed; warm_start continues only with a model of the same sizes."
+        )
     return config
 
 
@@ -429,10 +434,10 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
+    """Return the options adapted to a fit without labels: `neighbours="auto"` is switched on, long series are cut.
 
-    What an answer needs is near it or a season away, and many steps teach more than few long ones. A window has about
-    `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` of all.
+    What a prediction needs is nearby or a season away, and many small steps teach more than few large ones. A window
+    has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
@@ -449,13 +454,13 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Fit the preprocessor of a training set, after everything that the trainings could refuse has been checked.
+    """Check everything that training could refuse, then fit the preprocessor of a training set.
 
     Args:
-        start: the trained model to start from, whose scalers are used as they are.
+        start: the trained model from which training starts; its preprocessor is used unchanged.
 
     Raises:
-        InputError: nothing with two tokens; an option that does not fit the data; other data than those of `start`; a
+        InputError: no series with two tokens; an option that does not fit the data; data unlike those of `start`; a
             training that would not fit into memory, or would take days.
     """
     if config.pretrains and (dataset.lengths < 2).all():
@@ -482,6 +487,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
+    """Check the options for arrays, and return their preprocessor: fitted, or that of `start`."""
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
@@ -496,6 +502,7 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | N
 
 
 def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
+    """Check the options for series, and return their preprocessor: fitted, or that of `start`."""
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
         inputs = None
@@ -517,8 +524,8 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
     fit_static(dataset, config.static)
     if config.neighbours == "on" and preprocessor.position_names:
         raise InputError(
-            "neighbours are found by time, and positions have further axes "
-            f"({', '.join(preprocessor.position_names)}), on which none is nearest; leave neighbours out.",
+            "neighbours are looked up by time alone, and the positions have further axes "
+            f"({', '.join(preprocessor.position_names)}); leave neighbours out.",
             code="neighbours-of-positions",
         )
     if config.masking == "tubes":
@@ -531,8 +538,10 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """Return the window and its overlap: the given ones, those of the model to start from, or, for very long series
-    without either, ones whose steps fit into 2 GB."""
+    """Return window and overlap: those of the options, else of the model to start from, else none.
+
+    Very long series get a window with which a training step fits into 2 GB.
+    """
     if config.window is not None:
         return config.window, config.shared
     if before is not None and before.window is not None:
@@ -561,13 +570,13 @@ def pretrain(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a masked autoencoder on a data set; series in which a mask hides nothing are left out, with a warning.
+    """Train a masked autoencoder on a data set; series in which masking hides nothing are left out with a warning.
 
     Args:
-        preprocessor: the data set's scalers, if `prepare` has made them already.
-        start: the pipeline to start from, instead of random weights; it is left as it is.
-        validation: others, whose loss chooses the best epoch.
-        schedule: given the objective, the examples and the settings, says how many epochs are made.
+        preprocessor: of the data set, if `prepare` has fitted it already.
+        start: the pipeline to start from, instead of random weights; it is not changed.
+        validation: another data set, whose loss chooses the best epoch.
+        schedule: returns the settings with the number of epochs, given objective, examples and settings.
         how: folder, resume, on_step and on_resume, as `training.fit`.
 
     Raises:
@@ -624,15 +633,15 @@ def finetune(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a classifier or regressor that starts from all of the encoder: projection, [CLS] and blocks.
+    """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
 
     Args:
-        pretrained: a pipeline with the encoder to start from. It is left as it is.
-        targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression", or `labels.EVENT_TIME`
-            for task="survival".
-        validation: others and their targets, whose loss chooses the best epoch.
-        continue_training: `pretrained` is fine-tuned: its head and its labels are kept, too.
-        schedule, how: as `pretrain`.
+        pretrained: a pipeline with that encoder; it is not changed.
+        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `labels.EVENT_TIME` for
+            task="survival".
+        validation: another data set and its targets, whose loss chooses the best epoch.
+        continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
+        schedule, how: as in `pretrain`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
@@ -640,7 +649,7 @@ def finetune(
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
-        raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
+        raise InputError("the pre-trained model has no preprocessor; it was not trained on a data set.")
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
@@ -707,14 +716,14 @@ def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: A
 
 
 def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
-    """Return what the head reads; a mean, or attention, which starts as one, loses a bark among seconds of silence."""
+    """Return the head's pooling; "auto" is attention, or for sounds the maximum, as a mean hides short events."""
     if config.pool != "auto":
         return config.pool
     return "attention" if getattr(preprocessor, "sample_rate", None) is None else "max"
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
+    """Return a copy of a model's encoder, with all its weights, and with the dropout of fine-tuning."""
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once
         copied = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))

@@ -45,17 +45,17 @@ class Labels(LabelColumn):
     """The labels are classes, numbers or durations; auto takes numbers that are not whole for a regression, and those
     with --event for durations."""
     holdout: float = 0.25
-    """This share of the series is only scored; with fewer than ten series none are."""
+    """This share of the labelled series is set aside to score the model; none with fewer than ten series."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """Whole groups (words) or latest series (dates, numbers) of this column are held out, or what it calls test."""
+    """This column decides what is held out: whole groups of equal words, the latest dates, or rows called test."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
-    """Cross-validate: train this many times, score each series by a model without it, and predict with the average."""
+    """Cross-validate: train this many times, score each series by the model without it; average these models."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
-        """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
+        """Return the column of `--split-by` in the order of the series, or None without that option.
 
         Raises:
-            InputError: a column that neither has, or one that differs within a series.
+            InputError: the column is in neither table, or differs within a series.
         """
         if self.split_by is None:
             return None
@@ -68,7 +68,7 @@ class Labels(LabelColumn):
         return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
-        """Raises InputError for an option that says how labels are read where there are none."""
+        """Raise InputError for options about labels when no labels are read."""
         given = {
             "--label-id": self.label_id,
             "--event": self.event,
@@ -111,7 +111,7 @@ def fit(
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
         invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
-        anonymous: Leave ids and values of single series out of the report; the tables hold both.
+        anonymous: Leave ids and values of single series out of the report; the other files of the run still hold them.
     """
     from rotarymae import report
     from rotarymae.run import run_fit, run_folds
@@ -167,7 +167,7 @@ def fit(
 
 
 def _several(labels: np.ndarray | None) -> np.ndarray | None:
-    """The classes of a folder's files, or None and a warning where there is one alone."""
+    """Return the classes of a folder's files; None, with a warning, where all files are of one class."""
     names = [] if labels is None else sorted({str(label) for label in labels if label is not None})
     if len(names) != 1:
         return labels
@@ -181,7 +181,7 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
 
 
 def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
-    """Refuse to invert what the report does not draw."""
+    """Raise InputError where `--invert` names a column or channel that the report does not draw."""
     known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
     for name in invert:
         if name not in known:
@@ -206,7 +206,7 @@ class LoadedData:
 
 
 def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> LoadedData:
-    """Read the table; `start` is a pipeline that was trained already."""
+    """Read the table and its labels; with `start`, a trained pipeline, in the layout of its training table."""
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
     layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)
@@ -223,7 +223,7 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn where a label looks like a duration and a column beside it says whether its end was seen."""
+    """Warn where a label looks like a duration and another column says whether the event was observed (censoring)."""
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
@@ -302,7 +302,7 @@ def configure(seed: int = 0, quick: bool = False) -> FitConfig:
 
 
 def _free(folder: Path) -> Path:
-    """The folder, or the first of folder-2, folder-3, .. that does not exist."""
+    """Return the folder, or the first of folder-2, folder-3, ... that does not exist."""
     number, candidate = 2, folder
     while candidate.exists():
         number, candidate = number + 1, folder.with_name(f"{folder.name}-{number}")

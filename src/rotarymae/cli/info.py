@@ -80,7 +80,11 @@ def info(table: Positional[Table], columns: Columns) -> None:
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
 ) -> tuple[series.SeriesDataset, tables.TableSchema, list[str]]:
-    """Read the table, and say which rows repeat others: whoever looks wants to know, and not to be refused."""
+    """Read the table; where rows repeat others, report them and read the table anyway, for `info` only looks.
+
+    Returns:
+        The data set, the schema with which it could be read, and sentences on what was wrong.
+    """
     try:
         return tables.read_table(source, schema, others=others)[0], schema, []
     except InputError as error:
@@ -102,6 +106,7 @@ def _read(
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
+    """Return the lines (topic, text) that `info` prints on series, times, channels and values."""
     import numpy as np
 
     lengths, times = dataset.lengths, np.asarray(dataset.times)
@@ -148,7 +153,7 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _constant(dataset: series.SeriesDataset) -> list[str]:
-    """The channels that are observed several times in every series and never change in one, but between series."""
+    """Return the channels that are constant within each series of several observations but differ between series."""
     import numpy as np
 
     names, times = [], np.repeat(np.arange(len(dataset)), dataset.lengths)
@@ -164,6 +169,7 @@ def _constant(dataset: series.SeriesDataset) -> list[str]:
 
 
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
+    """Return the lines (topic, text) on what a fit would take: model, memory, steps; or why it is refused."""
     from rotarymae.train import prepare
     from rotarymae.training.cost import largest_step
 
@@ -198,6 +204,7 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 
 
 def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
+    """Return the `rotarymae fit` command for a table with these columns."""
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
         if field.name == "units":
