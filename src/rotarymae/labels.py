@@ -370,8 +370,8 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     if negative.any():
         first = int(negative.argmax())
         raise InputError(
-            f"{negative.sum():,} durations in {time_name!r} are negative, first {out['time'][first]:g} of series {first} "
-            "(counted from 0); a duration counts from the time at which the prediction is made."
+            f"{negative.sum():,} durations in {time_name!r} are negative, first {out['time'][first]:g} of series "
+            f"{first} (counted from 0); a duration counts from the time at which the prediction is made."
         )
     if status.dtype == np.bool_:
         out["event"] = status
@@ -380,8 +380,8 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     strange = [word for word in words if word not in STATUS]
     if strange:
         raise InputError(
-            f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 or "
-            "false where the series was censored."
+            f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 "
+            "or false where the series was censored."
         )
     out["event"][known] = [STATUS[word] for word in words]
     return out

@@ -945,8 +945,8 @@ class Pipeline:
             outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
                 raise InputError(
-                    f"there are {self.labels.outputs} {'outputs' if self.labels.task == 'regression' else 'classes'} by "
-                    f"name; the {type(self.model).__name__} asks for {outputs}."
+                    f"there are {self.labels.outputs} {'outputs' if self.labels.task == 'regression' else 'classes'} "
+                    f"by name; the {type(self.model).__name__} asks for {outputs}."
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:

@@ -127,8 +127,8 @@ def train(
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
-        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or NaN) is pre-trained
-            on; the others are split, fine-tuned on and learnt by the partners.
+        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
+            NaN) is pre-trained on; the others are split, fine-tuned on and learnt by the partners.
         config: how.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival

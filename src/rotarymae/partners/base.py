@@ -34,15 +34,19 @@ class Partner(Protocol):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the method can be used for the task ("classification", "regression" or "survival") on these series."""
+        """Return whether the method suits the task ("classification", "regression" or "survival") and the series."""
         ...
 
     @classmethod
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Fit to a truth: classes int [S] (0, 1, .., all of them); numbers [S, outputs] of which some may be NaN; or, of
-        a time to an event, the weight of each interval in the likelihood [S, K + 1], as of `labels.EventTimes`."""
+        """Fit to a truth.
+
+        Args:
+            truth: classes int [S] (0, 1, .., all of them); numbers [S, outputs] of which some may be NaN; or, of a
+                time to an event, the weight of each interval in the likelihood [S, K + 1] (`labels.EventTimes`).
+        """
         ...
 
     def predict(self, dataset: AnyDataset) -> Floats:
