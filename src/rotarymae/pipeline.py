@@ -949,7 +949,8 @@ class Pipeline:
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
                 kind = "outputs" if self.labels.task == "regression" else "classes"
                 raise InputError(
-                    f"there are names of {self.labels.outputs} {kind}; the {type(self.model).__name__} has {outputs}."
+                    f"there are {self.labels.outputs} {'outputs' if self.labels.task == 'regression' else 'classes'} "
+                    f"by name; the {type(self.model).__name__} asks for {outputs}."
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
