@@ -949,8 +949,8 @@ class Pipeline:
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
                 kind = "outputs" if self.labels.task == "regression" else "classes"
                 raise InputError(
-                    f"there are {self.labels.outputs} {'outputs' if self.labels.task == 'regression' else 'classes'} "
-                    f"by name; the {type(self.model).__name__} asks for {outputs}."
+                    f"there are {self.labels.outputs} {kind} by name; the {type(self.model).__name__} asks for "
+                    f"{outputs}."
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:

@@ -51,6 +51,10 @@ COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "dept
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
 
+# Words in the names of columns that say how long something lasted, and whether its end was seen.
+DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
+STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
+
 
 @dataclass(frozen=True)
 class Rule:
