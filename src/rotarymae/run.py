@@ -112,7 +112,7 @@ def run_folds(
     report: Callable[[Outcome, Path], object] | None = None,
     **how: Any,
 ) -> Outcome:
-    """Train and score each fold of a cross-validation in a run folder of its own, and score all out of fold.
+    """Cross-validate: train and score each fold in its own run folder, and score all out-of-fold predictions together.
 
     What is chosen (the epoch, the blend, the calibration, the decision) is chosen within a fold's training part. The
     folder answers later as the average of the folds' models (`pipeline.Ensemble`).
@@ -161,7 +161,7 @@ def _write(
     reporter: Reporter,
     report: Callable[[Outcome, Path], object] | None,
 ) -> None:
-    """Write tables, the report and, last, the metrics."""
+    """Write tables and report, and the metrics last, for they mark the run as finished."""
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
@@ -172,7 +172,7 @@ def _write(
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
-    """Say in the model card what the pipeline was trained on."""
+    """Return a sentence for the model card on what the pipeline was trained on."""
     elsewhere = "" if config.pretrained is None else "elsewhere"
     and_then = " and then " if elsewhere and fit.pretrained_on else ""
     here = f"on {fit.pretrained_on:,} {noun}" if fit.pretrained_on else ""

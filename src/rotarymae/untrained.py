@@ -46,7 +46,7 @@ class Answers(NamedTuple):
 def interpolate_any(
     model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> Interpolation:
-    """Predict what would be observed at queries, in the table's units, with bands that include the noise.
+    """Predict observations at queries without training, in the table's units, with bands that include the noise.
 
     Args:
         dataset: the observations. Its last value columns may be standard `errors`, one for each other column.
@@ -71,7 +71,10 @@ def interpolate_any(
 def embed_any(
     model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> np.ndarray:
-    """Return one vector [S, D] for each series: the mean over its encoded observations, windows weighed by theirs."""
+    """Return one vector [S, D] for each series: the mean over its encoded observations.
+
+    The windows of a long series are weighted by their observations.
+    """
     windows = _windows(dataset, errors)
     vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
     for index, times, channels, values, noise, padding in _batches(windows.dataset, None, errors):
@@ -101,6 +104,7 @@ class BesideLine:
     line: float
 
     def __str__(self) -> str:
+        """Return a sentence on the errors of the model and of a straight line, and on whether training may pay."""
         said = (
             f"with a tenth of the observations of {self.compared:,} series hidden, the median error is "
             f"{self.error:.2g} of a series' spread, and the straight line's {self.line:.2g}"
@@ -113,7 +117,7 @@ class BesideLine:
 
 
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
-    """Hide a tenth of some series' observations, and compare the answers there with a straight line.
+    """Hide a tenth of some series' observations; compare the model's predictions with a straight line.
 
     Returns:
         None where all series are shorter than five observations.
@@ -135,7 +139,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 def ask(
     model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> Answers:
-    """Return the model's answers in the order of the queries."""
+    """Return the model's predictions in the order of the queries."""
     if len(queries.offsets) != len(dataset) + 1:
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
     if not np.isfinite(queries.times).all():
@@ -177,14 +181,14 @@ def ask(
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
-    """Return the parameters [n, V, 3] of the same values in other units: value · factor + shift."""
+    """Return Student's t parameters [n, V, 3] after a change of units: value · factor + shift."""
     location, log_scale, freedom = parameters.unbind(-1)
     location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
     return torch.stack([location, log_scale + 2 * torch.from_numpy(factor).log(), freedom], -1)
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
-    """Cut series that are longer than the model was trained on."""
+    """Cut series that are longer than those in the model's training into windows."""
     columns = len(dataset.value_names) - len(errors)
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     window = max(2, min(WINDOW * channels, MAX_WINDOW // columns))
@@ -192,9 +196,10 @@ def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
 
 
 def _batches(dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[str, ...]) -> Iterator[tuple]:
-    """Yield (index [B], times, channels, values, standard errors or None, padding [B, N]) of series of similar length.
+    """Yield batches of series of similar length.
 
-    An observation of several values is one of several channels.
+    Each is (index [B], times, channels, values, standard errors or None, padding [B, N]). An observation with several
+    values becomes one observation for each.
     """
     V = len(dataset.value_names) - len(errors)
     lengths = np.asarray(dataset.lengths)
@@ -217,7 +222,7 @@ def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tenso
 
 
 def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
-    """Return median and spread of each channel of the table [2, channels · V], for series that do not have it."""
+    """Return median and spread of each channel over the table [2, channels · V], for series without that channel."""
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]
     count = 1 if dataset.channel_names is None else len(dataset.channel_names)
@@ -231,7 +236,7 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 
 
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
-    """Return a scale [B, all channels], with the table's where a series has no observation of a channel."""
+    """Return the scale of all channels [B, channels], with the table's for channels that a series has not observed."""
     full = np.tile(typical, (len(scale), 1))
     row = torch.arange(len(scale))[:, None].expand_as(channels)[~padding].numpy()
     seen = channels[~padding].numpy()

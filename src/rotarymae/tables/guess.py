@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -64,6 +64,9 @@ LABELS = ("label", "target", "class", "kind", "type", "outcome", "died", "diagno
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+# Words in the names of columns that say how long something lasted, and whether its end was seen.
+DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
+STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 
@@ -92,7 +95,7 @@ class Proposal:
 
 
 def pieces(name: str) -> list[str]:
-    """Return the words of a column's name: "midpointMjdTai" and "Time (MJD)" have mjd among theirs."""
+    """Split the name of a column into lower-case words: "midpointMjdTai" gives midpoint, mjd and tai."""
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
@@ -101,7 +104,7 @@ def pieces(name: str) -> list[str]:
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether a column's name says that it holds ids of objects."""
+    """Return whether the name of a column suggests ids of objects."""
     words, plain = pieces(name), name.rpartition(".")[2].lower().replace("_", "")
     if set(words) & NO_IDS:
         return False
@@ -110,9 +113,9 @@ def looks_like_id(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as the beginning of a table shows it.
+    """A column as described by the first rows of a table.
 
-    `codes` [n] number its different cells, -1 where it is missing; `numbers` are its numbers, or None.
+    `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
     """
 
     name: str
@@ -145,7 +148,12 @@ class Column:
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
     def rank(self, known: Sequence[str], better: Sequence[str] = ()) -> float:
-        """Return how well the name fits, the lowest best; infinity where no piece of it is known."""
+        """Return how well the column's name fits a role: the smaller the better, infinity if no known word is in it.
+
+        Args:
+            known: words that suggest the role, the best first.
+            better: words that make a name with a known word fit better.
+        """
         places = [known.index(word) for word in self.words if word in known]
         if not places:
             return np.inf
@@ -156,18 +164,18 @@ class Column:
         return self.rank(known) < np.inf
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether it has more than one value in some series."""
+        """Return whether the column has more than one value within some series."""
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return the number of different rows of some columns of codes."""
+    """Return the number of different combinations of codes."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
 def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, Column]:
-    """Return the columns of a table as its first rows show them; nested ones entry by entry."""
+    """Read the first rows of a table and describe each column; nested columns are described by their entries."""
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
     read = source.read(names, max(1, rows // 100) if lists else rows)
@@ -184,6 +192,7 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
+    """Describe a column by its first cells: type, whether it holds numbers, dates or text, and how it varies."""
     kind, numbers, problem = column.type, None, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -207,7 +216,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 
 
 def _series_per_row(source: Source) -> str | None:
-    """Return what most columns of a table without times are called before their numbers: "FLUX." of FLUX.1, ..."""
+    """Return the common beginning of numbered columns ("FLUX." for FLUX.1, FLUX.2, ...) if most columns are such."""
     stems = Counter(match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
     stems = Counter({stem: count for stem, count in stems.items() if not DATED.match(stem)})
     stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
@@ -217,7 +226,7 @@ def _series_per_row(source: Source) -> str | None:
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
-    """Propose the columns of a schema that the user did not name.
+    """Propose a column for every role of the schema that the user did not name: id, time, channel, values and so on.
 
     Parameters
     ----------
@@ -242,6 +251,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
+    """Propose the layout of a table; see `propose`."""
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
     unsure: list[str] = []
@@ -292,7 +302,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     fixed = {name: c for name, c in free.items() if name not in varying and c.distinct > 0}
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
     labels = [c for c in fixed.values() if c.called(LABELS) and 1 < c.distinct <= max(2, count // 2)]
-    label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
+    label = _duration(fixed) or (min(labels, key=lambda c: c.rank(LABELS)).name if labels else None)
     candidates = [*groups, *(c for c in fixed.values() if looks_like_id(c.name))]
     group = next((c.name for c in candidates if c.name in fixed and 1 < c.distinct < count), None)
     if group is not None:
@@ -306,7 +316,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         outcomes += changing
     if outcomes:
         unsure.append(f"{listed(outcomes)} {LIKE_OUTCOMES}")
-    left = {label, group, *outcomes, *(c.name for c in groups)}
+    left = {label, status_of(label or "", fixed), group, *outcomes, *(c.name for c in groups)}
     static = [c for c in fixed.values() if c.name not in left and not looks_like_id(c.name) and c.distinct > 1]
     static = [c for c in static if not c.dates and not c.clock]
     many = [c.name for c in static if c.text and 2 * c.distinct > count]
@@ -368,7 +378,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the column of times: that of the best name, or the only one of dates."""
+    """Return the column of times: the one whose name fits best, or the only column of dates; None without one.
+
+    Args:
+        free: columns without a role so far.
+        unsure: list of doubts, to which sentences are added.
+    """
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
     no_times = ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}
     named = [c for c in free.values() if c.called(TIMES) and c.distinct > 1 and not set(c.words) & no_times]
@@ -384,7 +399,7 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the first column of numbers that ascends from row to row, but where another series may begin."""
+    """Return the first numeric column that ascends from row to row, except where another series may begin."""
     for c in free.values():
         if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
             continue
@@ -395,7 +410,7 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
-    """Return the notations in which all of the first times are dates, and the last of these times."""
+    """Return the date formats that fit all of the first times, and the last of these times as an example."""
     if time.numeric and not time.whole:
         return [], ""
     column = cells.trimmed(source.read([time.name], ROWS)[time.name].cast(pa.string()))
@@ -416,9 +431,9 @@ def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
 def _id(
     free: dict[str, Column], n: int, time: Column | None, unsure: list[str], several_files: bool
 ) -> tuple[Column | None, list[Column]]:
-    """Return the column of ids, and other columns of ids, whose objects have several series.
+    """Return the column of ids; and other id columns, whose objects have several series each.
 
-    Without a column that is named as one, each of several files is a series: equal numbers in two are no sign.
+    Without a column that is named like an id, each of several files is a series.
     """
     named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and not c.dates]
     # An id of every row is none of a series.
@@ -452,7 +467,7 @@ def _id(
 def _channel(
     varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
 ) -> Column | None:
-    """Return the column of channels: a known name of few words, or what tells rows of one time apart."""
+    """Return the column of channels: one with a known name and few values, or one that differs at equal times."""
     usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
     usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
     named = [c for c in usual if c.called(CHANNELS) and not looks_like_id(c.name)]
@@ -475,6 +490,7 @@ def _channel(
 
 
 def _only_days(source: Source, time: Column) -> bool:
+    """Return whether the first times are dates without a time of day."""
     column = source.read([time.name], ROWS)[time.name]
     if pa.types.is_date(column.type):
         return True
@@ -482,7 +498,7 @@ def _only_days(source: Source, time: Column) -> bool:
 
 
 def _stem(name: str) -> str:
-    """Return what a value and its errors have in common: "flux" of flux_err, "psf" of magpsf and sigmapsf."""
+    """Return the common part of a value's and its error's name: "flux" for flux_err, "psf" for magpsf and sigmapsf."""
     words = [re.sub(r"(err|error|sigma)$", "", word) for word in pieces(name) if word not in ERRORS]
     words = [word for word in words if word]
     stems = [word for word in words if word not in ("mag",)]
@@ -490,7 +506,7 @@ def _stem(name: str) -> str:
 
 
 def key_column(table: Source, id: str) -> str:
-    """Return the column of a table of objects that holds their ids: `id`, or else the only one that is called so.
+    """Return the id column of a table of objects: `id`, or else the only column whose name looks like an id.
 
     Raises
     ------
@@ -504,19 +520,43 @@ def key_column(table: Source, id: str) -> str:
     return id
 
 
+def status_of(label: str, columns: Iterable[str]) -> str | None:
+    """Return the column that may say whether durations ended in an event; None where the label is no duration."""
+    status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
+    return next(status, None) if set(pieces(label)) & DURATION else None
+
+
+def _duration(columns: Mapping[str, Column]) -> str | None:
+    """Return the column of durations that has a status column next to it, if any."""
+    pairs = ((c, columns.get(status_of(name, columns) or "")) for name, c in columns.items() if c.numeric)
+    return next(
+        (c.name for c, status in pairs if status is not None and status.distinct <= 2 and np.nanmin(c.numbers) >= 0),  # pyright: ignore
+        None,
+    )
+
+
 def propose_objects(
     source: Source, id: str, label: str | None, count: int
 ) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Propose the label and the static columns of the objects' table, and say what is doubtful about them."""
+    """Propose which columns of a table of objects are the label and the static columns.
+
+    Args:
+        id: its id column, which is neither.
+        label: the label, if the user named it.
+        count: number of series in the table of observations.
+
+    Returns:
+        The label or None, the static columns, and sentences on what is doubtful.
+    """
     key, unsure = key_column(source, id), []
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")
     columns = {name: c for name, c in look(source).items() if name != key and c.distinct > 1}
     if label is None:
         labels = [c for c in columns.values() if c.called(LABELS) and c.distinct <= max(2, count // 2)]
-        label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
-    no_facts = ERRORS | {"split", "fold", "true"}
-    usable = [c for c in columns.values() if c.name != label and not looks_like_id(c.name)]
+        label = _duration(columns) or (min(labels, key=lambda c: c.rank(LABELS)).name if labels else None)
+    no_facts, event = ERRORS | {"split", "fold", "true"}, status_of(label or "", columns)
+    usable = [c for c in columns.values() if c.name not in (label, event) and not looks_like_id(c.name)]
     outcomes = [c.name for c in usable if set(c.words) & OUTCOMES]
     truth = columns.get(label or "")
     static, leaks = [], []

@@ -15,3 +15,4 @@ from .objectives import Classification as Classification
 from .objectives import Objective as Objective
 from .objectives import Pretraining as Pretraining
 from .objectives import Regression as Regression
+from .objectives import TimeToEvent as TimeToEvent

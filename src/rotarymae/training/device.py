@@ -22,12 +22,12 @@ def default_device() -> torch.device:
 
 
 def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
-    """Return the precision of matrix products under autocast, or None for that of the weights."""
+    """Return the type of matrix products under autocast; None for that of the weights."""
     return torch.bfloat16 if taken_precision(config.precision, device) == "bf16" else None
 
 
 def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
-    """Return the precision taken on a device, by default this process's; "auto" is bf16 where it has units for it."""
+    """Return the precision for a device (default: this process's); "auto" is bf16 where the hardware has it."""
     if precision != "auto":
         return precision
     kind = (device or default_device()).type
@@ -52,14 +52,15 @@ def autocast(config: TrainConfig, device: torch.device) -> Any:
 
 @contextmanager
 def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
-    """Give a function that tells which of SIGTERM and SIGINT has arrived, or 0: the loop saves before it ends.
+    """Yield a function that returns the number of a signal (SIGTERM, SIGINT) that has arrived, or 0.
 
-    The same signal a second time does what it would have done without us; the other one does not, because shells and
-    job systems may pass Ctrl-C on as SIGTERM.
+    The training loop asks it, and saves before it ends. The same signal a second time has its usual effect; the other
+    one is ignored, because shells and job systems may pass Ctrl-C on as SIGTERM.
     """
     arrived = 0
 
     def note(signum: int, former: dict[int, Any]) -> None:
+        """Remember the signal; pass it on to the former handler if it arrives again."""
         nonlocal arrived
         if arrived == signum:
             signal.signal(signum, former[signum])

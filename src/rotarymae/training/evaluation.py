@@ -25,13 +25,13 @@ def evaluate(
     stop: Callable[[], Any] = lambda: False,
     every: int = 1,
 ) -> float | None:
-    """Return the mean loss over all real targets of all examples, each target counted alike whatever its batch.
+    """Return the mean loss over all targets of all examples; every target has equal weight.
 
     The model's mode and device are restored.
 
     Args:
-        stop: when it becomes true, the answer is None.
-        every: evaluate one in `every` examples, evenly spread over their lengths; a batch at least.
+        stop: asked between batches; when it is true, None is returned.
+        every: evaluate only one in `every` examples, spread evenly over their lengths.
     """
     loss = count = 0.0
     with _evaluating(objective, config) as device:
@@ -50,10 +50,10 @@ def predict(
     config: TrainConfig,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
-    """Return read(model, batch) of every example, once each, in input order.
+    """Run `read(model, batch)` on all examples; return one result per example, in input order.
 
-    `read` gives a list with one entry per row of the batch; it is called in evaluation mode, without gradients, in the
-    precision of `config`. The model's mode and device are restored.
+    `read` returns a list with one entry per row of the batch. It is called in evaluation mode, without gradients, in
+    the precision of `config`. The model's mode and device are restored.
     """
     ordered: list[Any] = [None] * len(examples.lengths)
     batches = _batches(examples, config)
@@ -81,7 +81,7 @@ def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device
 
 
 def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np.ndarray]:
-    """Return the batches of one in `every` examples, grouped by length."""
+    """Return batches of one in `every` examples, grouped by length."""
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)
     if every > 1:  # of every length, and about a batch at least

@@ -123,6 +123,7 @@ class _Loop:
         folder: str | Path | None,
         arrived: Callable[[], int],
     ) -> None:
+        """Plan the batches, create the optimiser, and set up folder and state."""
         self.objective, self.examples, self.config = objective, examples, config
         self.validation, self.arrived = validation, arrived
         self.device = default_device()
@@ -143,6 +144,7 @@ class _Loop:
         on_step: Callable[[int, int, float], None] | None,
         on_resume: Callable[[str], None] | None,
     ) -> TrainResult:
+        """Train all epochs, evaluate and save checkpoints; return the history, with the best weights in the model."""
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
             self._open(self.run_folder, resume, on_resume)
@@ -192,7 +194,7 @@ class _Loop:
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
-        """Take one optimiser step; return the mean loss, or None when the step was skipped."""
+        """Take one optimiser step; return the mean loss, or None if the step was skipped for a non-finite number."""
         config, state = self.config, self.state
         self.generator.manual_seed(_step_seed(config.seed, state.step))
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
@@ -221,14 +223,14 @@ class _Loop:
         return summed / count if count else None
 
     def _record_skipped_step(self, batch: Batch) -> None:
-        """Count and log a step left out, with its series."""
+        """Count and log a skipped step, with the series in its batch."""
         series, state = self.examples.names(batch.series), self.state
         state.skipped += 1
         self.last_skip_message = f"with series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
         self._record({"step": state.step + 1, "epoch": state.epoch, "skipped": state.skipped, "series": series})
 
     def _end_if_diverged(self) -> None:
-        """Raise when a run has skipped too many steps or its weights are lost, before a checkpoint holds them."""
+        """Raise TrainingDiverged when too many steps were skipped or weights are not finite, before they are saved."""
         state, config = self.state, self.config
         advice = [f"lower base_lr ({config.base_lr:g})"]
         advice += ["set gradient_clip"] if config.gradient_clip is None else []
@@ -253,6 +255,7 @@ class _Loop:
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
 
     def _warn_of_a_poor_run(self) -> None:
+        """Warn of many skipped steps, and of a loss that ended above its start."""
         state, config = self.state, self.config
         if state.skipped > MANY_SKIPPED * state.step:
             warnings.warn(
@@ -277,6 +280,7 @@ class _Loop:
             )
 
     def _log(self, loss: float | None, epoch: float) -> None:
+        """Add a step's loss to the running means; write a line of the log every `log_every` steps."""
         state = self.state
         if loss is not None:
             state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
@@ -295,7 +299,7 @@ class _Loop:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Evaluate one in `every` validation examples, about the share of the training examples that was seen."""
+        """Evaluate on one in `every` validation examples, keep the best weights, and log the epoch."""
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
@@ -316,7 +320,7 @@ class _Loop:
         state.stopped = config.patience is not None and state.epochs_without_improvement >= config.patience
 
     def _checkpoint_if_due(self) -> None:
-        """Save by time or by step, and at once when a signal has arrived."""
+        """Save a checkpoint when its time or step has come, or a signal has arrived."""
         state, config, signum = self.state, self.config, self.arrived()
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
@@ -334,6 +338,7 @@ class _Loop:
         self._write()
 
     def _write(self) -> None:
+        """Save a checkpoint now, if there is a folder."""
         if self.run_folder is not None:
             model, best = self.objective.model, self.best_weights
             self.run_folder.save(model, self.optimizer, self.state, best, self.result.history)
@@ -349,7 +354,7 @@ def learning() -> Iterator[None]:
 
 @contextmanager
 def compile_blocks(model: nn.Module) -> Iterator[None]:
-    """Run every block compiled, for any batch and length; leave the model as it was."""
+    """Compile every block of the model inside the `with` block; afterwards the model is as before."""
     eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
     for block in eager:
         block.compile(dynamic=True)
