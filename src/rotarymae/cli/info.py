@@ -40,14 +40,17 @@ def info(table: Positional[Table], columns: Columns) -> None:
         proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), named)
         schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
         source = tables.open_source(source, numbered=schema.numbered)
+        labelled = source.columns
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
+            labelled = objects.columns
             label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
-    others = tuple(name for name in (label, proposal.split) if name and name in source.columns)
+    event = tables.status_of(label or "", labelled)
+    others = tuple(name for name in (label, event, proposal.split) if name and name in source.columns)
     with reporter.catching_warnings():
-        dataset, schema, merged = _read(source, schema, others)
+        dataset, merged = _read(source, schema, others)
         schema = schema.with_values_of(dataset)
     report = dataset.reading
     assert report is not None
@@ -56,13 +59,12 @@ def info(table: Positional[Table], columns: Columns) -> None:
     lines = [("table", str(table))]
     if proposal.given:
         said = ", ".join(f"{name} {_words(value)}".strip() for name, value in proposal.given.items())
-        lines.append(("proposed", said + (f", label {label}" if label else "")))
+        said += "".join(f", {role} {name}" for role, name in (("label", label), ("event", event)) if name)
+        lines.append(("proposed", said))
     lines += [("rows", str(report)), *_contents(dataset), *training]
     roles = {name for _, name in schema.roles} | set(others) | set(schema.time.split("+"))
     if unused := [name for name in source.columns if name not in roles]:
         lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
-    if constant := _constant(dataset):
-        lines.append(("constant", f"{listed(constant, 20)} in every series: read them by --static, not as channels"))
     lines += [("unsure", text) for text in [*unsure, *merged]]
     lines += [("warning", text) for text in reporter.warnings]
     width = max(len(name) for name, _ in lines)
@@ -70,34 +72,29 @@ def info(table: Positional[Table], columns: Columns) -> None:
         print(printable(f"{name:<{width}}  {text}"))
     print("\nthe first rows, as they are understood:")
     print(_first_rows(dataset, schema))
-    print(f"\nto train:\n{printable(_command(table, schema, label))}")
+    print(f"\nto train:\n{printable(_command(table, schema, label, event))}")
 
 
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
-) -> tuple[series.SeriesDataset, tables.TableSchema, list[str]]:
+) -> tuple[series.SeriesDataset, list[str]]:
     """Read the table, and say which rows repeat others: whoever looks wants to know, and not to be refused."""
     try:
-        return tables.read_table(source, schema, others=others)[0], schema, []
+        return tables.read_table(source, schema, others=others), []
     except InputError as error:
         if error.code != "duplicates":
             raise
-        dataset, report = tables.read_table(source, replace(schema, duplicates="mean"), others=others)
-        share = report.merged / report.total
-        advice = "a column that tells them apart may be missing" if share > 0.05 else "a choice is yours"
-        return (
-            dataset,
-            schema,
-            [
-                f"{report.merged:,} of {report.total:,} rows ({share:.0%}) repeat the series, time and channel of "
-                "another: "
-                f"{advice} (--channel, --positions; else --duplicates mean, first or last). `fit` refuses them: "
-                f"{error.message}"
-            ],
-        )
+        dataset = tables.read_table(source, replace(schema, duplicates="mean"), others=others)
+        assert dataset.reading is not None
+        merged, total = dataset.reading.merged, dataset.reading.total
+        advice = "a column that tells them apart may be missing" if merged > total / 20 else "a choice is yours"
+        text = f"{merged:,} of {total:,} rows ({merged / total:.0%}) repeat the series, time and channel of another: "
+        text += f"{advice} (--channel, --positions; else --duplicates mean, first or last). `fit` refuses them: "
+        return dataset, [text + error.message]
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
+    """Return the lines (topic, text) that `info` prints on series, times, channels and values."""
     import numpy as np
 
     lengths, times = dataset.lengths, np.asarray(dataset.times)
@@ -143,23 +140,8 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     return lines
 
 
-def _constant(dataset: series.SeriesDataset) -> list[str]:
-    """The channels that are observed several times in every series and never change in one, but between series."""
-    import numpy as np
-
-    names, times = [], np.repeat(np.arange(len(dataset)), dataset.lengths)
-    for c, name in enumerate(dataset.channel_names or ()):
-        rows = np.asarray(dataset.channels) == c
-        values, first = np.asarray(dataset.values)[rows, 0], np.flatnonzero(np.diff(times[rows], prepend=-1))
-        if len(first) < len(dataset) or len(values) < 2 * len(first):
-            continue
-        low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
-        if (low == high).all() and low.min() < high.max():
-            names.append(str(name))
-    return names
-
-
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
+    """Return the lines (topic, text) on what a fit would take: model, memory, steps; or why it is refused."""
     from rotarymae.train import prepare
     from rotarymae.training.cost import largest_step
 
@@ -193,7 +175,8 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
     return "\n".join("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in zip(*cells))
 
 
-def _command(table: Path, schema: tables.TableSchema, label: str | None) -> str:
+def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
+    """Return the `rotarymae fit` command for a table with these columns."""
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
         if field.name == "units":
@@ -203,7 +186,8 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None) -> str:
             continue
         option = f"--{field.name.replace('_', '-')}"
         words += [option] if value is True else [option, *(value if isinstance(value, tuple) else [str(value)])]
-    words += ["--label", label] if label else []
+    words += ["--label" if event is None else "--duration", label] if label else []
+    words += ["--event", event] if event else []
     return shlex.join([*words, "--out", "run"])
 
 

@@ -1,4 +1,4 @@
-"""The main jobs as scikit-learn estimators: classify, regress, interpolate, embed.
+"""The main jobs as scikit-learn estimators: classify, regress, predict times to an event, interpolate, embed.
 
 Series come in any of these forms, and the same data in all of them give the same predictions:
 
@@ -14,8 +14,8 @@ Series come in any of these forms, and the same data in all of them give the sam
                                         NaN is no observation, and all have as many columns as in `fit`
 
 An array is read with all channels of a time as one token, or, where some are missing at some times, with one token for
-every time and channel; `SeriesDataset.from_padded` with tokens="channel" makes it the latter always, so that gaps may
-come later. A data frame cannot be cut by rows: for cross-validation make it a SeriesDataset first.
+every time and channel; `SeriesDataset.from_arrays` with wide=True makes it the latter always, so that gaps may come
+later. A data frame cannot be cut by rows: for cross-validation make it a SeriesDataset first.
 
 All but the interpolator also take pictures and videos, with `patch_size`, and sounds, with `sample_rate`: an
 `ArrayDataset`, one array [N, H, W], [N, H, W, C] or [N, T, H, W, C], or a list of arrays, or of waveforms [n], of
@@ -28,7 +28,7 @@ seed.
 same; `load` reads a run folder of `rotarymae fit` as well.
 """
 
-from rotarymae.estimators.supervised import RoMAEClassifier, RoMAERegressor
+from rotarymae.estimators.supervised import RoMAEClassifier, RoMAERegressor, RoMAESurvival
 from rotarymae.estimators.unsupervised import RoMAEEmbedder, RoMAEInterpolator
 
-__all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor"]
+__all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor", "RoMAESurvival"]

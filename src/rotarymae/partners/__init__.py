@@ -1,4 +1,4 @@
-"""Predictors next to the network: boosted trees on features, random convolutions, and how they are combined."""
+"""Predictors next to the network: boosted trees, random convolutions, Cox's regression, and how they are combined."""
 
 from rotarymae.partners.base import AnyDataset, Partner
 from rotarymae.partners.boosting import BoostedFeatures
@@ -7,6 +7,7 @@ from rotarymae.partners.features import FORMULAS, features
 from rotarymae.partners.intervals import INTERVAL, half_widths, least_errors, sorted_errors
 from rotarymae.partners.predictor import (
     EACH_CHOICE,
+    TASKS,
     TITLES,
     FittedPartners,
     Predictor,
@@ -21,6 +22,7 @@ __all__ = [
     "FEATURES",
     "FORMULAS",
     "INTERVAL",
+    "TASKS",
     "TITLES",
     "AnyDataset",
     "BoostedFeatures",

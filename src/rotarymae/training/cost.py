@@ -24,7 +24,7 @@ from rotarymae.batch import Batch, Examples
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.system import Reporter, duration, free_memory, moment, write_text
-from rotarymae.training import Objective, TrainConfig, broadcast_from_main, evaluate, fit, is_main_process
+from rotarymae.training import Objective, TrainConfig, evaluate, fit
 from rotarymae.training import plan as plan_batches
 from rotarymae.training.fit_config import FitConfig
 
@@ -50,7 +50,7 @@ MIN_STEPS = 100  # fewer are too few to learn from
 
 
 def largest_step(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
-    """Return the bytes of memory that the largest step takes of both trainings on series of these lengths [S]."""
+    """Return the bytes of memory for the largest training step on series of these lengths [S], over both stages."""
     return max(_memory(config, sizes, lengths, pretrains) for pretrains in (True, False))
 
 
@@ -86,7 +86,7 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Return bytes that the largest batch keeps for its backward pass; attention keeps no matrix of its scores."""
+    """Return the bytes that the largest batch keeps for the backward pass."""
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
     if not pretrains:
@@ -130,15 +130,23 @@ class Plan:
         self.said = False  # when the run ends
         self.lengths, self.scored = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.finetuned: np.ndarray | None = None
+        self.members = 1
         # Of a trained model, epochs say that its pre-training continues.
         names = ("finetune_epochs", "min_steps") + (("pretrain_epochs",) if config.pretrained is None else ())
         given = [name for name in names if getattr(config, name) != getattr(FitConfig, name)]
         if config.minutes is not None and given:
             self.reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
 
-    def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None) -> None:
-        """Note the size of the work: tokens [S] of all series, and which are scored and fine-tuned on (None: no)."""
+    def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1) -> None:
+        """Note the size of the work.
+
+        Args:
+            lengths: [S] tokens of all series.
+            scored, finetuned: indices of these series; None without a fine-tuning.
+            members: networks that are fine-tuned, each of which answers.
+        """
         self.lengths, self.scored, self.finetuned = np.asarray(lengths), scored, finetuned
+        self.members = members
 
     @property
     def seconds(self) -> float:
@@ -152,13 +160,13 @@ class Plan:
 
     @property
     def answers(self) -> float:
-        """Seconds to answer all series, and those that are scored twice."""
-        return self.token * float(self.lengths.sum() + self.lengths[self.scored].sum())
+        """Seconds to answer all series by every network, and those that are scored once more."""
+        return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
-        """Return the arguments of `train.pretrain` or `train.finetune` that say when it ends and where it is saved."""
+        """Return schedule, folder, resume and on_step of a stage, as `train.pretrain` and `train.finetune` need."""
         return {
             "schedule": partial(self.schedule, stage),
             "on_step": on_step if self.config.minutes else self._watching(stage, on_step),
@@ -177,7 +185,7 @@ class Plan:
     ) -> TrainConfig:
         """Return the settings of a stage; with `minutes`, with the steps that fit into its share of them."""
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
-        self.token = broadcast_from_main(measure_token(objective, examples, training))
+        self.token = measure_token(objective, examples, training)
         # The validation part is evaluated after every epoch; of a part of an epoch, as large a part of it.
         self.evaluation = 0.0 if validation is None else self.token * float(validation.lengths.sum()) / per_epoch
         if self.config.minutes is None:
@@ -185,11 +193,12 @@ class Plan:
         kept = self._read().get(stage)
         if kept is not None:
             return _of_steps(training, kept, per_epoch)
-        step = broadcast_from_main(measure_step(objective, examples, training)) + self.evaluation
+        step = measure_step(objective, examples, training) + self.evaluation
         reserve = min(AFTERWARDS + min(self.answers, ANSWERS * self.left), self.left / 2)
         share = PRETRAINED if stage == "pre-training" and self.finetuned is not None else 1.0
         # A resumed run does not know what the interrupted one took: fine-tuning gets no more than its share.
         most = self.seconds * (1 - PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 1.0)
+        step *= self.members if stage == "fine-tuning" else 1
         steps = self._keep(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
         training = _of_steps(training, steps, per_epoch)
         self._say_steps(stage, training.epochs, training.epoch_steps or per_epoch, per_epoch)
@@ -216,7 +225,7 @@ class Plan:
         training, tokens = self.config.finetuning(), float(self.lengths[self.finetuned].sum())
         epochs = training.passes(math.ceil(len(self.finetuned) / (training.batch_size or 1)))
         held = self.config.validation_fraction / (1 - self.config.validation_fraction)
-        return self.token * tokens * epochs * (3 * (1 - self.config.drop / 2) + held)
+        return self.token * tokens * epochs * self.members * (3 * (1 - self.config.drop / 2) + held)
 
     def _say_steps(self, stage: Stage, epochs: int, each: int, per_epoch: int) -> None:
         steps = epochs * each
@@ -254,7 +263,7 @@ class Plan:
 
         Series are drawn at random; without labels, of those that are longer than an eighth of what fits a stretch.
         """
-        left = broadcast_from_main(self.left)
+        left = self.left
         if self.config.minutes is None or AFTERWARDS + self.answers <= left + LATE * self.seconds:
             return None
         draw = np.random.default_rng(self.config.seed)
@@ -262,7 +271,7 @@ class Plan:
         most = int(self.lengths.max())
         if self.finetuned is None:  # a class or number is of the whole series
             most = max(LEAST_ANSWERED, int(room / min(8, 2 * len(self.lengths))))
-        cost = np.minimum(self.lengths, most) * (1 + np.isin(np.arange(len(self.lengths)), self.scored))
+        cost = np.minimum(self.lengths, most) * (self.members + np.isin(np.arange(len(self.lengths)), self.scored))
         order = draw.permutation(len(cost))
         count = max(1, int(np.searchsorted(np.cumsum(cost[order]), room, side="right")))
         whole = count == len(order) and most >= self.lengths.max()
@@ -274,18 +283,17 @@ class Plan:
         """Return the number of this name in the folder, or else a new one, which is kept there for a resumed run."""
         kept = self._read()
         if name not in kept:
-            kept = {**kept, name: broadcast_from_main(number())}
-            if is_main_process():
-                write_text(self.folder / PLAN, json.dumps(kept) + "\n")
+            kept = {**kept, name: number()}
+            write_text(self.folder / PLAN, json.dumps(kept) + "\n")
         return kept[name]
 
     def _read(self) -> dict[str, int]:
+        """Return {name: number} that an interrupted run has chosen; {} for a new run."""
         try:
             kept = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
-            kept = {}
-        kept = {name: number for name, number in kept.items() if type(number) is int and number > 0}
-        return broadcast_from_main(kept)
+            return {}
+        return {name: number for name, number in kept.items() if type(number) is int and number > 0}
 
 
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
@@ -296,7 +304,7 @@ def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
 
 
 def median_step(ends: list[float]) -> float:
-    """Return the median seconds of a step from the moments at which steps ended, without the first ones."""
+    """Return the median seconds per step from the times at which steps ended, without the first ones."""
     seconds = np.diff(ends)
     return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
 
@@ -307,16 +315,17 @@ def enough(ends: list[float]) -> bool:
 
 
 class _Measured(Exception):
-    """Enough steps have been timed."""
+    """Raised to end a training that only measures its steps."""
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per step of a training, from some steps of a copy; the objective is left as it is."""
+    """Return the seconds per training step, measured on some steps with a copy of the model."""
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:
+        """Note the time of a step; end the training when enough steps are measured."""
         ends.append(time.monotonic())
-        if broadcast_from_main(enough(ends)):
+        if enough(ends):
             raise _Measured
 
     some = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, patience=None, keep_best=False)
