@@ -40,7 +40,7 @@ from rotarymae.system import Reporter, atomic_write
 from rotarymae.training import checkpointing
 
 # Loaded before the fork: together they take longer than a run.
-for slow in ("torch._dynamo", "accelerate", "sklearn.ensemble", "rotarymae.report.build"):
+for slow in ("torch._dynamo", "sklearn.ensemble", "rotarymae.report.build"):
     importlib.import_module(slow)
 BLOWS = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
 GRACE = 5.0  # seconds in which SIGTERM and SIGINT are to be answered

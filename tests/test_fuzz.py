@@ -3,23 +3,12 @@
 scripts/fuzz.py looks for new ones.
 """
 
-import jaxtyping
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from _fuzz import arrays, good_files, good_models, outcome, tables, tokens, try_file, try_model
-
-
-@pytest.fixture(autouse=True, scope="module")
-def as_for_users():
-    """Without the checks of shapes that only tests have: the refusals must be the code's own."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
-
 
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 

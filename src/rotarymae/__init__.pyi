@@ -4,6 +4,7 @@ from .estimators import RoMAEClassifier as RoMAEClassifier
 from .estimators import RoMAEEmbedder as RoMAEEmbedder
 from .estimators import RoMAEInterpolator as RoMAEInterpolator
 from .estimators import RoMAERegressor as RoMAERegressor
+from .estimators import RoMAESurvival as RoMAESurvival
 from .heads import Classifier as Classifier
 from .heads import Regressor as Regressor
 from .heads import TokenRegressor as TokenRegressor

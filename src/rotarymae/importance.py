@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError, listed
 from rotarymae.heads import Classifier, Regressor
+from rotarymae.labels import EventTimes, Labels
 from rotarymae.prediction import inference
 from rotarymae.preprocess import SeriesExamples
 from rotarymae.series import SeriesDataset
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 
 
 def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) -> list[np.ndarray]:
-    """Measure how much each observation matters to the model: for each series an array [n], in the order of time.
+    """Return how much each observation matters to the model: for each series an array [n], in order of time.
 
-    Each observation is left out by itself, which takes a series of n observations as long as n predictions. Of a
-    classifier its importance is by how many nats the log-probability of the predicted class falls: what speaks against
-    that class is negative. Of a regressor it is how far the prediction moves, in standard deviations of the training
-    targets, as a root mean square over its outputs. A series of one observation has NaN.
+    Each observation is left out in turn, so a series of n observations costs n predictions. For a classifier,
+    importance is the drop of the predicted class's log-probability, in nats; it is negative for observations that speak
+    against that class. For a regressor, it is how far the prediction moves, in standard deviations of the training
+    targets (root mean square over outputs). For a time to an event, it is by how much the observation lengthens the
+    expected time; it is negative for observations that raise the risk. A series of one observation gets NaN.
 
     Raises:
-        InputError: a model that predicts nothing; series that the model does not read whole.
+        InputError: a model without a head; series longer than the model reads in one piece.
     """
     if not isinstance(pipeline.model, Classifier | Regressor):
         raise InputError(
@@ -50,12 +52,22 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     # Predictions that differ by one observation are distinguishable in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
-    read = _occlusion(examples, config.batch_tokens or 8192)
+    read = _occlusion(examples, config.batch_tokens or 8192, pipeline.labels)
     return predict(pipeline.model, examples, read, config, on_step)
 
 
-def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
+def _occlusion(
+    examples: SeriesExamples, most_tokens: int, labels: Labels | None
+) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
+    """Return a function that computes the importance of every observation in a batch, by leaving out each in turn.
+
+    Args:
+        examples: makes the tokens of the shortened series.
+        most_tokens: tokens of one forward pass, at most.
+    """
+
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
+        """Return the importances [n] of each series in the batch."""
         whole = model(batch.inputs, batch.static).float()
         return [
             one(model, int(i), whole[[row]], None if batch.static is None else batch.static[[row]])
@@ -63,18 +75,24 @@ def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Modul
         ]
 
     def one(model: nn.Module, i: int, whole: Tensor, static: Tensor | None) -> np.ndarray:
+        """Return the importances [n] of series `i`, whose prediction with all observations is `whole`."""
         if examples.dataset.lengths[i] < 2:
             return np.full(1, np.nan)
         copies = examples.without_each(i).to(whole.device)
         parts = []
         for rows in torch.arange(copies.batch, device=whole.device).split(max(1, most_tokens // copies.length)):
             parts.append(model(copies.rows(rows), None if static is None else static.expand(len(rows), -1)).float())
-        return _change(model, whole, torch.cat(parts)).cpu().numpy()
+        without = torch.cat(parts)
+        if isinstance(labels, EventTimes):
+            before, after = (labels.predicted(labels.decode(logits.cpu())) for logits in (whole, without))
+            return before - after
+        return _change(model, whole, without).cpu().numpy()
 
     return read
 
 
 def _change(model: nn.Module, whole: Float[Tensor, "1 K"], without: Float[Tensor, "n K"]) -> Float[Tensor, " n"]:
+    """Return how much each of n shortened series changes the prediction `whole`; see `importance`."""
     if isinstance(model, Regressor):  # whose outputs are standardised
         return (whole - without).square().mean(1).sqrt()
     predicted = int(whole.argmax())

@@ -31,7 +31,7 @@ class Loss(NamedTuple):
 
 
 def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
-    """Score the masked tokens by the model's likelihood.
+    """Return the loss of the masked tokens under the model's likelihood, as (sum, count).
 
     A mean over real masked tokens × features; a target that was not observed counts for nothing. With
     `normalize_targets` each target patch is first shifted and scaled to mean 0 and (unbiased) variance 1 over its own V
@@ -74,7 +74,7 @@ def classification(
     class_weights: Float[Tensor, " classes"] | None = None,
     loss: TargetLoss = "auto",
 ) -> Loss:
-    """Score logits by cross-entropy or another loss, with `label_smoothing` s: 1 - s + s / classes for the true class.
+    """Return the cross-entropy of logits, or another loss, as (sum, count).
 
     With `class_weights` the sum and the count are both weighted by the weight of each row's class, so that the mean
     is torch's weighted mean.
@@ -86,11 +86,24 @@ def classification(
     return Loss(terms, count)
 
 
+def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
+    """Return the negative log-likelihood of the intervals in which events may have happened, as (sum, count).
+
+    Args:
+        logits: of the intervals, and of "after all".
+        possible: weight of each class in the likelihood: 1 for the interval of an observed event; 1 for all later
+            classes of a censored series, and a share of the interval of its censoring (`labels.EventTimes`).
+    """
+    logits = _wide(logits)
+    known = (logits + _wide(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
+    return Loss((logits.logsumexp(-1) - known).sum(), torch.tensor(len(logits), device=logits.device))
+
+
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
-    """Score values by their squared error or another loss; NaN targets are missing and count for nothing.
+    """Return the squared error of values, or another loss, as (sum, count); NaN targets are left out.
 
     Raises:
-        InputError: predictions and targets of different shapes, which torch would spread over one another.
+        InputError: predictions and targets of different shapes, which torch would broadcast.
     """
     if predicted.shape != target.shape:
         raise InputError(

@@ -5,26 +5,38 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn import metrics
 
-from rotarymae.partners import TITLES
+from rotarymae.partners import TASKS, TITLES
 from rotarymae.partners.decide import decide
+from rotarymae.survival import concordance, integrated_brier_score, kaplan_meier
+
+if TYPE_CHECKING:
+    from rotarymae.labels import EventTimes
 
 RMSE, SCALED_RMSE, MEDIAN_ERROR = "root_mean_squared_error", "root_mean_squared_error_scaled", "median_absolute_error"
 COVERAGE, WIDTH = "interval90_coverage", "interval90_width"
 CALIBRATION_ERROR = "expected_calibration_error"
+CONCORDANCE, BRIER, SURVIVAL_ERROR = "concordance", "integrated_brier_score", "survival_calibration_error"
 OUTPUT = "_output_"  # between a metric's name and the number of an output, where there are several
-EARLY_SHOWN = ("auroc", "macro_f1", "log_loss", RMSE, COVERAGE)  # of early answers, in the table and the picture
+EARLY_SHOWN = (
+    "auroc",
+    "macro_f1",
+    "log_loss",
+    RMSE,
+    COVERAGE,
+    CONCORDANCE,
+)  # of early answers, in the table and the picture
 RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
 MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How people read a metric, and whether the smallest value is the best; None where neither end is."""
+    """The words for a metric, and whether smaller is better; None where neither end is best."""
 
     words: str
     lower_is_better: bool | None = False
@@ -47,25 +59,28 @@ METRICS = {
     "r2": Metric("R²"),
     COVERAGE: Metric("share inside 90 % interval", None),
     WIDTH: Metric("width of 90 % interval", True),
+    CONCORDANCE: Metric("concordance"),
+    BRIER: Metric("integrated Brier score", True),
+    SURVIVAL_ERROR: Metric("calibration error of survival", True),
     SCALED_RMSE: Metric("RMSE, scaled", True),
     MEDIAN_ERROR: Metric("median absolute error", True),
 }
 
 
 def metric_of(name: str) -> Metric:
-    """Return the metric with this name in metrics.json, also of one of several outputs."""
+    """Return the description of a metric by its name in metrics.json, with or without the number of an output."""
     metric, _, output = name.partition(OUTPUT)
     base = METRICS[metric]
     return Metric(f"{base.words} of output {output}", base.lower_is_better) if output else base
 
 
 def method_words(name: str) -> str:
-    """Return what people read for a method of metrics.json."""
+    """Return the words for a method of metrics.json."""
     return TITLES.get(name, name.replace("_", " "))
 
 
 def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return {method: {metric: value}} of metrics.json with the words for both."""
+    """Replace the names of metrics.json by words for people: {method: {metric: value}}."""
     return {
         method_words(method): {metric_of(name).words: value for name, value in row.items()}
         for method, row in methods.items()
@@ -73,7 +88,7 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 
 
 def rarest_class(truth: np.ndarray) -> int:
-    """Return the number of the class with the fewest series among those that have some; the last of equals."""
+    """Return the number of the class with the fewest series, of those that occur; with equal counts, the last."""
     counts = np.bincount(truth)
     return int(np.flatnonzero(counts == counts[counts > 0].min())[-1])
 
@@ -81,12 +96,14 @@ def rarest_class(truth: np.ndarray) -> int:
 def classification_metrics(
     truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] | np.ndarray = (), rare: int | None = None
 ) -> dict[str, float]:
-    """Return metrics of probabilities [S, classes] for the true classes int [S].
+    """Return accuracy, F1, AUROC, Brier score and others for probabilities [S, classes] and true classes int [S].
 
-    Accuracy and F1 are of the class that is decided with the weights. "rare" is the rarest class, here or elsewhere.
+    With two classes AUROC, average precision and the Brier score are those of the second class; with more, the first
+    two are means over one class against the rest. They are NaN where only one class occurs.
 
-    With two classes AUROC, average precision and the Brier score are of the second. With more, the first two are means
-    over one class against the rest. NaN where only one class is left to tell apart.
+    Args:
+        weights: decision weights of the classes, for accuracy and F1; see `partners.decide`.
+        rare: index of the rarest class; computed from `truth` if None.
     """
     best, classes = decide(probabilities, weights), probabilities.shape[1]
     rare = rarest_class(truth) if rare is None else rare
@@ -115,7 +132,7 @@ def classification_metrics(
 
 
 def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
-    """How far the largest probability is from the share that is right, in even bins of it, on average over series."""
+    """Return the expected calibration error: mean distance between confidence and accuracy over equal-width bins."""
     sure, right = probabilities.max(1), probabilities.argmax(1) == truth
     bin_of = np.minimum((sure * bins).astype(int), bins - 1)
     away = np.bincount(bin_of, right - sure, minlength=bins)
@@ -123,7 +140,7 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bin
 
 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Metrics of predictions [S, outputs], of each output in its own unit; NaN in `truth` is missing."""
+    """Return errors of predictions [S, outputs], each output in its own unit; NaN in `truth` is left out."""
     scores = {}
     for i in range(truth.shape[1]):
         known = np.isfinite(truth[:, i])
@@ -137,10 +154,10 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
 
 
 def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.ndarray | None) -> dict[str, float]:
-    """Return how many values [S, outputs] lie within half a width of their prediction, and the mean whole width.
+    """Return the share of values [S, outputs] inside prediction ± half width, and the mean full width.
 
     Args:
-        half_widths: [outputs] or [S, outputs]; None gives no metrics.
+        half_widths: [outputs] or [S, outputs]; None returns no metrics.
     """
     if half_widths is None:
         return {}
@@ -154,8 +171,48 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
     return scores
 
 
+def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
+    """Return metrics of survival predictions: probabilities of intervals [S, K + 1] for durations and events [S].
+
+    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges. The
+    calibration error compares the mean predicted survival at `labels.times` with Kaplan and Meier's estimate, in groups
+    of series with similar predictions, averaged over series and times.
+    """
+    time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
+    inner = np.array(labels.edges[1:-1] or labels.edges[1:])
+    at = inner[inner < time.max()]
+    survival = labels.survival(probabilities, at)
+    return {
+        CONCORDANCE: concordance(time, event, expected),
+        BRIER: integrated_brier_score(time, event, survival, at) if len(at) else np.nan,
+        SURVIVAL_ERROR: _survival_error(truth, labels.survival(probabilities, labels.times), labels.times, expected),
+    }
+
+
+def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
+    """Return row indices of groups of about equal size, by expected time; each has 20 series or more."""
+    return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
+
+
+def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, expected: np.ndarray) -> float:
+    """Return the calibration error of survival; see `survival_metrics`."""
+    away, weights = [], []
+    for rows in like_groups(expected, 5):
+        time, event = truth["time"][rows], truth["event"][rows]
+        followed = times <= time.max()  # later nobody knows
+        away.append(np.abs(kaplan_meier(time, event, times) - survival[rows].mean(0))[followed])
+        weights.append(np.full(followed.sum(), len(rows)))
+    weight = np.concatenate(weights)
+    return float(np.concatenate(away) @ weight / weight.sum()) if len(weight) else np.nan
+
+
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
-    """The middle 95 % of a method's metrics over resamples of the scored series: how far chance alone may move them."""
+    """Return 95 % bootstrap intervals of a method's metrics: how far chance in the choice of series may move them.
+
+    Args:
+        method: name of the method.
+        measure: computes the metrics from (truth, predicted).
+    """
     draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings():  # a resample may lack a class
         warnings.simplefilter("ignore")
@@ -164,13 +221,14 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
             resampled.append(measure(truth[rows], predicted[rows]))
     every = {name: np.array([one[name] for one in resampled]) for name in resampled[0]}
     # Resampling makes calibration look worse: its interval would not hold the 0 of honest probabilities.
-    known = {name: column[np.isfinite(column)] for name, column in every.items() if name != CALIBRATION_ERROR}
+    judged = [name for name in every if name not in (CALIBRATION_ERROR, SURVIVAL_ERROR)]
+    known = {name: every[name][np.isfinite(every[name])] for name in judged}
     middle = {name: np.quantile(column, (0.025, 0.975)).tolist() for name, column in known.items() if len(column)}
     return {"method": method, "share": 0.95, "metrics": middle}
 
 
 def interval_words(content: Mapping[str, Any]) -> str:
-    """Return the intervals of metrics.json, or the spread over folds, in a sentence; empty without any."""
+    """Return a sentence with the bootstrap intervals of metrics.json, or the spread over folds; "" without either."""
     if "folds" in content:
         chosen = content["predictor"]["chosen"]
         spreads = [f"{metric} {text}" for metric, text in fold_rows(content)[method_words(chosen)].items()]
@@ -186,7 +244,7 @@ def interval_words(content: Mapping[str, Any]) -> str:
 
 
 def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the mean and the standard deviation over folds of each method's metrics, in words."""
+    """Return {method: {metric: "mean ± standard deviation over folds"}} from metrics.json."""
     return {
         method_words(method): {
             metric_of(name).words: f"{spread['mean']:.3g} ± {spread['std']:.2g}" for name, spread in row.items()
@@ -196,8 +254,8 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return {metric: {method: {span: score}}} in words, of early answers and, last, of whole series."""
-    task = next(task for task in ("classification", "regression") if task in content)
+    """Return {metric: {method: {time span: score}}} for predictions from the beginnings of series; whole ones last."""
+    task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
     shown = [name for name in EARLY_SHOWN if name in content[task]["model"]]
     return {
@@ -211,7 +269,7 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return in words which examples the metrics are of."""
+    """Return the words for the scored examples, such as "250 held-out series"."""
     noun, counts = content["noun"], content["series"]
     return {
         "test": f"held-out {noun}",

@@ -1,4 +1,4 @@
-"""Everything a run found out: what `score` fills in, `outputs` writes, and the report reads."""
+"""The results of a run: `score` fills them in, tables and the report are written from them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from rotarymae.training.fit_config import FitConfig
 
 @dataclass
 class Outcome:
-    """Everything a run found out.
+    """All results of a run: `score` fills them in, tables and report are written from them.
 
     Attributes:
-        metrics: the content of metrics.json under "split", "series", "scored_on", "classification", "regression",
-            "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
-        fit: the pipeline, and how its training went.
-        visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
+        metrics: content of metrics.json under "split", "series", "scored_on", "classification", "regression",
+            "survival", "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
+        fit: the trained pipeline, and how its training went.
+        visible, hidden: the scored series' observations that interpolation saw, and those that it predicted.
         interpolated: predictions at the hidden observations.
         reconstructions: of the scored arrays, in their order.
-        predicted: [S, classes] probabilities or [S, outputs] values of all series.
-        baselines: the same of each other method, by its name, at the scored series only.
+        predicted: probabilities [S, classes] (of intervals, for times to an event) or values [S, outputs] for all
+            series.
+        baselines: {method: predictions of the scored series}.
         embeddings: [S, D] of all series.
-        half_widths: [S, outputs] or [outputs], half the width of the intervals of a regression; None without intervals.
-        fold_of: [S] of a cross-validation, the fold of each series, from 1; 0 where it has no label.
-        fold_weights: [S, classes] of a cross-validation, by which each series' class was decided; see `ClassLabels`.
+        half_widths: half the width of a regression's intervals, [S, outputs] or [outputs]; None without intervals.
+        fold_of: [S] in a cross-validation, the fold of each series, from 1; 0 where it has no label.
+        fold_weights: [S, classes] in a cross-validation, the decision weights of each series; see `ClassLabels`.
         seconds: wall time so far.
     """
 
@@ -68,10 +69,10 @@ class Outcome:
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the weights of the classes by which those of the series at these rows are decided."""
+        """Return the decision weights for the series at these rows."""
         return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The classes that are predicted; none of a regression, or without labels."""
+        """The predicted classes; () for a regression or without labels."""
         return getattr(self.pipeline.labels, "classes", ())

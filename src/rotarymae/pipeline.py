@@ -36,7 +36,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, check_number, choo
 from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.importance import importance
 from rotarymae.interpolation import Interpolation, interpolate
-from rotarymae.labels import LABELS, Labels
+from rotarymae.labels import LABELS, ClassLabels, EventTimes, Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import (
     CARD,
@@ -77,7 +77,7 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
 @dataclass(frozen=True)
 class Described:
-    """The content of config.json, without the format and the files."""
+    """The content of config.json, without format version and checksums."""
 
     preprocessor: dict[str, Any] | None
     model: dict[str, Any]
@@ -101,8 +101,8 @@ class Pipeline:
         Predicts and embeds. Without labels it is the autoencoder itself.
     autoencoder : MaskedAutoencoder or None
         The pre-trained model, which interpolates; None where there is none.
-    labels : ClassLabels, NumberTargets or None
-        Classes or scale of the model's outputs; None of a model without a head.
+    labels : ClassLabels, NumberTargets, EventTimes or None
+        Classes, scale or intervals of the model's outputs; None of a model without a head.
     partners : Predictor or None
         Models that predict together with this one; None where it predicts alone.
     columns : dict
@@ -134,6 +134,7 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
+        """Check the model's class; a masked autoencoder is also the pipeline's `autoencoder`. Raises InputError."""
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):
@@ -145,7 +146,7 @@ class Pipeline:
 
     @property
     def pretrained(self) -> Pipeline:
-        """Return the pipeline of the autoencoder alone, which reads no static columns.
+        """Return a pipeline with the autoencoder only, which reads no static columns.
 
         Raises
         ------
@@ -178,17 +179,17 @@ class Pipeline:
         return self.autoencoder
 
     def of_series(self) -> Pipeline:
-        """Return the pipeline that interpolates series, or raise.
+        """Return the part of the pipeline that interpolates series, or raise.
 
         Returns
         -------
         Pipeline
-            `pretrained`, whose preprocessor reads series.
+            The same as `pretrained`, checked to have a preprocessor of series.
 
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was trained on pictures or sounds.
         """
         view = self.pretrained
         view.require_series()
@@ -209,8 +210,8 @@ class Pipeline:
 
         Returns
         -------
-        ClassLabels or NumberTargets
-            The classes, or the scale of the numbers.
+        ClassLabels, NumberTargets or EventTimes
+            The classes, the scale of the numbers, or the intervals of times to an event.
 
         Raises
         ------
@@ -235,11 +236,11 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series.
+            The model was not trained on series.
         """
         if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
-            raise InputError(f"the model was made from {noun}, and this needs one made from series.")
+            raise InputError(f"the model was trained on {noun}, and this needs one trained on series.")
         return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
@@ -253,16 +254,16 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from arrays.
+            The model was not trained on arrays.
         """
         if self.preprocessor is None or self.preprocessor.kind != "patches":
-            raise InputError("the model was not made from pictures, videos or sounds, and this needs one that was.")
+            raise InputError("the model was not trained on pictures, videos or sounds, and this needs one that was.")
         return cast(PatchPreprocessor, self.preprocessor)
 
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def predict(self, X: Any, return_interval: float | None = None) -> Any:
-        """Predict the class or the value of each series.
+        """Predict the class, the value or the time to the event of each series.
 
         Parameters
         ----------
@@ -274,7 +275,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
-            The most probable classes; or values in the units of the training targets.
+            The most probable classes; values in the units of the training targets; or the expected time to the event,
+            of which no more than the last interval's end counts.
 
         Raises
         ------
@@ -329,7 +331,9 @@ class Pipeline:
             The model predicts classes; a share out of range; too few errors of validation series.
         """
         if self.require_labels().task != "regression":
-            raise InputError("intervals are of numbers, and the model predicts classes; leave out return_interval.")
+            raise InputError(
+                f"intervals are of numbers, and this is a {self.require_labels().task}; leave out return_interval."
+            )
         check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
         half = self.half_widths(share)
         if half is None:
@@ -358,9 +362,44 @@ class Pipeline:
         InputError
             The model is not a fine-tuned classifier.
         """
-        if not isinstance(self.model, Classifier):
-            raise InputError(f"the model is a {type(self.model).__name__}; probabilities need a fine-tuned Classifier.")
+        if not isinstance(self.labels, ClassLabels):
+            raise InputError(
+                f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier."
+            )
         return self.outputs(X)
+
+    def survival(self, X: Any, times: Any = None) -> np.ndarray:
+        """Predict the probability that the event comes after each of some times.
+
+        Parameters
+        ----------
+        X : Any
+            Data in any form that `dataset` reads.
+        times : array of shape [T] or None
+            Durations, the same for all series; without them those by which a quarter, a half and three quarters of the
+            training events were.
+
+        Returns
+        -------
+        ndarray of shape [S, T]
+            Probabilities, which fall with the time.
+
+        Raises
+        ------
+        InputError
+            The model does not predict times to an event; times that are negative, or after the last training event.
+        """
+        labels = self.require_labels()
+        if not isinstance(labels, EventTimes):
+            raise InputError(
+                f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival)."
+            )
+        at = labels.times if times is None else np.atleast_1d(np.asarray(times, np.float64))
+        if not ((at >= 0) & (at <= labels.edges[-1])).all():
+            raise InputError(
+                f"survival is known from 0 to {labels.edges[-1]:g}, the last training event; ask for that."
+            )
+        return labels.survival(self.outputs(X), at)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         """Predict class probabilities, or values.
@@ -377,7 +416,7 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S, classes] or [S, outputs]
-            Probabilities, or values in the units of the targets.
+            Probabilities of classes, or of the intervals of a time to an event; or values in the units of the targets.
 
         Raises
         ------
@@ -554,7 +593,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series.
+            The model was not trained on series.
         """
         known = self.require_series()
         values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
@@ -603,7 +642,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was not trained on series.
         """
         view = self.of_series()
         return anomaly_score(view, view.dataset(X), on_step)
@@ -627,7 +666,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was not trained on series.
         """
         view = self.of_series()
         return observation_scores(view, view.dataset(X), on_step)
@@ -655,13 +694,13 @@ class Pipeline:
         """
         known: Any = self.preprocessor
         if known is None:
-            raise InputError("the model has no preprocessor; it was not made from a data set.")
+            raise InputError("the model has no preprocessor; it was not trained on a data set.")
         if known.kind == "patches":
             dataset = as_arrays(X, known.patch_size, known.sample_rate)
             known.check(dataset)
             return dataset
         if isinstance(X, ArrayDataset):
-            raise InputError(f"{X.noun} were given; the model was made from {known.noun}.")
+            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
             return read_table(Path(X), self.layout(), **names)
@@ -670,7 +709,7 @@ class Pipeline:
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
 
     def _frame_columns(self) -> TableSchema:
-        """Return the columns of a data frame that is laid out as the training table was."""
+        """Return the columns to read from a data frame: those of the training table."""
         known = self.require_series()
         names = {"id", "time", "channel", "values", "static"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
@@ -694,7 +733,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series; fields that do not fit together.
+            The model was not trained on series; fields that do not fit together.
         """
         return TableSchema.for_model(self.require_series(), self.columns, given)
 
@@ -716,7 +755,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series; a table that cannot be read, or lacks a column.
+            The model was not trained on series; a table that cannot be read, or lacks a column.
         """
         known = self.require_series()
         static = tuple(self.columns.get("static", ()))  # which a pre-trained model ignores
@@ -854,6 +893,7 @@ class Pipeline:
         return pipeline  # pyright: ignore
 
     def _modules(self) -> dict[str, nn.Module]:
+        """Return the torch modules to save, by name: model, autoencoder, calibration, preprocessor."""
         modules: dict[str, nn.Module] = {"model": self.model}
         modules |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
         if self.calibration is not None and self.autoencoder is not None:
@@ -861,6 +901,7 @@ class Pipeline:
         return modules | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
+        """Return the settings of all parts, as config.json keeps them."""
         known = self.preprocessor
         preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
@@ -870,7 +911,7 @@ class Pipeline:
         return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
 
     def _check(self) -> None:
-        """Raise InputError where the parts do not fit together."""
+        """Raise InputError where the parts do not fit together, as a preprocessor for another number of features."""
         from_fields(TableSchema, self.columns, "columns")
         options = {each.name for each in dataclasses.fields(FitConfig)}
         parameters: dict[str, Any] = {
@@ -906,12 +947,14 @@ class Pipeline:
         if self.labels is not None:
             outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
+                kind = "outputs" if self.labels.task == "regression" else "classes"
                 raise InputError(
-                    f"there are {self.labels.outputs} {'classes' if 'classes' in vars(self.labels) else 'outputs'} by "
-                    f"name; the {type(self.model).__name__} asks for {outputs}."
+                    f"there are {self.labels.outputs} {kind} by name; the {type(self.model).__name__} asks for "
+                    f"{outputs}."
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
+        """Return the text of the model card, README.md."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
             undefined=jinja2.StrictUndefined,
@@ -957,6 +1000,7 @@ class Ensemble(Pipeline):
 
     @classmethod
     def of(cls, members: Sequence[Pipeline]) -> Self:
+        """Create an ensemble of the folds' pipelines; its decision weights are their geometric mean."""
         first = members[0]
         labels = first.require_labels()
         decided = [getattr(member.labels, "weights", ()) for member in members]
@@ -973,19 +1017,26 @@ class Ensemble(Pipeline):
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         dataset = self.dataset(X)
-        return np.mean([member.outputs(dataset, predictor, on_step) for member in self.members], axis=0)
+        each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
+        return np.mean([converted(one, member.labels, self.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
+        """Return {predictor: outputs}, each the mean over the folds' pipelines."""
         dataset = self.dataset(X)
         each = [member.every(dataset, on_step) for member in self.members]
         if self.choice == EACH_CHOICE:
             each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
+        each = [
+            {name: converted(predicted, member.labels, self.labels) for name, predicted in one.items()}
+            for one, member in zip(each, self.members, strict=True)
+        ]
         return {
             name: np.mean([one[name] for one in each], axis=0) for name in each[0] if all(name in one for one in each)
         }
 
     @property
     def errors(self) -> dict[str, list[list[float]]]:
+        """Return the validation errors of all folds by predictor, sorted, for prediction intervals."""
         each = [member.errors for member in self.members]
         if self.choice == EACH_CHOICE and all(each):
             each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
@@ -1000,6 +1051,7 @@ class Ensemble(Pipeline):
         return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
 
     def require_one(self) -> Pipeline:
+        """Raise InputError: an ensemble of folds only predicts."""
         raise InputError(
             f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
             f"folder of one, such as {FOLDS}/1 in that of the run.",
@@ -1034,6 +1086,7 @@ class AnySeriesPipeline(Pipeline):
         return self
 
     def require_series(self) -> ObservationPreprocessor:
+        """Raise InputError: this model was trained on no table, so it has no fitted preprocessor."""
         raise InputError(
             "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
@@ -1045,6 +1098,7 @@ class AnySeriesPipeline(Pipeline):
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
+        """Read data in any form into a `SeriesDataset`, whatever its channels."""
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
         if is_flat(X):
@@ -1099,13 +1153,20 @@ def load(source: str | Path) -> Pipeline:
     return Pipeline.load(source)
 
 
+def converted(outputs: np.ndarray, source: Labels | None, labels: Labels | None) -> np.ndarray:
+    """Return outputs of one fold's model in the form of another's, as intervals of survival differ by fold."""
+    if isinstance(labels, EventTimes) and isinstance(source, EventTimes):
+        return labels.convert(outputs, source)
+    return outputs
+
+
 def without_head(preprocessor: Any) -> Any:
-    """Return the preprocessor of a model without a head, which reads no static columns."""
+    """Return the preprocessor for a model without a head, which reads no static columns."""
     return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor
 
 
 def check_replaceable(folder: str | Path) -> None:
-    """Raise InputError when saving a pipeline to `folder` would remove something that is not one."""
+    """Raise InputError where saving a pipeline to `folder` would delete files that are not a saved pipeline."""
     folder = Path(folder)
     if folder.is_symlink():
         raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
@@ -1122,7 +1183,7 @@ def check_replaceable(folder: str | Path) -> None:
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether the files there are such as `save` writes; a README.md may well be somebody else's."""
+    """Return whether a folder looks like a saved pipeline: its config.json, no other folders, no foreign README.md."""
     if not all(path.is_file() or path.name == PARTNERS for path in folder.iterdir()):
         return False
     try:
@@ -1138,15 +1199,22 @@ def _module_settings(model: nn.Module) -> dict[str, Any]:
 
 
 def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
-    """Return a model without memory for its weights."""
+    """Build a model from its settings, without memory for weights (on the meta device).
+
+    Args:
+        tensors: the number of saved tensors, which bounds what a damaged file may ask for.
+    """
     if set(settings) != {"kind", "config", "head"}:
-        raise InputError(f"a model has kind, config and head; {', '.join(sorted(settings))} came.")
+        raise InputError(f"a model has kind, config and head, and not {', '.join(sorted(settings))}.")
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
         raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
     if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
         raise InputError(f"the head of a {settings['kind']} is {head!r}.")
+    members = (head or {}).get("members", 1)
+    if type(members) is not int or members > tensors:
+        raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
     with torch.device("meta"):
         return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)
 
@@ -1158,7 +1226,7 @@ def _labels(content: dict[str, Any]) -> Labels:
 
 
 def _calibration(modules: dict[str, nn.Module]) -> Calibration:
-    """Return a calibration of the loaded model, to be filled."""
+    """Return a calibration of the loaded model's size, whose tensors are filled later."""
     model, preprocessor = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
     if not isinstance(model, MaskedAutoencoder) or not isinstance(preprocessor, ObservationPreprocessor):
         raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
@@ -1166,6 +1234,7 @@ def _calibration(modules: dict[str, nn.Module]) -> Calibration:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
+    """Load the predictor of a pipeline. Raises ModelDirectoryError where it is damaged or does not fit the labels."""
     try:
         partners = Predictor.load(folder)
     except ModelDirectoryError:

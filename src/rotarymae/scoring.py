@@ -14,7 +14,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import interpolate
-from rotarymae.labels import ClassLabels, Labels, has_label, narrowed, one_per_series, truth_at
+from rotarymae.labels import ClassLabels, EventTimes, Labels, has_label, narrowed, one_per_series, truth_at
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
@@ -26,10 +26,11 @@ from rotarymae.metrics import (
     method_words,
     rarest_class,
     regression_metrics,
+    survival_metrics,
 )
 from rotarymae.outcome import Outcome
 from rotarymae.partners import EACH_CHOICE, baselines
-from rotarymae.pipeline import Ensemble, Pipeline
+from rotarymae.pipeline import Ensemble, Pipeline, converted
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.queries import as_queries
 from rotarymae.reconstruction import reconstruct
@@ -42,7 +43,7 @@ BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
-    """Fill in predictions, metrics and baselines, on held-out series if there are any."""
+    """Predict and score a run, next to the baselines, on held-out series if there are any; fill in `outcome`."""
     dataset, split, noun = outcome.dataset, outcome.split, outcome.dataset.noun
     outcome.metrics |= {
         "series": {
@@ -65,7 +66,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 @contextmanager
 def without(what: str, reporter: Reporter) -> Iterator[None]:
-    """Leave out what fails inside, with a warning: no training is lost to a baseline or a picture."""
+    """Catch errors in the block, except those of the disk, and warn that `what` (a baseline, a picture) is left out."""
     try:
         yield
     except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
@@ -75,7 +76,7 @@ def without(what: str, reporter: Reporter) -> Iterator[None]:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Put the predictions of what was chosen in place of the model's, and score all methods."""
+    """Predict the scored series with the chosen predictor, and compute the metrics of all methods."""
     predictor = outcome.pipeline.partners
     assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
     dataset, split = outcome.dataset, outcome.split
@@ -91,7 +92,7 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
         every[name][split.validation] = predicted
     outcome.predicted = every[predictor.choice]
     guesses = {name: predicted[scored] for name, predicted in every.items()}
-    guesses |= _of_baselines(labels.task, dataset, truth, known, scored, reporter)
+    guesses |= _of_baselines(labels, dataset, truth, known, scored, reporter)
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     half = {name: outcome.pipeline.half_widths(predictor=name) for name in guesses}
@@ -104,7 +105,7 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     outcome.metrics["predictor"] = predictor.describe()
     if labels.task == "classification":
         if unseen := [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]:
-            reporter.warn(f"the metrics say nothing of the class {listed(unseen)}: no scored series is of it.")
+            reporter.warn(f"the metrics say nothing about the class {listed(unseen)}: no scored series has it.")
         stages = {"before": raw[scored], "after": every["model"][scored]}
         outcome.metrics["model_calibration"] = {"temperature": predictor.temperatures["model"]} | {
             stage: {name: measure(truth[scored], guess)[name] for name in ("log_loss", CALIBRATION_ERROR)}
@@ -117,14 +118,17 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 BY_TASK = {
     "classification": (baselines.CLASSIFICATION, classification_metrics),
     "regression": (baselines.REGRESSION, regression_metrics),
+    "survival": (baselines.SURVIVAL, survival_metrics),
 }
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return what computes the metrics of predictions; classes are decided by the labels' weights, or by others."""
+    """Return the function (truth, predicted) → metrics of a task; `weights` replace the labels' decision weights."""
     measure = BY_TASK[labels.task][1]
     if isinstance(labels, ClassLabels):
         return partial(measure, weights=labels.weights if weights is None else weights, rare=rarest_class(truth))
+    if isinstance(labels, EventTimes):
+        return partial(measure, labels=labels)
     return measure
 
 
@@ -136,17 +140,18 @@ def evaluate_predictions(
     spans: Mapping[str, float] | None = None,
     since: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Metrics, laid out as in metrics.json, on series with labels [S]; those without are left out.
+    """Return metrics on labelled series, laid out as in metrics.json; series without a label are left out.
 
-    The methods are the fine-tuned model, the others of its predictor, and their combination.
+    The methods are the fine-tuned model, its partners, and their combination.
 
     Args:
-        spans: also score, under "early", what was known so long after `since`, by the name of each span.
-        since: a time of each series [S]; one where it is NaN is left out of the early scores.
+        targets: labels [S].
+        spans: {name: time span}: also score predictions from what was known that long after `since`, under "early".
+        since: a time for each series [S]; a series with NaN is left out of the early scores.
 
     Raises:
-        InputError: a model without a head, another number of labels than series, a label that is none of its classes,
-            no label at all.
+        InputError: a model without a head, a number of labels unlike that of the series, an unknown class, no label at
+            all.
     """
     labels = pipeline.require_labels()
     targets = one_per_series(targets, len(dataset))
@@ -159,6 +164,7 @@ def evaluate_predictions(
     measure = _measure(labels, truth)
 
     def scores(every: dict[str, np.ndarray], truth: np.ndarray) -> dict[str, dict[str, float]]:
+        """Return {method: metrics} for predictions by method."""
         return {
             name: measure(truth, predicted) | interval_metrics(truth, predicted, pipeline.half_widths(predictor=name))
             for name, predicted in every.items()
@@ -184,12 +190,12 @@ def evaluate_predictions(
 
 
 def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -> None:
-    """Fill in what each fold's pipeline predicts of the series that it has not seen, and score it.
+    """Predict every fold's series with the pipeline that was trained without them, and score all together.
 
-    All of it is computed from the pipelines as they are saved, so that a run that was resumed has the same metrics.
+    Everything is computed from the saved pipelines, so that a resumed run has the same metrics.
 
     Args:
-        splits: of each fold, in the order of `Ensemble.members`.
+        splits: the split of each fold, in the order of `Ensemble.members`.
     """
     pipeline, dataset, rows = cast(Ensemble, outcome.pipeline), outcome.dataset, outcome.split.test
     labels = pipeline.require_labels()
@@ -205,10 +211,11 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         if choice not in guesses or choice == EACH_CHOICE:
             guesses[choice] = guesses[member.choice]
         known = np.sort(np.concatenate([split.train, split.validation]))
-        guesses |= _of_baselines(labels.task, dataset, truth, known, split.test, reporter)
+        guesses |= _of_baselines(member.require_labels(), dataset, truth, known, split.test, reporter)
         measure, scores = _measure(member.require_labels(), truth[rows]), {}
         for name, guess in guesses.items():
-            predicted.setdefault(name, np.zeros((series, labels.outputs)))[split.test] = guess
+            of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
+            of_all[split.test] = converted(guess, member.require_labels(), labels)
             of_fold = member.half_widths(predictor=member.choice if name == EACH_CHOICE else name)
             if of_fold is not None:
                 half.setdefault(name, np.full((series, labels.outputs), np.nan))[split.test] = of_fold
@@ -247,24 +254,25 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
 
 def _spread(values: list[float]) -> dict[str, Any]:
-    """Return a metric of each fold, with its mean and standard deviation over them."""
+    """Return a metric of each fold, with mean and standard deviation."""
     return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
 
 
 def _of_baselines(
-    task: str, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
+    labels: Labels, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
 ) -> dict[str, np.ndarray]:
-    """Return what each simpler method predicts of some series, by its name, having learnt from others."""
+    """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}."""
     guesses, known, scored = {}, dataset.select(train), dataset.select(test)
+    learnt = labels.encode(truth[train]) if isinstance(labels, EventTimes) else truth[train]
     with reporter.bar("baselines"):
-        for method in BY_TASK[task][0]:
+        for method in BY_TASK[labels.task][0]:
             with without(f"the baseline {method_words(method.name)!r}", reporter):
-                guesses[method.name] = method().fit(known, truth[train]).predict(scored)
+                guesses[method.name] = method().fit(known, learnt).predict(scored)
     return guesses
 
 
 def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
-    """Score the reconstruction of patches, hidden as in pre-training, next to means."""
+    """Score the reconstruction of hidden patches, next to predicting means."""
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
         return
@@ -288,6 +296,7 @@ def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayData
 
 
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
+    """Hide observations of the scored series and score how well the model and the baselines predict them."""
     preprocessor, guesses, forecasts = outcome.pipeline.require_series(), {}, outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
     if not any(len(np.unique(one.times)) > 1 if forecasts else len(one.times) > 1 for one in part):
@@ -313,6 +322,11 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
+        """Return all methods' errors at the hidden observations `rows` for value column `v`.
+
+        Args:
+            own_unit: also return errors in the table's units.
+        """
         # A channel that training never saw has no mean: methods are compared where all of them answer.
         rows = rows[np.all([np.isfinite(guess[rows, v]) for guess in guesses.values()], axis=0)]
         methods = {}
@@ -350,7 +364,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
 
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
-    """Says which simpler method is closer to the hidden observations than the model, and what may help."""
+    """Warn where a simpler method predicts the hidden observations better than the model, and say what may help."""
     errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
     if row["hidden_observations"] < MIN_HIDDEN or errors["model"] <= BEHIND * errors[closest]:

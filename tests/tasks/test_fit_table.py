@@ -360,7 +360,7 @@ def test_series_without_a_label_are_pretrained_on_and_embedded(tmp_path):
 def test_a_class_that_no_scored_series_has_is_named(tmp_path):
     run_fit(series(12), np.array(["rare"] + ["common"] * 11), ONCE, tmp_path / "run")
     said = json.loads((tmp_path / "run/metrics.json").read_text())["warnings"]
-    assert said == ["the metrics say nothing of the class 'rare': no scored series is of it."]
+    assert said == ["the metrics say nothing about the class 'rare': no scored series has it."]
 
 
 def test_many_whole_numbers_are_classes_with_a_warning():

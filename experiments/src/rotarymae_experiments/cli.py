@@ -118,24 +118,10 @@ def run_with_overrides(arguments: list[str]) -> None:
     if getattr(parsed.setup, "sample", False) and parsed.setup.data_dir != getattr(setup, "data_dir", None):
         reporter.warn("data_dir has no effect: the sample that ships with the library is read.")
     how: dict[str, Any] = {"out": options.out, "results": options.results, "reporter": reporter}
-    how["command"] = shlex.join(["rotarymae-experiments", "run", name, *_without_paths(typed)])
+    how["command"] = shlex.join(["rotarymae-experiments", "run", name, *typed])
     with reporter.catching_warnings():
         path = experiments.run(recipe, options.scale, options.setting, parsed.setup, **how)
     reporter.say(f"the results are in {path}; `rotarymae-experiments results` sets them next to what was published")
-
-
-def _without_paths(typed: list[str]) -> list[str]:
-    """The options that say what was computed; output paths and --quiet are not recorded."""
-    kept: list[str] = []
-    words = iter(typed)
-    for word in words:
-        option, equals, _ = word.partition("=")
-        if option in ("--out", "--results"):
-            if not equals:
-                next(words, None)
-        elif option != "--quiet":
-            kept.append(word)
-    return kept
 
 
 def results(folder: Positional[Folder] = Path("results"), page: Path | None = None) -> None:
@@ -190,7 +176,9 @@ def data(name: Positional[Name] = "") -> None:
         return
     source = sources.find(name)
     about = f"{source.what}: {source.home} ({source.size}). Licence: {source.licence}. {source.note}"
-    print(f"# {about.strip()}", *sources.commands(source), sep="\n")
+    if not source.commands:
+        raise InputError(f"{source.what} cannot be fetched. {source.note} About it: {source.home}")
+    print(f"# {about.strip()}", *source.commands, sep="\n")
 
 
 COMMANDS = {"list": list_recipes, "show": show, "run": run, "data": data, "results": results}

@@ -40,12 +40,15 @@ def info(table: Positional[Table], columns: Columns) -> None:
         proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), named)
         schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
         source = tables.open_source(source, numbered=schema.numbered)
+        labelled = source.columns
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
+            labelled = objects.columns
             label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
-    others = tuple(name for name in (label, proposal.split) if name and name in source.columns)
+    event = tables.status_of(label or "", labelled)
+    others = tuple(name for name in (label, event, proposal.split) if name and name in source.columns)
     with reporter.catching_warnings():
         dataset, merged = _read(source, schema, others)
         schema = schema.with_values_of(dataset)
@@ -56,7 +59,8 @@ def info(table: Positional[Table], columns: Columns) -> None:
     lines = [("table", str(table))]
     if proposal.given:
         said = ", ".join(f"{name} {_words(value)}".strip() for name, value in proposal.given.items())
-        lines.append(("proposed", said + (f", label {label}" if label else "")))
+        said += "".join(f", {role} {name}" for role, name in (("label", label), ("event", event)) if name)
+        lines.append(("proposed", said))
     lines += [("rows", str(report)), *_contents(dataset), *training]
     roles = {name for _, name in schema.roles} | set(others) | set(schema.time.split("+"))
     if unused := [name for name in source.columns if name not in roles]:
@@ -68,7 +72,7 @@ def info(table: Positional[Table], columns: Columns) -> None:
         print(printable(f"{name:<{width}}  {text}"))
     print("\nthe first rows, as they are understood:")
     print(_first_rows(dataset, schema))
-    print(f"\nto train:\n{printable(_command(table, schema, label))}")
+    print(f"\nto train:\n{printable(_command(table, schema, label, event))}")
 
 
 def _read(
@@ -90,6 +94,7 @@ def _read(
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
+    """Return the lines (topic, text) that `info` prints on series, times, channels and values."""
     import numpy as np
 
     lengths, times = dataset.lengths, np.asarray(dataset.times)
@@ -136,6 +141,7 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
+    """Return the lines (topic, text) on what a fit would take: model, memory, steps; or why it is refused."""
     from rotarymae.train import prepare
     from rotarymae.training.cost import largest_step
 
@@ -169,7 +175,8 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
     return "\n".join("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in zip(*cells))
 
 
-def _command(table: Path, schema: tables.TableSchema, label: str | None) -> str:
+def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
+    """Return the `rotarymae fit` command for a table with these columns."""
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
         if field.name == "units":
@@ -179,7 +186,8 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None) -> str:
             continue
         option = f"--{field.name.replace('_', '-')}"
         words += [option] if value is True else [option, *(value if isinstance(value, tuple) else [str(value)])]
-    words += ["--label", label] if label else []
+    words += ["--label" if event is None else "--duration", label] if label else []
+    words += ["--event", event] if event else []
     return shlex.join([*words, "--out", "run"])
 
 

@@ -20,7 +20,7 @@ LAYOUT = "How the table is laid out; a model remembers how its training table wa
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
 OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
-Quiet = Annotated[bool, arg(help="Print only what goes wrong.")]
+Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
 ComputedIn = Annotated[
     Precision,
     arg(help='Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it.'),
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 else:
 
     def _options() -> type:
-        """Return the fields of a `TableSchema` as options: without one, as the model's table, or else the default."""
+        """Return a dataclass of command options with the fields of `TableSchema`; None means the model's layout."""
         from rotarymae.tables.schema import TableSchema, helps
 
         said, options = helps(), []
         for name, kind in get_type_hints(TableSchema).items():
             if name in ("errors", "static", "units"):
                 continue
-            usual = "found" if name == "header_row" else getattr(TableSchema, name) or "none"
+            usual = "recognised" if name == "header_row" else getattr(TableSchema, name) or "none"
             usual = "value; with --wide all others" if name == "values" else usual
             default = f"(default: as in training; without a model, {usual})"
             hint = arg(help=said[name], help_behavior_hint="" if kind is bool else default)
@@ -58,15 +58,17 @@ class LabelColumn:
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: that of --objects, or TABLE)")] = None
     """This table has ids of series and labels, classes or numbers; some series may have none."""
-    label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
+    label: Annotated[str | None, arg(help_behavior_hint="(default: label)", aliases=["--duration"])] = None
     """This column holds the labels, in the table of --labels or --objects, or in TABLE itself."""
+    event: Annotated[str | None, arg(help_behavior_hint="(default: labels are no durations)")] = None
+    """The labels are durations, of which this column says whether they ended in the event (1), or were censored (0)."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
-    """This column of that table holds the ids."""
+    """This column of the labels' table holds the ids of the series."""
 
     @property
     def beside(self) -> tuple[str, ...]:
         """Columns of the table of observations that hold labels, also where a table of their own gives them."""
-        return () if self.name is None else (self.name,)
+        return tuple(name for name in (self.name, self.event) if name is not None)
 
     @property
     def name(self) -> str | None:
@@ -75,18 +77,27 @@ class LabelColumn:
 
     def read(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> Any:
         """Return the labels in the order of the series, or None. Raises InputError for labels that do not match."""
+        if self.name is None and self.event is not None:
+            raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
         if self.name is None:
             return None
-        if self.labels is None and self.name in layout.static:
-            raise InputError(f"the label {self.name!r} is a static column, too; leave it out of these.")
-        source, key = self.source(self.name, layout, table)
-        return tables.align_labels(dataset, source, key, self.name, unlabelled="none", na=layout.na)
+        columns = []
+        for name in self.beside:
+            if self.labels is None and name in layout.static:
+                raise InputError(f"the label {name!r} is a static column, too; leave it out of these.")
+            source, key = self.source(name, layout, table)
+            columns.append(tables.align_labels(dataset, source, key, name, unlabelled="none", na=layout.na))
+        if self.event is None:
+            return columns[0]
+        from rotarymae.labels import event_times
+
+        return event_times(*columns, *self.beside)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Return the table that has a column with one value per series, and its column of ids.
+        """Return the table that holds one value per series in `column`, and the name of its id column.
 
         Raises:
-            InputError: none has it.
+            InputError: no table has the column.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
@@ -116,30 +127,33 @@ class FolderReading:
     """How a folder of pictures or sounds is read."""
 
     resample: bool = False
-    """Sounds of another sample rate than the first one's (the model's) are resampled; without it they are refused."""
+    """Sounds with another sample rate than the first, or than the model's, are resampled, not refused."""
 
     def check_table(self) -> None:
-        """Raises InputError for options of folders where the model was made from tables."""
+        """Raise InputError for options about folders when the model was trained on tables."""
         if _changed(self):
             raise InputError(
-                f"options of pictures and sounds, and the model was made from series: {', '.join(_changed(self))}."
+                "the model was trained on series; leave out the options of pictures and sounds: "
+                f"{', '.join(_changed(self))}."
             )
 
     def read_for(
         self, known: PatchPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
     ) -> arrays.FolderData:
-        """The files of a folder for a model that was made from others. Raises InputError for options of tables."""
+        """Read a folder of pictures or sounds as a trained model needs it. Raises InputError for table options."""
         from rotarymae import arrays
 
         patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
         if of_tables:
-            raise InputError(f"options of tables, and the model was made from {known.noun}: {', '.join(of_tables)}.")
+            raise InputError(
+                f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
+            )
         if self.resample and known.sample_rate is None:
-            raise InputError(f"--resample concerns sounds; the model was made from {known.noun}.")
+            raise InputError(f"--resample concerns sounds; the model was trained on {known.noun}.")
         if known.sample_rate is not None:
             return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, on_file)
         if len(patch) != 2:
-            raise InputError(f"the model was made from {known.noun}, which are not read from folders.")
+            raise InputError(f"the model was trained on {known.noun}, which are not read from folders.")
         return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
 
 
@@ -152,20 +166,21 @@ class FolderOptions(FolderReading):
     audio: bool = False
     """TABLE is a folder of sounds (WAV, FLAC, OGG, ...), which become spectrograms of 128 bins every 10 ms."""
     patch_size: tuple[int, ...] | None = None
-    """Patches have so many rows and columns; one number is both. By default 16, for sounds 8 frames of all bins."""
+    """Patches have this many rows and columns; one number is both. Without it 16, for sounds 8 frames of all bins."""
     longest_side: int = 224
-    """Larger pictures are scaled down to so many pixels on their longer side."""
+    """Larger pictures are scaled down to this many pixels on their longer side."""
 
     @property
     def given(self) -> bool:
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
-        """Raises InputError for options of tables beside a folder, and of folders beside a table, by name; and for both
-        kinds of folders at once."""
+        """Raise InputError for options of tables with a folder, of folders with a table, or of pictures with sounds."""
         if not self.given:
             if _changed(self):
-                raise InputError(f"options of folders: {', '.join(_changed(self))}; say --images or --audio.")
+                raise InputError(
+                    f"options of folders: {', '.join(_changed(self))}; say --images or --audio, too, or leave them out."
+                )
             return
         if self.images and self.audio:
             raise InputError("give one of --images and --audio.")
@@ -177,12 +192,12 @@ class FolderOptions(FolderReading):
         of_tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if of_tables:
             kind = "--images" if self.images else "--audio"
-            raise InputError(f"options of tables, to leave out with {kind}: {', '.join(of_tables)}.")
+            raise InputError(f"leave out the options of tables with {kind}: {', '.join(of_tables)}.")
         if self.patch_size is not None and len(self.patch_size) not in (1, 2):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
-        """The files of the folder; `start` is the preprocessor of a model that was trained already."""
+        """Read the pictures or sounds of the folder, sized as those of the trained preprocessor `start`, if given."""
         from rotarymae import arrays
 
         patch = self.patch_size
@@ -199,7 +214,7 @@ class FolderOptions(FolderReading):
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """The labels of a folder's files. Raises InputError, naming a file, for one that is no class of the model."""
+    """Return the label of each file of a folder. Raises InputError for a class that the model does not have."""
     if files.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
     if not classes:

@@ -1,4 +1,4 @@
-"""The main jobs as scikit-learn estimators: classify, regress, interpolate, embed.
+"""The main jobs as scikit-learn estimators: classify, regress, predict times to an event, interpolate, embed.
 
 Series come in any of these forms, and the same data in all of them give the same predictions:
 
@@ -28,7 +28,7 @@ seed.
 same; `load` reads a run folder of `rotarymae fit` as well.
 """
 
-from rotarymae.estimators.supervised import RoMAEClassifier, RoMAERegressor
+from rotarymae.estimators.supervised import RoMAEClassifier, RoMAERegressor, RoMAESurvival
 from rotarymae.estimators.unsupervised import RoMAEEmbedder, RoMAEInterpolator
 
-__all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor"]
+__all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor", "RoMAESurvival"]

@@ -1,4 +1,4 @@
-"""Estimators of a target: classes and numbers."""
+"""Estimators of a target: classes, numbers, and times to an event."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sklearn.utils.validation import column_or_1d
 from rotarymae.errors import InputError
 from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
 from rotarymae.estimators.parameters import takes
-from rotarymae.labels import NumberTargets, has_label, narrowed
+from rotarymae.labels import NumberTargets, as_targets, event_times, has_label, narrowed
 from rotarymae.pipeline import Pipeline
-from rotarymae.tables import labels_of
+from rotarymae.survival import concordance
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
 # Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
@@ -24,12 +24,13 @@ SUPERVISED = shared_options(FinetuningOptions, ArrayOptions, min_steps=150)
 
 
 class _Supervised(Estimator):
-    """Base class of the classifier and the regressor."""
+    """Base class of the classifier, the regressor and the estimator of survival."""
 
     task: ClassVar[str]
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
+        """Return the loaded pipeline; raise InputError unless it was fine-tuned for this estimator's task."""
         if pipeline.labels is None or pipeline.labels.task != cls.task:
             raise InputError(
                 f"{folder} holds a {type(pipeline.model).__name__}; {cls.__name__} needs one that was fine-tuned for "
@@ -38,6 +39,7 @@ class _Supervised(Estimator):
         return pipeline
 
     def _fit(self, X: Any, y: Any) -> None:
+        """Train on the series and the targets `y`; raise InputError where y is None."""
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give one per series."
@@ -65,11 +67,15 @@ class _Supervised(Estimator):
         return self._fitted().importance(self._read(X))
 
     def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return the labels of the series, read as `dataset`, that have one, and what is predicted of these."""
-        truth = labels_of(dataset, X, y, self.id, "none")  # type: ignore[attr-defined]
+        """Leave out the series without a label.
+
+        Returns:
+            The labels of the others, and the predictions of these series.
+        """
+        truth = self._labels_of(dataset, X, y)
         known = has_label(truth)
         if len(known) == len(predicted) and not known.all():
-            truth, predicted = narrowed(np.asarray(truth, object)[known]), predicted[known]
+            truth, predicted = narrowed(as_targets(truth)[known]), predicted[known]
         return truth, predicted
 
 
@@ -282,8 +288,131 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return values if half is None else (values, values - half, values + half)
 
 
+@takes(SUPERVISED)
+class RoMAESurvival(_Supervised):
+    """Pre-train on the series, then fine-tune to predict the time to an event, of which some are censored.
+
+    With `predictor="auto"` predictions may be those of gradient boosting or of Cox's regression, both on summary
+    features, or of all together: whatever is best on the validation series. predictor="model" is the model alone.
+
+    Attributes
+    ----------
+    edges_ : ndarray
+        Ends of the intervals into which an event may fall, from 0 to the last event of the training series.
+    pipeline_ : Pipeline
+        The fitted model with its preprocessor and partners.
+    loaded_ : tuple of str
+        Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
+    history_ : dict
+        What was logged, by training; not of a loaded estimator.
+    """
+
+    task = "survival"
+
+    def _keep(self, pipeline: Pipeline) -> None:
+        super()._keep(pipeline)
+        self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
+
+    def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
+        """Return durations and events as one structured array, from any form that `fit` accepts."""
+        pair = [y.iloc[:, 0], y.iloc[:, 1]] if np.shape(y)[1:] == (2,) and hasattr(y, "iloc") else y
+        if isinstance(pair, tuple | list) and len(pair) == 2:
+            event, time = (super(RoMAESurvival, self)._labels_of(dataset, X, part) for part in pair)
+            names = [str(getattr(part, "name", part if isinstance(part, str) else "")) for part in pair]
+            return event_times(time, event, names[1] or "time", names[0] or "event")
+        return super()._labels_of(dataset, X, y)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on series with durations, and whether each ended in the event.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
+            pictures, videos and sounds, with `patch_size` or `sample_rate`. Only what was known when the duration
+            began: what was observed later would tell how long it was.
+        y : structured array of shape [S], DataFrame of two columns, or (str, str)
+            Whether the event was seen and the duration of each series, in this order: scikit-survival's `Surv`, two
+            columns with the ids as index or in the order of the series, or the names of two columns of the data frame.
+            A series whose duration is NaN is pre-trained on, and not fine-tuned on.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Series, durations, events or a parameter that cannot be used; before any training.
+        """
+        self._fit(X, y)
+        return self
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return Harrell's concordance of the predictions.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+        y : structured array of shape [S], DataFrame of two columns, or (str, str)
+            Events and durations, as in `fit`; series without a duration are left out.
+
+        Returns
+        -------
+        float
+            The share of pairs of series that are predicted in the order of their events, among those whose order is
+            known; one half for a guess.
+        """
+        dataset = self._read(X)
+        truth, predicted = self._labelled(dataset, X, y, self.predict(dataset))
+        event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
+        return concordance(time, event, predicted)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the time to the event of each series, in the unit of the durations.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape [S]
+            The expected time, of which no more than `edges_[-1]` counts (restricted mean survival time). Its negative
+            is a risk, as scikit-survival's metrics take it.
+        """
+        return self._fitted().predict(self._read(X))
+
+    def predict_survival_function(self, X: Any, times: Any = None) -> np.ndarray:
+        """Predict the probability that the event comes after each of some times.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+        times : array of shape [T] or None
+            Durations from 0 to `edges_[-1]`; without them those by which a quarter, a half and three quarters of the
+            training events were.
+
+        Returns
+        -------
+        ndarray of shape [S, T]
+            Probabilities, which fall with the time.
+
+        Raises
+        ------
+        InputError
+            Times out of this range.
+        """
+        return self._fitted().survival(self._read(X), times)
+
+
 def _class_labels(y: Any) -> Any:
-    """Return labels as they are, a column of them flat. Raises InputError for measurements."""
+    """Return labels as a flat array. Raises InputError for numbers that are measurements rather than classes."""
     if y is None or isinstance(y, str | Mapping):
         return y
     labels = np.asarray(y)

@@ -57,7 +57,7 @@ class RoMAEInterpolator(Estimator):
         return tags
 
     def _answering(self) -> Pipeline:
-        """Return the fitted pipeline, or before `fit` the one that needs no training."""
+        """Return the fitted pipeline; before `fit`, the shipped one that needs no training (any-series)."""
         if hasattr(self, "pipeline_"):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."

@@ -1,11 +1,11 @@
-"""Predictors next to the network: boosted trees on features, random convolutions, and how they are combined."""
+"""Predictors next to the network: boosted trees, random convolutions, Cox's regression, and how they are combined."""
 
 from rotarymae.partners.base import AnyDataset, Partner
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.features import FORMULAS, features
 from rotarymae.partners.intervals import INTERVAL, half_widths, least_errors, sorted_errors
-from rotarymae.partners.predictor import EACH_CHOICE, TITLES, Predictor, fit_predictor
+from rotarymae.partners.predictor import EACH_CHOICE, TASKS, TITLES, Predictor, fit_predictor
 from rotarymae.partners.shapes import FEATURES
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "FEATURES",
     "FORMULAS",
     "INTERVAL",
+    "TASKS",
     "TITLES",
     "AnyDataset",
     "BoostedFeatures",

@@ -27,21 +27,21 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 
 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
-    """Return one prediction [S, K] from several; the weights sum to 1."""
-    if task == "classification":
+    """Return the weighted mean [S, K] of several predictions: of log-probabilities, renormalised, or of values."""
+    if task != "regression":
         predictions = [np.log(np.clip(one, MIN_PROBABILITY, 1)) for one in predictions]
     total = np.asarray(sum(weight * one for weight, one in zip(weights, predictions, strict=True)))
-    return softmax(total, axis=1) if task == "classification" else total
+    return total if task == "regression" else softmax(total, axis=1)
 
 
 def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative logarithm of the likelihood of all series.
+    """Return the negative log-likelihood of predictions, summed over series, in nats.
 
     Args:
-        truth: classes int [S], or numbers [S, outputs] of which some may be NaN. Errors of numbers are taken to be
-            normal, with the standard deviation that fits best, in each output by itself.
+        truth: as in `Partner.fit`. Errors of numbers are assumed normal, with the standard deviation that fits best in
+            each output.
     """
-    if task == "classification":
+    if task != "regression":
         return log_loss(predicted, truth)
     total = 0.0
     for guess, value in zip(predicted.T, truth.T, strict=True):
@@ -51,7 +51,7 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
 
 
 def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]) -> Floats:
-    """Return the weights [methods], which sum to 1, of predictions [S, K] for series whose truth is known."""
+    """Return the weights [methods], which sum to 1, with which combined predictions fit the truth best."""
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]
     costs = np.array([nats(task, combine(task, predictions, weights), truth) for weights in grid])
@@ -64,8 +64,8 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
     return softmax(np.log(np.maximum(probabilities, np.finfo(float).tiny)) / temperature, axis=1)
 
 
-def choose_temperature(probabilities: Floats, truth: NDArray[np.integer]) -> float:
-    """Return the most probable temperature, given the classes [S], if its logarithm is normal around 0."""
+def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
+    """Return the most probable temperature for a truth as of `log_loss`, if its logarithm is normal around 0."""
 
     def cost(log: float) -> float:
         return log_loss(temper(probabilities, np.exp(log)), truth) + (log / SPREAD) ** 2 / 2
@@ -74,6 +74,7 @@ def choose_temperature(probabilities: Floats, truth: NDArray[np.integer]) -> flo
     return float(np.exp(minimum.x))  # type: ignore[attr-defined]
 
 
-def log_loss(probabilities: Floats, truth: NDArray[np.integer]) -> float:
-    """Return the negative logarithm of the likelihood of all classes [S]."""
-    return float(-np.log(np.clip(probabilities[np.arange(len(truth)), truth], MIN_PROBABILITY, 1)).sum())
+def log_loss(probabilities: Floats, truth: NDArray[Any]) -> float:
+    """Return the negative log-likelihood, summed, of true classes [S] or of weights of the classes [S, K]."""
+    known = (probabilities * truth).sum(1) if truth.ndim > 1 else probabilities[np.arange(len(truth)), truth]
+    return float(-np.log(np.clip(known, MIN_PROBABILITY, 1)).sum())

@@ -21,36 +21,39 @@ from rotarymae.partners.base import AnyDataset, Floats, Partner, check
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
 from rotarymae.partners.convolutions import RandomConvolutions
+from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
 
-FORMAT = 5
+FORMAT = 6
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
-PARTNERS: dict[str, type[Partner]] = {partner.name: partner for partner in (BoostedFeatures, RandomConvolutions)}
+PARTNERS: dict[str, type[Partner]] = {
+    partner.name: partner for partner in (BoostedFeatures, RandomConvolutions, CoxFeatures)
+}
 MODEL, FEATURES, COMBINED = "model", BoostedFeatures.name, "combined"
 EACH_CHOICE = "chosen"  # of folds that chose differently, what each of them chose
 CHOICES = (MODEL, FEATURES, COMBINED)
 TITLES = {MODEL: "model", COMBINED: "combined", EACH_CHOICE: "as each fold chose"} | {
     name: kind.title for name, kind in PARTNERS.items()
 }  # in tables
-TASKS = ("classification", "regression")
+TASKS = ("classification", "regression", "survival")
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Predictions of a fine-tuned model and its partners, calibrated, and combined.
+    """The network, its partners and their combination, calibrated; one of them is chosen to predict.
 
     Attributes:
-        task: "classification" or "regression".
-        choice: what predicts: "model", "features", or "combined" (the model and all partners).
+        task: "classification", "regression" or "survival".
+        choice: the chosen one: "model", "features", or "combined" (the network and all partners).
         because: why, in words.
-        partners: by name.
-        temperatures: of the model and each partner; 1 leaves probabilities as they are.
-        weights: of the model and each partner in the combination.
-        losses: of each and of the combination: nats per validation series (for a regression those of normal errors).
-        errors: of each and of the combination: the absolute errors of the validation series in each output, ascending,
-            from which intervals are made; empty for classes.
+        partners: {name: partner}.
+        temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
+        weights: {name: weight} in the combination.
+        losses: {name: nats per validation series}; for a regression with normal errors.
+        errors: {name: absolute errors of the validation series per output, ascending}, for intervals; empty for
+            classes.
     """
 
     task: str
@@ -64,28 +67,29 @@ class Predictor:
 
     @classmethod
     def of_model(cls, task: str, because: str) -> Self:
-        """Return the model alone, as it is."""
+        """Create a predictor that uses the network only, uncalibrated."""
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
-        """Return predictions [S, K] of series, given the model's.
+        """Return predictions [S, K] by the chosen predictor.
 
         Args:
-            choice: "model", "features" or "combined" instead of the predictor's own.
+            of_model: the network's predictions [S, K] of the same series.
+            choice: "model", "features" or "combined"; None means what the fit chose.
 
         Raises:
-            InputError: a choice that this predictor has not; series that are laid out otherwise than in training.
+            InputError: a choice that is not available; series laid out unlike those of training.
         """
         choice = self.check(choice or "auto")
         needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
-        """Return the predictions of the model, of each partner, and of their combination, by name."""
+        """Return {predictor: predictions} for the network, each partner, and their combination."""
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
     def check(self, choice: str) -> str:
-        """Return the choice, or for "auto" the predictor's own. Raises InputError for one that is not available."""
+        """Return a valid choice; "auto" becomes what the fit chose. Raises InputError for one that is not available."""
         if choice not in ("auto", *self.available):
             raise InputError(
                 f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
@@ -94,11 +98,12 @@ class Predictor:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """Return what `choice` may be."""
+        """Return the valid choices."""
         there = {MODEL, *self.partners} | ({COMBINED} if self.partners else set())
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
+        """Return {predictor: predictions}, with calibrated probabilities and, where weights exist, the combination."""
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
                 raise ModelDirectoryError(
@@ -106,14 +111,14 @@ class Predictor:
                     "predictor is of another run."
                 )
         out = {MODEL: of_model} | of_partners
-        if self.task == "classification":
+        if self.task != "regression":
             out = {name: temper(predicted, self.temperatures[name]) for name, predicted in out.items()}
         if self.partners and set(out) == set(self.weights):
             out[COMBINED] = combine(self.task, list(out.values()), np.array([self.weights[name] for name in out]))
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return what was chosen and why, for people and metrics.json."""
+        """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
         return {
             "chosen": self.choice,
             "because": self.because,
@@ -132,7 +137,7 @@ class Predictor:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Return what `save` wrote. No code is run from the files.
+        """Read what `save` wrote. No code is run from the files.
 
         Raises:
             ModelDirectoryError: a file that is missing, damaged or of another kind, or a field or an array that this
@@ -157,7 +162,7 @@ class Predictor:
 
 
 def _check_fields(described: dict[str, Any], path: Path) -> None:
-    """Check all fields of predictor.json but those of the partners."""
+    """Raise ModelDirectoryError where a field of predictor.json is not as `save` writes it; partners check theirs."""
     methods = {MODEL, *described["partners"]}
     available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
     check(described["task"] in TASKS, path, "task")
@@ -178,7 +183,7 @@ def _check_fields(described: dict[str, Any], path: Path) -> None:
 
 
 def _are_errors(numbers: Any) -> bool:
-    """Return whether these are ascending numbers of at least 0."""
+    """Return whether `numbers` is an ascending list of non-negative finite numbers."""
     if not isinstance(numbers, list) or not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
         return False
     return numbers == sorted(numbers)
@@ -196,22 +201,22 @@ def fit_predictor(
     seed: int,
     reporter: Reporter,
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners on the training part, let the validation part choose, and fit the partners on both.
-
-    The second value is the predictions of the validation part, by name as `Predictor.every` gives them, of partners
-    that were fitted on the training part alone; empty without a validation part.
+    """Fit the partners on the training part, choose on the validation part, then fit the partners on both.
 
     Args:
         choice: "auto", "model", "features" or "combined".
-        static: the columns that the model's head reads, too.
-        truth: class numbers [S] of all series, or numbers [S, outputs] of which some may be NaN.
-        train, validation: indices of the parts.
-        of_model: the model's predictions of the validation part [.., K]. They are slightly better there than elsewhere,
-            as that part has chosen the model's epoch.
+        truth: of all series, as in `Partner.fit`.
+        train, validation: indices of the two parts.
+        of_model: the network's predictions [validation series, K]. They are slightly optimistic, because that part has
+            also chosen the network's epoch.
+        static: the static columns that the network's head reads.
+
+    Returns:
+        The predictor; and {method: predictions of the validation part} by partners fitted on the training part only,
+        empty without a validation part.
 
     Warns:
-        Through the reporter: where what is asked for cannot be had, as there is no validation part, or a partner
-        failed.
+        Through the reporter: a partner failed; `choice` needs a validation part, and there is none.
     """
     if not len(validation):
         if choice in (FEATURES, COMBINED):
@@ -238,7 +243,7 @@ def fit_predictor(
         except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
             reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
     temperatures = dict.fromkeys(predictions, 1.0)
-    if task == "classification":
+    if task != "regression":
         temperatures = {name: choose_temperature(p, compared) for name, p in predictions.items()}
         predictions = {name: temper(p, temperatures[name]) for name, p in predictions.items()}
     weights = choose_weights(task, list(predictions.values()), compared)

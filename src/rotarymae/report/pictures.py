@@ -16,7 +16,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 from rotarymae import plots
 from rotarymae.importance import importance
 from rotarymae.interpolation import SHARES, interpolate
-from rotarymae.metrics import SCALED_RMSE, method_words, scored_words
+from rotarymae.labels import EventTimes
+from rotarymae.metrics import SCALED_RMSE, like_groups, method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
 from rotarymae.preprocess import ObservationPreprocessor
@@ -32,6 +33,7 @@ POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
 HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn by asinh
+GROUPS = 3  # of like prediction, whose survival is drawn
 LEVELS = SHARES  # bands whose promise is checked
 
 
@@ -47,8 +49,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Words:
-    """The user's names: of classes (in the order of the classifier), of the axes, whether these are dates, and the
-    column of values or the channels that are drawn upside down."""
+    """The user's names for classes, in the classifier's order, and axes; whether times are dates.
+
+    `invert` holds the columns of values or the channels that are drawn upside down.
+    """
 
     classes: tuple[str, ...]
     time: str
@@ -65,6 +69,7 @@ class Words:
         value: str | None = None,
         invert: Collection[str] = (),
     ) -> Words:
+        """Collect the names for a run's pictures: those given, or else the names of classes and columns."""
         names = tuple(class_names.get(name, str(name)) for name in outcome.classes)
         preprocessor = outcome.pipeline.preprocessor
         assert preprocessor is not None
@@ -81,6 +86,8 @@ class Words:
 
 @dataclass(frozen=True)
 class Picture:
+    """A kind of picture of the report: its title, its explanation, and the function that draws it."""
+
     name: str  # anchor of its section
     title: str
     explanation: str  # one sentence: what one sees, and how to read it
@@ -143,7 +150,7 @@ def _observed(
     curve: plots.Curve | None = None,
     **marks: np.ndarray | None,
 ) -> Figure:
-    """Draw the observations `shown` of a series, in the user's words and on the scale that its values were read on.
+    """Draw the observations at the indices `shown`, with the user's names, on the scale of the preprocessor.
 
     Args:
         marks: errors, hidden and importance [n], as `plots.interpolation` takes them.
@@ -201,9 +208,9 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.ndarray:
-    """Return an array [*sizes, C] as a picture [H, W], or [H, W, 3] in colours from 0 to 1.
+    """Return an array [*sizes, C] as a picture [H, W], or [H, W, 3] with colours from 0 to 1.
 
-    Of a video it is the first frame; the time of a sound runs from left to right, and low frequencies are below.
+    A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom.
     """
     picture = array
     while picture.ndim > 3:
@@ -261,7 +268,12 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def verdict(promise: float, share: float, points: int) -> str:
-    """Return whether a band is too narrow or too wide, as far as this number of independent points can tell."""
+    """Return whether a band is too narrow or too wide, as far as `points` independent points can tell.
+
+    Args:
+        promise: the band's nominal share, such as 0.95.
+        share: the share of points that were inside.
+    """
     noise = 2 * (promise * (1 - promise) / max(points, 1)) ** 0.5
     if abs(share - promise) <= max(noise, 0.02):
         return "as promised"
@@ -279,6 +291,7 @@ class ClassPredictions:
 
     @classmethod
     def of(cls, outcome: Outcome) -> ClassPredictions | None:
+        """Collect the predicted classes of the scored series; None where the run has no classes."""
         if not outcome.classes or outcome.predicted is None or outcome.labels is None:
             return None
         index = {name: i for i, name in enumerate(outcome.classes)}
@@ -348,6 +361,7 @@ def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw predicted against true values, one picture for each output."""
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
@@ -359,6 +373,20 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         where = scored_words(outcome.metrics)
         caption = f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {where}."
         yield Drawing(figure, "Predicted against true values", caption)
+
+
+def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
+    labels, at = outcome.pipeline.labels, outcome.split.scored
+    if not isinstance(labels, EventTimes) or outcome.predicted is None or outcome.labels is None:
+        return
+    truth, predicted = labels.truth(outcome.labels[at]), outcome.predicted[at]
+    groups = like_groups(labels.predicted(predicted), GROUPS)
+    curves = [(truth[rows], labels.survival(predicted[rows], labels.edges).mean(0)) for rows in groups]
+    figure = plots.survival([*reversed(curves)], labels.edges)  # the longest survival on top, as in the legend
+    events = f"{truth['event'].sum():,} of {len(at):,} {outcome.dataset.noun} have the event"
+    caption = f"{events}, on {scored_words(outcome.metrics)}."
+    yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
 
 
 def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -383,7 +411,12 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
         figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights)
-        if not outcome.classes:
+        if isinstance(pipeline.labels, EventTimes):
+            event, time = label.item()
+            ended = "event" if event else "censored"
+            expected = pipeline.labels.predicted(answer[None])[0]
+            caption = f"The model{alone} expects the event after {expected:.4g}; true: {ended} at {time:.4g}."
+        elif not outcome.classes:
             caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
         else:
             names = dict(zip(outcome.classes, words.classes, strict=True))
@@ -395,6 +428,7 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw a map of the embedded series, coloured by class."""
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
@@ -413,6 +447,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw the losses of pre-training and fine-tuning by epoch."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         losses = {} if result is None else learning_curves(result)
         if losses:
@@ -479,12 +514,20 @@ PICTURES = [
         "below the dashed line say that the classifier is too sure of itself.",
         reliability,
     ),
+    Picture(
+        "survival",
+        "Survival",
+        "Series are grouped by their expected time to the event. Steps are the share without the event so far (Kaplan "
+        "and Meier's estimate, which counts censored series while they were followed), dashed lines the mean of the "
+        "predicted curves: where they agree, the predictions are calibrated.",
+        survival,
+    ),
     Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
     Picture(
         "importance",
         "Which observations mattered",
         "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
-        "against the class that the model gives.",
+        "against the class that the model gives, or for an earlier event.",
         important_observations,
         private=True,
         kind="observations",

@@ -17,31 +17,34 @@ ERROR_ENDINGS = ("_err", "_error", "err")
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:
-    """Refuse a name that occurs twice."""
+    """Raise InputError where a name occurs twice."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
 
 
 def free_name(name: str, *taken: Iterable[str]) -> str:
-    """Return a column's name, with a mark behind it where another column has it."""
+    """Return a name for a column, with a mark added where the name is taken."""
     return name if not any(name in names for names in taken) else free_name(f"{name}'", *taken)
 
 
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
-    """(column, column of its standard errors) among value columns: NAME has them in NAME_err, NAME_error or NAMEerr, in
-    capitals or not."""
+    """Return pairs (value column, column of its standard errors), recognised by name.
+
+    The errors of NAME are in NAME_err, NAME_error or NAMEerr, in either case.
+    """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
     return [(name, error) for name, error in pairs if error is not None]
 
 
 def channel_index(observed: Any) -> np.ndarray:
-    """The channel of each observation of a series, or of several, from 0; 0 throughout where they have no channels."""
+    """Return the channel number of each observation, from 0; zeros without channels."""
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
+    """Return given channel names as a tuple of Python values. Raises InputError for no list or repeated names."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"channel_names is {given!r}; give a list of channels.")
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
@@ -54,7 +57,7 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
-    """Return a list or array as an Arrow array; refuses mixed types."""
+    """Return a list or array as an Arrow array. Raises InputError for mixed types."""
     try:
         return cells.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -64,7 +67,7 @@ def listed_column(values: Any, name: str) -> pa.Array:
 
 
 def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Return ids [S]; refuses mixed types, missing ones and repeats."""
+    """Return ids [S] as an Arrow array. Raises InputError for mixed types, missing ids and repeats."""
     labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
     if labels.null_count:
         row = labels.is_null().index(True).as_py()
@@ -76,7 +79,11 @@ def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
 
 
 def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub") -> np.ndarray:
-    """Return one series' numbers (or, with other kinds, also datetimes) as an array [n, V], or [n] with one axis."""
+    """Return one series' values as an array [n, V], or its times as [n] with axes=1. Raises InputError otherwise.
+
+    Args:
+        kinds: the kinds of numpy types that are accepted.
+    """
     try:
         array = unmasked(values)
         array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
@@ -90,7 +97,10 @@ def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub")
 def flat_features(
     arrays: Sequence[Any], what: str, names: Sequence[str] | None, lengths: np.ndarray, ids: Sequence[Any]
 ) -> dict[str, pa.Array]:
-    """Return arrays [n_i] or [n_i, V] of all series as V columns; `names` are those, or WHAT, or WHAT_0, WHAT_1, ..."""
+    """Join arrays [n_i] or [n_i, V] of all series into V flat columns.
+
+    Their names are `names`, or else `what`, or `what`_0, `what`_1, ... for several.
+    """
     each = [numeric(part, f"{what}s", ids[i]) for i, part in enumerate(arrays)]
     width = each[0].shape[1]
     for i, part in enumerate(each):
@@ -109,7 +119,7 @@ def flat_features(
 
 
 def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: Sequence[Any]) -> pa.Array:
-    """Return the channel labels of all series in one Arrow array of one type."""
+    """Join the channel labels of all series into one Arrow array of one type."""
     parts = []
     for i, part in enumerate(channels):
         name = f"channels of series {listed([ids[i]])}"

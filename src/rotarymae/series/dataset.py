@@ -127,6 +127,7 @@ class SeriesDataset:
     kind: ClassVar[str] = "observations"  # that of its preprocessor
 
     def __post_init__(self) -> None:
+        """Check that shapes, offsets and names fit together. Raises InputError."""
         n, count = len(self.times), len(self.ids)
         shapes = {"times": (n,), "values": (n, len(self.value_names)), "offsets": (count + 1,)}
         shapes |= {} if self.channels is None else {"channels": (n,)}
@@ -157,6 +158,7 @@ class SeriesDataset:
         return len(self.ids)
 
     def __getitem__(self, index: SupportsIndex) -> Series:
+        """Return one series by its index; negative ones count from the end."""
         try:
             at = operator.index(index)
         except TypeError:

@@ -52,7 +52,7 @@ def is_mapped(column: np.ndarray) -> bool:
 
 
 def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
-    """The series one after another, in runs of about `CHUNK` observations or one longer series."""
+    """Yield slices of consecutive series with about `CHUNK` observations, or one longer series."""
     start, last = 0, len(offsets) - 1
     while start < last:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + (size or CHUNK), side="right")) - 1)
@@ -66,7 +66,11 @@ def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
 
 
 def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:
-    """Return parts, one behind the other, as mapped columns of files in a folder (a temporary one, if None)."""
+    """Write parts of columns to files in a folder and return them joined, memory-mapped.
+
+    Args:
+        folder: where the files go; a temporary folder if None.
+    """
     if folder is not None:
         _remove_leftovers(Path(folder))
     # On Windows a file cannot be removed while it is mapped.
@@ -75,7 +79,7 @@ def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Col
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove columns that killed processes left; what changed lately stays, as another process may be writing it."""
+    """Remove columns that killed processes left behind; recent ones stay, as another process may be writing them."""
     for left in folder.glob(".rotarymae-*.columns"):
         with contextlib.suppress(OSError):
             changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
@@ -84,7 +88,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
-    """Appends columns to files of a folder, such as `times.f8`, and maps them."""
+    """Write columns part by part to files such as `times.f8`, and return them memory-mapped."""
     files: dict[str, tuple[Any, np.dtype]] = {}
     with contextlib.ExitStack() as stack:
         for part in parts:
@@ -99,6 +103,7 @@ def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
 
 
 def _map_columns(folder: Path) -> Columns:
+    """Memory-map the columns in a folder."""
     names = Columns._fields
     columns = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in names for path in folder.glob(f"{name}.*")}
     positions, n = columns.get("positions"), len(columns["times"])

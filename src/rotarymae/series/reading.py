@@ -16,22 +16,23 @@ MAX_REASONS = 12  # that one line names
 
 @dataclass(frozen=True)
 class ReadingReport:
-    """The rows of a table: each is kept, or counted under the first reason why not.
+    """Counts of a table's rows: how many were used, and how many were left out for which reason.
 
     Attributes:
-        total: rows of the table; where each column is a channel, its cells.
-        missing: rows in which nothing was observed, by what says so: {"'flux' is missing": 3}.
-        left_out: rows with a cell that cannot be used, by what is wrong with it: {"'flux' is infinite": 2}.
-        doubts: what is read, and may be wrong or changed: {"series had times that did not ascend": 1}.
-        first: each of these reasons, with the first row or series of it.
-        words: cells of columns of numbers that are no numbers, by column: {"value": {"<0.01": 3}}. They are missing.
-        lost: values that were observed and are dropped with their row, in which another value is missing.
-        merged: rows that repeated the series, time and channel of another, with another value or the same.
-        lists: rows with lists, whose entries are the `total`; 0 where no column holds lists.
-        series: series of the table.
-        empty: ids of the series that are left out, as none of their rows was kept.
-        notes: how the file was read, where that was guessed.
-        units: column → its unit, as far as the file says it.
+        total: rows of the table; in a wide table, its cells.
+        missing: {reason: rows} in which nothing was observed: {"'flux' is missing": 3}.
+        left_out: {reason: rows} with a cell that cannot be used: {"'flux' is infinite": 2}.
+        doubts: {sentence: count} of what is used but may be wrong or was changed: {"series had times that did not
+            ascend": 1}.
+        first: {reason: first row or series} for all of these.
+        words: texts among numbers, by column: {"value": {"<0.01": 3}}. They count as missing values.
+        lost: values that were observed and are dropped because another value of their row is missing.
+        merged: rows with the same series, time and channel as another row.
+        lists: rows with lists, whose entries are the `total`; 0 without lists.
+        series: number of series.
+        empty: ids of series that are left out because none of their rows could be used.
+        notes: sentences on how the file was read, where that was guessed.
+        units: {column: unit}, as far as the file gives units.
         counted: what the numbers count.
     """
 
@@ -52,7 +53,7 @@ class ReadingReport:
 
     @property
     def dropped(self) -> int:
-        """Rows that are left out, for any reason but that they repeat another."""
+        """Number of rows that are left out, without merged ones."""
         return sum(self.missing.values()) + sum(self.left_out.values())
 
     @property
@@ -60,13 +61,13 @@ class ReadingReport:
         return self.total - self.merged - self.dropped
 
     def __add__(self, other: ReadingReport) -> ReadingReport:
-        """Return the report of two parts of one table that share no series, or of two steps of reading it."""
+        """Add the reports of two parts of one table that share no series, or of two steps of reading it."""
         return ReadingReport(
             **{one.name: _sum(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
         )
 
     def __str__(self) -> str:
-        """ "351 of 4,485 rows dropped: 'mag' is missing in 351": one line for the terminal."""
+        """Return one line: "351 of 4,485 rows dropped: 'mag' is missing in 351"."""
         dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
         parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
@@ -80,9 +81,12 @@ class ReadingReport:
         return ", ".join(reasons[:MAX_REASONS]) + more
 
     def refuse_costly(self, values: int) -> None:
-        """Refuse to drop most of what was observed because another of the `values` values of its row is missing.
+        """Raise InputError where most rows would be dropped because one of their several values is missing.
 
-        It is for whole tables: of a part that is read by itself it may hold what does not hold for all.
+        It is meant for whole tables, as a part of one may be untypical.
+
+        Args:
+            values: number of value columns.
 
         Raises:
             InputError: naming the columns that lack a value ("mostly-dropped").
@@ -96,12 +100,13 @@ class ReadingReport:
             )
 
     def refuse_words(self) -> None:
-        """Refuse texts among numbers. Raises InputError ("unusable-cell")."""
+        """Raise InputError ("unusable-cell") for texts among numbers."""
         if self.words:
             said = "; ".join(self._words_by_column())
             raise InputError(f"{said}. Correct them, or read without strict.", code="unusable-cell")
 
     def _words_by_column(self) -> list[str]:
+        """Return sentences on texts among numbers: which words, how often, in which column."""
         sentences = []
         for column, words in self.words.items():
             first = ", ".join(f"{word!r} {count:,}" for word, count in list(words.items())[:MAX_REASONS])
@@ -110,7 +115,7 @@ class ReadingReport:
         return sentences
 
     def losses(self) -> list[str]:
-        """Return sentences on what a user would not expect to be lost or changed; a missing value alone is none."""
+        """Return sentences on losses and changes that a user would not expect; ordinary missing values are left out."""
         sentences = []
         if self.lost:
             sentences.append(
@@ -136,12 +141,12 @@ class ReadingReport:
         return sentences + [f"{count:,} {reason} (first: {self.first[reason]})." for reason, count in doubts]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the numbers under their names, the kept rows and the sentence, for metrics.json."""
+        """Return the counts by name, the number of used rows and the sentence, for metrics.json."""
         return {"summary": str(self), **asdict(self), "kept": self.kept}
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Return counts added key by key, tuples joined without repeats; of two texts the first."""
+    """Add two values of a report: counts key by key, tuples without repeats; of two texts the first is kept."""
     if isinstance(one, dict):
         both = one.keys() & other.keys()
         return {**one, **other, **{key: _sum(one[key], other[key]) for key in both}}

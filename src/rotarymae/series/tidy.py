@@ -25,13 +25,13 @@ MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is r
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Observations in any order: series [n] indexes ids [S]; the rest as in SeriesDataset, NaN allowed in values.
+    """Observations in any order: `series` [n] indexes `ids` [S]; the rest is as in SeriesDataset; values may be NaN.
 
     Attributes:
-        names: what the table calls its "id", "time" and "channel".
-        errors: column of values → column of their standard errors.
-        time_step: the smallest difference of times that the table can hold, where that matters.
-        row: the number [n] of each row in the table.
+        names: the table's names for "id", "time" and "channel".
+        errors: {value column: column of its standard errors}.
+        time_step: smallest difference of times that the table can hold, where that matters.
+        row: [n] number of each row in the table.
     """
 
     series: np.ndarray
@@ -52,26 +52,38 @@ class Observations:
     time_step: float = 0.0
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Select the rows of a mask or an order."""
+        """Select rows by a mask or an order."""
         columns = ("series", "times", "channels", "values", "positions", "row")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
     def noting(self, **changes: Any) -> Observations:
-        """Add to the report."""
+        """Return the observations with changes to their report."""
         return replace(self, report=self.report + ReadingReport(**changes))
 
     def doubting(self, reason: str, count: int, first: str) -> Observations:
-        """Add to the report what may be wrong."""
+        """Return the observations with a doubt added to their report.
+
+        Parameters
+        ----------
+        reason
+            A sentence on what may be wrong.
+        count
+            How often.
+        first
+            The first row or series.
+        """
         return self.noting(doubts={reason: count}, first={reason: first})
 
     def leave_out(
         self, reasons: Iterable[tuple[str, np.ndarray]], counter: str = "left_out", strict: bool = False
     ) -> Observations:
-        """Leave out rows, each counted under the first reason (words, mask [n]) that holds for it.
+        """Remove rows and count them by reason.
 
         Parameters
         ----------
+        reasons
+            Pairs (words, mask [n]); a row with several reasons counts for the first.
         counter
             The field of the report that counts them.
         strict
@@ -91,7 +103,7 @@ class Observations:
 
     @property
     def keys(self) -> list[np.ndarray]:
-        """Return the keys of each observation, most significant first: series, time, positions, channel."""
+        """Return what rows are sorted by, the most significant first: series, time, positions, channel."""
         positions = [] if self.positions is None else list(self.positions.T)
         return [self.series, self.times, *positions, *([] if self.channels is None else [self.channels])]
 
@@ -101,7 +113,7 @@ class Observations:
         return np.bincount(self.series, minlength=len(self.ids))
 
     def name(self, at: int) -> str:
-        """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
+        """Describe a row for messages: "series 615 at time 59750.4, channel 'u'"."""
         if self.series[at] < 0:
             return f"row {self.row[at]}"
         series = f"series {listed([self.ids[self.series[at]]])}"
@@ -122,21 +134,26 @@ class Observations:
 def dataset_fields(
     rows: Observations, schema: Any, part: bool = False, channels_known: bool = True
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Return what a data set has of rows that can be used, sorted and without duplicates, and which ids [S] are left.
+    """Clean the rows: drop unusable ones, sort, merge duplicates, reshape.
 
     Parameters
     ----------
     schema
-        A `TableSchema`, which says what becomes of rows that lack a value or repeat others.
+        A `TableSchema`, which says how missing values and duplicates are handled.
     part
-        Whether they are a part of a table, of which it is not refused that most of it is dropped.
+        Whether the rows are a part of a table; then it is no error if most of them are dropped.
     channels_known
         Whether channels without rows stay.
+
+    Returns
+    -------
+    tuple
+        The fields of a `SeriesDataset`, and a mask of the ids [S] that still have observations.
 
     Raises
     ------
     InputError
-        A cell that cannot be used ("unusable-cell"), where the reading is strict; see the steps.
+        A cell that cannot be used ("unusable-cell") in a strict reading; and as the single steps.
     """
     width, rows = len(rows.value_names), with_typical_errors(rows)
     if schema.wide and schema.tokens == "channel":
@@ -179,7 +196,7 @@ def dataset_fields(
 
 
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the reasons to leave out rows: no series, time or channel, and numbers that cannot be used."""
+    """Yield (reason, mask [n]) for rows without series, time or channel, and for unusable numbers."""
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
         yield f"{rows.names['channel']!r} is missing", rows.channels < 0
@@ -198,7 +215,7 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _out_of_range(rows: Observations, schema: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the reasons to leave out rows before `since` and after `until`."""
+    """Yield (reason, mask [n]) for rows before `since` and after `until`."""
     if schema.since is not None:
         yield f"{schema.time!r} is before {schema.since}", rows.times < parse_time(schema.since, rows.time_zone)
     if schema.until is not None:
@@ -206,7 +223,7 @@ def _out_of_range(rows: Observations, schema: Any) -> Iterator[tuple[str, np.nda
 
 
 def with_typical_errors(rows: Observations) -> Observations:
-    """Give series that lack all standard errors the median one of their channel, and say so."""
+    """Give series without any standard errors the median error of their channel, and note it in the report."""
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
         known = ~np.isnan(rows.values[:, e])
@@ -225,7 +242,7 @@ def with_typical_errors(rows: Observations) -> Observations:
 
 
 def far_times(rows: Observations) -> Observations:
-    """Doubt sorted rows at the start or end of a series that lie far from all its others."""
+    """Note in the report the observations at the ends of series that lie far away in time from all others."""
     offsets = offsets_of(rows.lengths)
     many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
     ends = (offsets[many], offsets[many + 1] - 1)
@@ -248,7 +265,7 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Doubt times of 32 bits that are too coarse for their gaps."""
+    """Note in the report times of 32 bits that are too coarse for their gaps."""
     if not rows.time_step:
         return rows
     gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
@@ -259,6 +276,7 @@ def coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
+    """Return that sentence."""
     return (
         f"gaps are short for the column {rows.names['time']!r}, which has 32 bits: {rows.time_step:.4g} is its "
         "smallest step, so that times that differed may be equal; write it with 64 bits, or subtract the first time"
@@ -266,10 +284,10 @@ def _coarse(rows: Observations) -> str:
 
 
 def suspects(rows: Observations) -> Observations:
-    """Doubt values that look like a code for "not observed".
+    """Note in the report values that look like codes for "not observed", such as -999.
 
-    Such a value is the largest or smallest of its column (and channel), nothing else lies near it, and it is tens of
-    deviations away from the median, or hundreds if it comes a few times only.
+    Such a value is the largest or smallest of its column (and channel), nothing else is near it, and it is tens of
+    deviations away from the median, or hundreds if it occurs only a few times.
     """
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
@@ -291,6 +309,7 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
+    """Yield (value, count) for extreme values of a column that may be codes; see `suspects`."""
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
         again, middle = False, np.median(column)
@@ -308,7 +327,7 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
 
 
 def sort(rows: Observations) -> Observations:
-    """Sort by series, time, positions and channel, stably, and count the series whose times did not ascend."""
+    """Sort rows by series, time, positions and channel, stably; count the series whose times did not ascend."""
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
     backwards = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] < rows.times[:-1])
@@ -316,28 +335,36 @@ def sort(rows: Observations) -> Observations:
     if len(which):
         reason = "series had times that were not ascending, and have been sorted"
         rows = rows.doubting(reason, len(which), listed(rows.ids[which[:1]]))
-    same, ascend = np.ones(max(0, len(rows.times) - 1), bool), True
+    same, wrong = (np.full(max(0, len(rows.times) - 1), value) for value in (True, False))
     for key in rows.keys:
-        ascend = ascend and not (same & (key[1:] < key[:-1])).any()
-        same = same & (key[1:] == key[:-1])
-    return rows if ascend else rows.keep(np.lexsort(rows.keys[::-1]))
+        wrong |= same & (key[1:] < key[:-1])
+        same &= key[1:] == key[:-1]
+    if not wrong.any():
+        return rows
+    mixed = np.zeros(len(rows.ids), bool)  # of a large table often few series
+    mixed[rows.series[1:][wrong]] = True
+    order = np.arange(len(rows.times))
+    at = np.flatnonzero(mixed[rows.series])
+    order[at] = at[np.lexsort([key[at] for key in rows.keys[::-1]])]
+    return rows.keep(order)
 
 
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:
-    """Return True [n - 1] for each row whose keys are those of the row before."""
+    """Return a mask [n - 1], True for each row with the same keys as the row before."""
     return np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
 
 
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
-    """Merge sorted rows of one series, time, position and channel into one.
+    """Merge sorted rows with equal series, time, position and channel.
 
-    Rows that are the same in all columns are one. Of others "error" keeps the first, as long as few rows repeat others;
-    a mean is weighted by the standard errors where there are any.
+    Rows that are equal in all columns always become one. Others are merged as `duplicates` says: "mean" averages,
+    weighted by standard errors if there are any; "first" and "last" keep one; "error" keeps the first if few rows are
+    concerned.
 
     Raises
     ------
     InputError
-        Rows that repeat others ("duplicates").
+        Many different rows for one time, with "error" ("duplicates").
     """
     again = _repeats(rows.keys)
     if not again.any():
@@ -381,7 +408,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def melt(rows: Observations) -> Observations:
-    """Turn features into channels: each value [n, C] that is not NaN becomes a row of its own."""
+    """Turn value columns into channels: each value [n, C] that is not NaN becomes a row."""
     row, column = np.nonzero(~np.isnan(rows.values))
     absent = len(rows.times) - np.bincount(column, minlength=len(rows.value_names))
     missing = {
@@ -397,7 +424,7 @@ def melt(rows: Observations) -> Observations:
 
 
 def refuse_incomplete(rows: Observations, partial: np.ndarray) -> None:
-    """Refuse a row that lacks only some values, where one token per time needs all of them ("missing-values")."""
+    """Raise InputError ("missing-values") for a row that lacks only some values, with tokens="time"."""
     row = int(partial.argmax())
     absent = np.isnan(rows.values[row])
     raise InputError(

@@ -28,10 +28,14 @@ def as_dataset(
     columns: TableSchema | None = None,
     of_training: Mapping[str, Any] | None = None,
 ) -> SeriesDataset:
-    """Series in any of the forms the estimators take, as a `SeriesDataset`; laid out as `like`, when that is given.
+    """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
-    The forms are those of `rotarymae.estimators`. `columns` are of a data frame; `of_training` says how the table was
-    laid out on which `like` was fitted.
+    The forms are listed in `rotarymae.estimators`.
+
+    Args:
+        like: a fitted preprocessor, in whose layout the series are read; None in training.
+        columns: the columns of a data frame.
+        of_training: layout of the table on which `like` was fitted.
 
     Raises:
         InputError: another form; and as `SeriesDataset.from_frame` and `from_arrays`.
@@ -52,7 +56,7 @@ def as_dataset(
     else:
         kind = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
         raise InputError(
-            f"series came as {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
+            f"the series are {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
             "list of arrays [channels, time], or a list with (times, values) or (times, values, channels) of every "
             "series. Observations (time, value, channel) of a series become these by tuple(zip(*observations))."
         )
@@ -60,7 +64,7 @@ def as_dataset(
 
 
 def is_frame(series: Any) -> bool:
-    """Whether this is a table with named columns. One of numbered columns, as pandas makes of an array, is none."""
+    """Return whether an object is a table with named columns; pandas frames with numbers for names are not."""
     seen = nw.from_native(series, pass_through=True)
     if isinstance(seen, nw.LazyFrame):
         return True
@@ -70,12 +74,12 @@ def is_frame(series: Any) -> bool:
 def labels_of(
     dataset: SeriesDataset, series: Any, labels: Any, id: str, unlabelled: Literal["error", "none"] = "error"
 ) -> Any:
-    """The labels [S] of series that came in one of the forms, in their order.
+    """Return the labels [S] of series in their order, from any form in which a caller may give them.
 
-    Labels of a data frame may be the name of its column, or a dictionary or pandas Series by id; those of a data set a
-    dictionary, or a pandas Series whose index has its ids. The default index of pandas (0, 1, 2, ...) is never taken
-    for ids. Each column of a pandas DataFrame is as such a Series. Everything else is in the order of the series.
-    With unlabelled="none" the label of a series without one is None. What a masked array masks is None.
+    For a data frame, labels may be the name of its column, or a dictionary or pandas Series by id; for a data set, a
+    dictionary, or a pandas Series whose index holds its ids. Each column of a pandas DataFrame is treated like such a
+    Series. Anything else must be in the order of the series; so must a Series with the default index of pandas (0, 1,
+    ...). With unlabelled="none" a series without a label gets None, as do masked values of a masked array.
 
     Raises:
         InputError: as `align_labels`.
@@ -98,10 +102,9 @@ def labels_of(
 
 
 def _by_id(index: Any, series: Any) -> bool:
-    """Return whether a pandas Series with this index is labelled by id.
+    """Return whether the index of a pandas Series holds ids of series.
 
-    A RangeIndex without a name is what pandas gives to values that have no index, so these are in the order of the
-    series, whatever numbers the ids are.
+    An unnamed RangeIndex is what pandas gives to values without an index; such values are in the order of the series.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -111,6 +114,7 @@ def _by_id(index: Any, series: Any) -> bool:
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
+    """Read a data frame, in the layout of the training table if there is one."""
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
         schema = TableSchema.for_model(like, of_training, given)
@@ -122,12 +126,12 @@ def _from_frame(
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether more is known of how a training table was read than the estimators have parameters."""
+    """Return whether a training table was read by the command, which has more options than the estimators."""
     return "tokens" in of_training
 
 
 def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """(times, values) or (times, values, channels) of every series."""
+    """Read a list with (times, values) or (times, values, channels) for every series."""
     parts = [(one.times, one.values, one.channels) if isinstance(one, Series) else tuple(one) for one in series]
     lengths = {len([part for part in one if part is not None]) for one in parts}
     if len(lengths) > 1:
@@ -135,8 +139,8 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
     times, values = [one[0] for one in parts], [one[1] for one in parts]
     channels = [one[2] for one in parts] if lengths == {3} else None
     if like is not None and (channels is None) != (like.channel_names is None):
-        has = "none" if channels is None else "one"
-        raise InputError(f"series with {has} came; the model was fitted on channels {like.channel_names}.")
+        has = "no channels" if channels is None else "channels"
+        raise InputError(f"the series have {has}; the model was fitted on channels {like.channel_names}.")
     names, static, of_values, of_times = None if like is None else like.channel_names, {}, None, {}
     if all(isinstance(one, Series) for one in series):  # a selection of a data set's, by scikit-learn for example
         if channels is not None:
@@ -153,7 +157,7 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
 
 
 def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Arrays [channels, time] at the times 0, 1, 2, ...; NaN is no observation."""
+    """Read arrays [channels, time], at the times 0, 1, 2, ...; NaN means that nothing was observed."""
     try:
         arrays = [unmasked(one) for one in arrays]
     except ValueError as error:
@@ -179,14 +183,14 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """The data set, made from arrays without names, with the names of the model's values, if these are as many."""
+    """Return a data set made from unnamed arrays with the model's value names, if their number is equal."""
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset
     return replace(dataset, value_names=like.value_columns)
 
 
 def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> SeriesDataset:
-    """The data set with its channels numbered as the model's, which may have more."""
+    """Return the data set with its channels numbered as in the model, which may have more."""
     if dataset.channels is None or dataset.channel_names is None or like.channel_names is None:
         return dataset
     if tuple(dataset.channel_names) == like.channel_names:

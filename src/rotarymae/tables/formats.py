@@ -43,7 +43,7 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 
 @contextmanager
 def named(name: str, format: str) -> Iterator[None]:
-    """Name the file in what its reader raises."""
+    """Add the name of the file to any error that reading it raises."""
     try:
         yield
     except InputError:
@@ -58,7 +58,7 @@ def named(name: str, format: str) -> Iterator[None]:
 
 @functools.cache
 def scratch() -> Path:
-    """Return this process's folder for copies of files, which is removed at its end."""
+    """Return this process's temporary folder for copies of files; it is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="rotarymae-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -69,7 +69,7 @@ def scratch() -> Path:
 
 @dataclass(frozen=True)
 class Text:
-    """The form of a text file. `skip` lines stand above the first row, whose columns are `names`."""
+    """The form of a text file: `skip` lines come before the first row, and `names` are its columns."""
 
     names: tuple[str, ...] = ()
     separator: str = ","
@@ -83,13 +83,13 @@ class Text:
 
 
 def _open_unpacked(path: Path) -> Any:
-    """Open a file for reading bytes; one that is packed, by its suffix, is unpacked."""
+    """Open a file for reading bytes, decompressed if its suffix says that it is compressed."""
     packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
     return io.BufferedReader(pa.input_stream(str(path), compression=packing))  # pyright: ignore
 
 
 def as_utf8(path: Path, text: Text) -> Path:
-    """Return the file, or a copy that DuckDB reads: UTF-8, unpacked, without what stands above its first row."""
+    """Return a file for DuckDB: the file itself, or a copy that is UTF-8, unpacked and begins with its first row."""
     if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
         return path
     return _transcoded(path, path.stat().st_mtime_ns, text.encoding, text.skip, text.blanks)
@@ -97,6 +97,14 @@ def as_utf8(path: Path, text: Text) -> Path:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
+    """Copy a text file as UTF-8 to the temporary folder, without its first `skip` lines; return the copy's path.
+
+    Copies are cached by the arguments.
+
+    Args:
+        changed: time of the file's last change, so that a changed file is copied again.
+        blanks: whether runs of blanks separate cells; they become tabs.
+    """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     with _open_unpacked(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
         lines = codecs.getreader(encoding)(packed, errors="strict")  # pyright: ignore
@@ -110,6 +118,7 @@ def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool
 
 
 def _is_utf8(path: Path) -> bool:
+    """Return whether the whole file decodes as UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with _open_unpacked(path) as file:
         try:
@@ -121,7 +130,7 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of text files; those that begin like the first have its form."""
+    """Guess the form of several text files; those with the same beginning as the first share its form."""
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
         first, same = texts[0], False
@@ -137,7 +146,7 @@ def _line(file: Any) -> str:
 
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
-    """Guess the form of a text file from its beginning: the separator, the row of the header, units below it."""
+    """Guess the form of a text file from its beginning: encoding, separator, header, a row of units below it."""
     with _open_unpacked(path) as file:
         head = file.read(HEAD)
         while head.count(b"\n") < 4 and len(head) < LINE and (more := file.read(HEAD)):
@@ -185,7 +194,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split each line; a quoted cell of several lines counts in the first of them."""
+    """Split lines into cells; a quoted cell with line breaks counts in its first line."""
     if separator == " ":
         return [line.split() for line in lines]
     try:
@@ -195,7 +204,7 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> tuple[int, int, float]:
-    """Return the row of the header, its width, and the share of the rows below that have it."""
+    """Find the header: return its row, its number of cells, and the share of later rows with that number."""
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
         start = given - 1
@@ -222,7 +231,7 @@ def _has_number(row: Sequence[str]) -> bool:
 
 
 def _units(rows: list[list[str]]) -> tuple[str, ...]:
-    """Return the cells of a first row of units, such as ",d,,mJy"; nothing where it is a row like the others."""
+    """Return the cells of a row of units, such as ",d,,mJy", below the header; () where that row holds data."""
     if len(rows) < 3:
         return ()
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
@@ -244,7 +253,11 @@ def _check_size(path: Path, size: int) -> None:
 
 @functools.lru_cache(maxsize=1 << 16)
 def sheet_as_text(path: Path, changed: int) -> Path:
-    """Copy the first sheet of an Excel file, from its header on, to a text file."""
+    """Copy the first sheet of an Excel file, from its header on, to a text file; return its path.
+
+    Args:
+        changed: time of the file's last change, so that a changed file is copied again.
+    """
     try:
         import openpyxl
     except ImportError as error:
@@ -305,6 +318,7 @@ def _read_arrow(path: Path) -> Read:
 
 
 def _read_astropy(path: Path) -> Read:
+    """Read a FITS, VOTable or ECSV file by astropy. Raises InputError where astropy is not installed."""
     try:
         from astropy.table import QTable
     except ImportError as error:
@@ -316,7 +330,7 @@ def _read_astropy(path: Path) -> Read:
 
 
 def of_astropy(table: Any) -> Read:
-    """Return an astropy table as Arrow's, its units, and what became of its times: these in days, dates as dates."""
+    """Convert an astropy table to an Arrow table, its units, and notes on its times, which become days or dates."""
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}
     notes: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -50,6 +50,10 @@ FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "isdiffpos", "bad", "p
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+
+# Words in the names of columns that say how long something lasted, and whether its end was seen.
+DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
+STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class Proposal:
 
 
 def pieces(name: str) -> list[str]:
-    """Return the words of a column's name: "midpointMjdTai" and "Time (MJD)" have mjd among theirs."""
+    """Split the name of a column into lower-case words: "midpointMjdTai" gives midpoint, mjd and tai."""
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
@@ -120,7 +124,7 @@ def pieces(name: str) -> list[str]:
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether a column's name says that it holds ids of objects."""
+    """Return whether the name of a column suggests ids of objects."""
     words, plain = pieces(name), name.rpartition(".")[2].lower().replace("_", "")
     if set(words) & NO_IDS:
         return False
@@ -129,9 +133,9 @@ def looks_like_id(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as the beginning of a table shows it.
+    """A column as described by the first rows of a table.
 
-    `codes` [n] number its different cells, -1 where it is missing; `numbers` are its numbers, or None.
+    `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
     """
 
     name: str
@@ -179,18 +183,18 @@ class Column:
         return self.rank(rule) < np.inf
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether it has more than one value in some series."""
+        """Return whether the column has more than one value within some series."""
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return the number of different rows of some columns of codes."""
+    """Return the number of different combinations of codes."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
 def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, Column]:
-    """Return the columns of a table as its first rows show them; nested ones entry by entry."""
+    """Read the first rows of a table and describe each column; nested columns are described by their entries."""
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
     read = source.read(names, max(1, rows // 100) if lists else rows)
@@ -207,6 +211,7 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
+    """Describe a column by its first cells: type, whether it holds numbers, dates or text, and how it varies."""
     kind, numbers, problem = column.type, None, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -230,7 +235,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 
 
 def _series_per_row(source: Source) -> str | None:
-    """Return what most columns of a table without times are called before their numbers: "FLUX." of FLUX.1, ..."""
+    """Return the common beginning of numbered columns ("FLUX." for FLUX.1, FLUX.2, ...) if most columns are such."""
     stems = Counter(match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
     stems = Counter({stem: count for stem, count in stems.items() if not DATED.match(stem)})
     stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
@@ -240,7 +245,7 @@ def _series_per_row(source: Source) -> str | None:
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
-    """Propose the columns of a schema that the user did not name.
+    """Propose a column for every role of the schema that the user did not name: id, time, channel, values and so on.
 
     Parameters
     ----------
@@ -265,6 +270,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
+    """Propose the layout of a table; see `propose`."""
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
     unsure: list[str] = []
@@ -378,7 +384,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the column of times: that of the best name, or the only one of dates."""
+    """Return the column of times: the one whose name fits best, or the only column of dates; None without one.
+
+    Args:
+        free: columns without a role so far.
+        unsure: list of doubts, to which sentences are added.
+    """
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
     named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
     best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIME))) or dates
@@ -392,7 +403,7 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the first column of numbers that ascends from row to row, but where another series may begin."""
+    """Return the first numeric column that ascends from row to row, except where another series may begin."""
     for c in free.values():
         if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
             continue
@@ -403,7 +414,7 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
-    """Return the notations in which all of the first times are dates, and the last of these times."""
+    """Return the date formats that fit all of the first times, and the last of these times as an example."""
     if time.numeric and not time.whole:
         return [], ""
     column = cells.trimmed(source.read([time.name], ROWS)[time.name].cast(pa.string()))
@@ -424,9 +435,9 @@ def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
 def _id(
     free: dict[str, Column], n: int, time: Column | None, unsure: list[str], several_files: bool
 ) -> tuple[Column | None, list[Column]]:
-    """Return the column of ids, and other columns of ids, whose objects have several series.
+    """Return the column of ids; and other id columns, whose objects have several series each.
 
-    Without a column that is named as one, each of several files is a series: equal numbers in two are no sign.
+    Without a column that is named like an id, each of several files is a series.
     """
     named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and not c.dates]
     # An id of every row is none of a series.
@@ -460,7 +471,7 @@ def _id(
 def _channel(
     varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
 ) -> Column | None:
-    """Return the column of channels: a known name of few words, or what tells rows of one time apart."""
+    """Return the column of channels: one with a known name and few values, or one that differs at equal times."""
     usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
     usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
     named = [c for c in usual if c.called(CHANNEL) and not looks_like_id(c.name)]
@@ -483,6 +494,7 @@ def _channel(
 
 
 def _only_days(source: Source, time: Column) -> bool:
+    """Return whether the first times are dates without a time of day."""
     column = source.read([time.name], ROWS)[time.name]
     if pa.types.is_date(column.type):
         return True
@@ -490,7 +502,7 @@ def _only_days(source: Source, time: Column) -> bool:
 
 
 def _stem(name: str) -> str:
-    """Return what a value and its errors have in common: "flux" of flux_err, "psf" of magpsf and sigmapsf."""
+    """Return the common part of a value's and its error's name: "flux" for flux_err, "psf" for magpsf and sigmapsf."""
     words = [re.sub(r"(err|error|sigma)$", "", word) for word in pieces(name) if word not in ERRORS]
     words = [word for word in words if word]
     stems = [word for word in words if word not in ("mag",)]
@@ -498,7 +510,7 @@ def _stem(name: str) -> str:
 
 
 def key_column(table: Source, id: str) -> str:
-    """Return the column of a table of objects that holds their ids: `id`, or else the only one that is called so.
+    """Return the id column of a table of objects: `id`, or else the only column whose name looks like an id.
 
     Raises
     ------
@@ -512,10 +524,34 @@ def key_column(table: Source, id: str) -> str:
     return id
 
 
+def status_of(label: str, columns: Iterable[str]) -> str | None:
+    """Return the column that may say whether durations ended in an event; None where the label is no duration."""
+    status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
+    return next(status, None) if set(pieces(label)) & DURATION else None
+
+
+def _duration(columns: Mapping[str, Column]) -> str | None:
+    """Return the column of durations that has a status column next to it, if any."""
+    pairs = ((c, columns.get(status_of(name, columns) or "")) for name, c in columns.items() if c.numeric)
+    return next(
+        (c.name for c, status in pairs if status is not None and status.distinct <= 2 and np.nanmin(c.numbers) >= 0),  # pyright: ignore
+        None,
+    )
+
+
 def propose_objects(
     source: Source, id: str, label: str | None, count: int
 ) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Propose the label and the static columns of the objects' table, and say what is doubtful about them."""
+    """Propose which columns of a table of objects are the label and the static columns.
+
+    Args:
+        id: its id column, which is neither.
+        label: the label, if the user named it.
+        count: number of series in the table of observations.
+
+    Returns:
+        The label or None, the static columns, and sentences on what is doubtful.
+    """
     key, unsure = key_column(source, id), []
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")

@@ -31,23 +31,21 @@ def align_labels(
     unlabelled: Literal["error", "none"] = "error",
     na: tuple[str, ...] = (),
 ) -> np.ndarray:
-    """Return the labels [S] of a data set's series, in its order, from a table that is matched by id.
+    """Read one label for each series of a data set from a table, matched by id.
 
     Args:
-        source: a file or data frame with one row per series, or several with the same label, as in the table of
-            observations.
-        unlabelled: a series without a label (or with an empty one) is an "error", or its label is None ("none").
+        source: a file or data frame with one row per series, or several rows with the same label.
+        unlabelled: a series without a label is an "error", or gets the label None ("none").
         na: cells that mean "missing", besides empty ones.
 
     Returns:
-        int64, float64, bool or string labels; objects where a label is None.
+        Labels [S] in the order of the series: int64, float64, bool or string; objects where a label is None.
 
     Raises:
-        InputError: naming the ids: series without a label, ids with two different ones; missing labels; no label of
-            any series.
+        InputError: naming the ids: series without a label, ids with two different ones; no label for any series.
 
     Warns:
-        InputWarning: labels that belong to no series; texts such as N/A, which are classes like others.
+        InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes.
     """
     choose("unlabelled", unlabelled, ("error", "none"))
     ids, values = _read(source, id, label, na)
@@ -81,8 +79,13 @@ def align_labels(
 def align_column(
     dataset: SeriesDataset, source: Any, id: str, name: str, na: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, bool]:
-    """Return a column's values [S] in the order of a data set's series, None where one has none, and whether they were
-    dates, which become days since 1970-01-01. Arguments and errors as of `align_labels`, and other dates than ISO."""
+    """Read one value for each series from a column of a table, matched by id.
+
+    Arguments and errors as in `align_labels`; also raised for dates that are not ISO dates.
+
+    Returns:
+        Values [S], None where a series has none; and whether they were dates, which become days since 1970-01-01.
+    """
     ids, values = _read(source, id, name, na)
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
@@ -101,7 +104,7 @@ def align_column(
 def with_static(
     dataset: SeriesDataset, source: Any, id: str, names: tuple[str, ...], na: tuple[str, ...] = ()
 ) -> SeriesDataset:
-    """Return a data set with static columns of the objects' table, which has one row per series."""
+    """Return a data set with further static columns from a table with one row per series."""
     table, static = open_source(source), dict(dataset.static)
     id = key_column(table, id)
     columns = table.read([id, *names])
@@ -121,9 +124,9 @@ def with_static(
 def static_column(
     column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
 ) -> tuple[np.ndarray, ReadingReport]:
-    """Return one value per series [S] of a column that repeats it on each row of the series, and what is doubtful.
+    """Return one value per series [S] of a column that repeats it on every row, and the doubts as a report.
 
-    A cell that is missing says nothing; of few series with different values the first counts, many are refused.
+    Missing cells are ignored. Where a few series have different values their first one counts; many raise InputError.
     """
     values = cells.by_distinct_text(column, lambda column: _plain(column, name, na, parse, words=True))
     if pa.types.is_floating(values.type):
@@ -152,7 +155,7 @@ def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
 
 
 def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
-    """Return the ids, as far as there are any, and the cells of a column beside them."""
+    """Read the id column and another column of a table; rows without an id are left out."""
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
         id, table = "file", table.with_ids_of_files()
@@ -172,16 +175,16 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
 
 
 def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
-    """Return cells that are true of a series as labels or numbers, null where they are missing.
+    """Return a column as labels or numbers, null where a cell is missing.
 
     Parameters
     ----------
     na
-        Cells that mean "missing": as texts, or as numbers whatever their spelling.
+        Cells that mean "missing": texts, or numbers in any spelling.
     parse
-        Whether texts are numbers where they all look so, as the cells of text files may.
+        Whether texts that all look like numbers become numbers, as cells of text files should.
     words
-        Whether the usual words for "missing" mean that; else each is a text like others.
+        Whether the usual words for "missing", such as NA, mean that too.
     """
     column = cells.trimmed(column)
     if cells.is_text(column.type):
@@ -202,12 +205,12 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
 def _first_of_each(
     column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, tolerated: float = 0.0
 ) -> tuple[pa.Array, ReadingReport]:
-    """Return the first cell that is there of each series [S], null where none is, and what is doubtful.
+    """Return the first present cell of each series [S], null where there is none, and the doubts as a report.
 
     Raises
     ------
     InputError
-        Different cells in more than the tolerated share of the series ("several-values").
+        Cells differ within more than the tolerated share of the series ("several-values").
     """
     codes = cells.encode(column)[0]
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
@@ -232,7 +235,11 @@ def _first_of_each(
 
 
 def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, Any, np.ndarray]:
-    """Return the value of each series [S], null where it has none, the ids of values, and which belong to series."""
+    """Match values to series by id.
+
+    Returns:
+        The value of each series [S], null where there is none; the ids of the values; and which of these are series.
+    """
     codes, distinct = cells.encode(ids)
     kept, _ = _first_of_each(values, name, codes, distinct)
     place, there = _match(dataset.ids, distinct)
@@ -242,9 +249,10 @@ def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str)
 
 
 def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the place of each id [S] among the known ones, and whether it is among them.
+    """Look up ids among known ones; return the index of each id [S], and whether it is known.
 
-    A text file's ids are integers or texts by what else stands in the column; where one side has texts, both are such.
+    A text file's ids may be read as integers in one table and as text in another; if either side is text, both become
+    text.
     """
     if (ids.dtype.kind == "O") != (known.dtype.kind == "O"):
         ids, known = (np.array([cells.as_text(id) for id in each.tolist()], object) for each in (ids, known))

@@ -63,7 +63,7 @@ def read_table(source: Any, schema: TableSchema, memory: float | None = None, **
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Return the data set of arrays as columns of a table, of which no series and no cell may be left out."""
+    """Build a data set from arrays as columns; raise InputError where a series or a cell would be left out."""
     values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
     dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
     announce(every_series(dataset).reading)
@@ -71,7 +71,7 @@ def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names
 
 
 def every_series(dataset: SeriesDataset) -> SeriesDataset:
-    """Refuse a data set of which series are left out: answers and labels that are matched by order would shift."""
+    """Return the data set, or raise InputError if series were left out: labels in order would then be wrong."""
     if dataset.reading is not None and dataset.reading.empty:
         empty, count = dataset.reading.empty, dataset.reading.series
         raise InputError(f"{len(empty)} of {count} series have no observation left: {listed(empty)}. Leave them out.")
@@ -186,12 +186,12 @@ class TableReader:
 
     @cached_property
     def _of_objects(self) -> tuple[str, ...]:
-        """The static columns that the objects' table has, and not the table of observations."""
+        """The static columns that are read from the objects' table, because the table of observations lacks them."""
         return tuple(name for name in self.schema.static if self.objects and name not in self.source.columns)
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns that are read."""
+        """Return the names of the columns that are read."""
         schema = self.schema
         names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
         names += [*schema.static, *schema.flags]
@@ -228,12 +228,13 @@ class TableReader:
         return replace(dataset, reading=report)
 
     def _mapped(self) -> tuple[SeriesDataset, ReadingReport]:
-        """Return all series with memory-mapped columns, and the report."""
+        """Read a table larger than memory: return the data set with memory-mapped columns, and the report."""
         kept: list[SeriesDataset] = []
         reports: list[ReadingReport] = []
         why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def columns() -> Iterator[Any]:
+            """Yield the columns of each part of the table; keep what is stored once per series, and the reports."""
             nonlocal why
             for part in self._parts(READ, whole=False):
                 reports.append(part.report)
@@ -266,12 +267,12 @@ class TableReader:
         return dataset, report
 
     def parts(self) -> Iterator[Part]:
-        """Yield all series in parts of whole series, as they first appear in the table.
+        """Yield the table in parts of whole series, in the order of first appearance.
 
         Raises
         ------
         InputError
-            As `read`; but a part in which nothing was observed is no error.
+            As `read`; but a part without observations is no error.
 
         Warns
         -----
@@ -292,6 +293,7 @@ class TableReader:
             announce(report)
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
+        """Yield parts of whole series with about `size` observations; `whole` reads the table at once."""
         columns = self.source.read(self.columns) if whole else None
         reader, labels = self, [name for name in (self.schema.id, self.schema.channel) if name in self.source.kinds]
         if columns is None:
@@ -318,6 +320,7 @@ class TableReader:
             yield Part(ids, observed, dataset, why)
 
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
+        """Add to a report the source's broken lines, notes and units. With `strict`, raise for unusable cells."""
         count, first = self.source.rejected()
         if count:
             reason = "a line has another number of cells"
@@ -331,7 +334,7 @@ class TableReader:
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array], part: bool = False) -> SeriesDataset:
-        """Return the data set of columns of the table, or of a part of it with whole series."""
+        """Build a data set from columns of the table, or of a part with whole series."""
         schema = self.schema
         if not len(columns[schema.id]):
             count, first = self.source.rejected()
@@ -347,7 +350,7 @@ class TableReader:
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def rows(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Return the rows of some columns, in any order, and one value per series of every static column."""
+        """Convert columns to observations in any order, and static columns to one value per series."""
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
         static = {}
@@ -360,6 +363,7 @@ class TableReader:
         series = series if row_of is None else series[row_of]
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
+            """Read a column as numbers; NaN for an absent one. Words and notes are collected for the report."""
             nonlocal report
             if name in self.absent:
                 return np.full(len(series), np.nan)
@@ -414,8 +418,10 @@ class TableReader:
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
     ) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Return the rows with their channels, without those that are flagged or of unknown channels, and the facts in
-        rows without a time."""
+        """Return the rows with channel numbers, and static columns made of rows without a time.
+
+        Rows that are flagged or have an unknown channel are left out.
+        """
         codes, names = cells.encode(column, lambda column: cells.labels(column, name))
         known = tuple(sorted(names.tolist())) if self.channel_names is None else self.channel_names
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
@@ -436,7 +442,7 @@ class TableReader:
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
-    """Return the report of a table from those of its parts."""
+    """Add up the reports on the parts of a table. Raises InputError where dates with and without zone are mixed."""
     if len({NO_ZONE in report.notes for report in reports if report.total}) > 1:
         raise InputError(
             "some of the times are dates with a zone or an offset, and some without; give all in one way.",
@@ -446,18 +452,23 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
 
 
 def announce(report: ReadingReport | None) -> None:
-    """Warn of what a user would not expect to be lost or changed."""
+    """Warn of losses and changes in reading that a user would not expect."""
     for loss in [] if report is None else report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
 
 
 def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """Return columns of lists as one row per entry, and the row [n] that each is from; others as they are.
+    """Turn columns of lists into one row per entry; other columns are left as they are.
+
+    Returns
+    -------
+    tuple
+        The columns, and the original row [n] of each entry; None if there are no lists.
 
     Raises
     ------
     InputError
-        Lists of one row that differ in length.
+        Lists in one row that differ in length.
     """
     lists = [name for name, column in columns.items() if is_list(column.type)]
     if not lists:
@@ -480,7 +491,7 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
 
 
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
-    """Return rows with a code [n] from 0 as static columns: the first value of each, or 1 and 0 where it has none."""
+    """Turn rows with a code [n] from 0 into static columns: each name's first value; 1 and 0 for names without any."""
     columns = {}
     for c in np.unique(codes[codes >= 0]):
         which = np.flatnonzero(codes == c)
@@ -493,7 +504,7 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
 
 
 def _no_columns(part: SeriesDataset) -> dict[str, Any]:
-    """Return the columns of as many observations that take no memory."""
+    """Return columns for as many observations as `part` has that take no memory, as placeholders."""
     return {
         name: None if column is None else np.broadcast_to(np.zeros((), column.dtype), column.shape)
         for name, column in part.columns._asdict().items()
@@ -501,7 +512,7 @@ def _no_columns(part: SeriesDataset) -> dict[str, Any]:
 
 
 def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
-    """Refuse a table without a column "id" that has another that looks like one of ids ("unknown-column")."""
+    """Raise InputError ("unknown-column") for a table without a column "id" where another looks like one."""
     from rotarymae.tables.guess import looks_like_id
 
     likely = [name for name in table.columns if name not in roles and looks_like_id(name)]
@@ -515,7 +526,7 @@ def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
 
 
 def _warn_of_units(table: Source, schema: TableSchema) -> None:
-    """Warn of columns whose unit is not that of training, with the factor between them, if astropy knows it."""
+    """Warn of columns whose unit differs from training's; with the factor, if astropy knows it."""
     for name, trained in schema.units.items():
         unit = table.units.get(name, trained)
         if unit == trained:
@@ -532,7 +543,7 @@ def _warn_of_units(table: Source, schema: TableSchema) -> None:
 
 
 def _advice(role: str, for_model: bool) -> str:
-    """Return what to type where a column of this role is absent."""
+    """Return what a user should type where the column for a role is absent."""
     if role in ("static", "errors") and for_model:
         return f", which the model reads ({option(role)} in training)"
     more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}
@@ -540,5 +551,5 @@ def _advice(role: str, for_model: bool) -> str:
 
 
 def _fields(names: Sequence[str]) -> list[str]:
-    """Return of columns "lc.flux" the names of the fields, "flux"."""
+    """Return field names without their column: "flux" for "lc.flux"."""
     return [name.rsplit(".", 1)[-1] for name in names]

@@ -25,7 +25,7 @@ class TableSchema:
     Parameters
     ----------
     id
-        This column says which series a row belongs to; file is the name of the file, where that is no column.
+        This column says which series a row belongs to; the word file makes each file a series.
     time
         This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc.
     clock
@@ -37,38 +37,39 @@ class TableSchema:
     values
         These columns hold the values; of a wide table they are the channels, and all other columns if none is named.
     errors
-        These columns hold the standard errors of the first values, in their order; they are read behind the values.
+        These columns hold the standard errors of the first values, in their order; they weigh observations.
     flags
-        An observation with another flag than 0 in one of these columns is a missing one.
+        Observations with anything but 0 in one of these columns are left out.
     static
         These columns have one value per series, in this table or in the objects' table.
     wide
         The table has one column per channel, and an empty cell is a missing observation, not a zero.
     numbered
-        Columns of this name with a number, such as FLUX. for FLUX.1, FLUX.2, are one series per row; the column number
-        then holds the numbers, FLUX the values, and series counts the rows.
+        Each row is a series, with its values in columns of this name and a number: FLUX. for FLUX.1, FLUX.2; the values
+        become the column FLUX, the numbers the column number, and series counts the rows.
     tokens
-        Each (time, channel) is one token, or each time of a wide table is one, with all channels as its features.
+        Each value is one token (channel), or each time of a wide table is one, with all channels as its features
+        (time).
     duplicates
-        Rows of the same series, time and channel: many are an error; or they are averaged, or one of them counts.
+        Rows with equal series, time and channel: average them (mean), use one (first, last), or refuse many (error).
     limits
         Values such as <0.01 are left out and counted (drop), or read as 0.01 (number).
     untimed
-        Rows without a time are left out and counted (drop), or are facts about their series (static).
+        Rows without a time are left out and counted (drop), or become static columns (static).
     since
         Rows before this time, a number or a date, are left out and counted.
     until
         Rows after this time are left out and counted.
     na
-        These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0.
+        These cells also mean that a value is missing; a number stands for all its spellings, -999 also for -999.0.
     time_format
         Times are written like this, for example "%d.%m.%Y %H:%M".
     header_row
         This line of a text file, counted from 1, names the columns.
     strict
-        A cell that cannot be used, such as an infinite value or a negative error, refuses the table.
+        The table is refused if a cell cannot be used, such as an infinite value; otherwise its row is left out.
     objects
-        This table has one row per series: static columns, labels, the split, as far as TABLE does not have them.
+        This table has one row per series, with the static columns, labels and split that TABLE lacks.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """
@@ -98,6 +99,7 @@ class TableSchema:
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Check the names and options, alone and together. Raises InputError."""
         for one in fields(self):
             value = getattr(self, one.name)
             if one.type.startswith("tuple") or one.name == "na":
@@ -110,7 +112,7 @@ class TableSchema:
         roles = self.roles
         wrong = [f"{role}={name!r}" for role, name in roles if not isinstance(name, str)]
         if wrong:
-            raise InputError(f"column names are strings, but {', '.join(wrong)} came; give the name of a column.")
+            raise InputError(f"column names must be strings, and not {', '.join(wrong)}; give the name of a column.")
         taken: dict[str, str] = {}
         for role, name in roles:
             if name in taken:
@@ -121,8 +123,8 @@ class TableSchema:
             taken[name] = role
         if self.wide and self.flags:
             raise InputError(
-                f"flags {listed(self.flags)} are of observations, and a wide table has several per row; put an empty "
-                "cell where a value is not to be used."
+                f"flags {listed(self.flags)} belong to observations, of which a wide table has several per row; put an "
+                "empty cell where a value is not to be used."
             )
         if self.wide and self.channel is not None:
             raise InputError(
@@ -130,7 +132,7 @@ class TableSchema:
             )
         if self.errors and (self.wide or self.tokens == "time"):
             raise InputError(
-                f"errors {listed(self.errors)} are of single observations; give a table with one row for each "
+                f"errors {listed(self.errors)} belong to single observations; give a table with one row for each "
                 "(no --wide, no --tokens time)."
             )
         if self.tokens == "time" and self.channel is not None:
@@ -141,19 +143,19 @@ class TableSchema:
 
     @property
     def roles(self) -> list[tuple[str, str]]:
-        """(role, column) for every column that is named."""
+        """Return (role, column) for every column that is named."""
         named = [(role, getattr(self, role)) for role in COLUMNS]
         lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
         return [(role, name) for role, names in lists for name in names]
 
     @property
     def error_of(self) -> dict[str, str]:
-        """Column of values → column of its standard errors, as far as errors are named."""
+        """{value column: column of its standard errors}, for the errors that are named."""
         return dict(zip(self.values, self.errors, strict=False))
 
     @classmethod
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return what is given (None, False and () are not), else the model's, else the defaults.
+        """Merge options: those given (None, False and () count as not given), else the model's, else the defaults.
 
         Raises
         ------
@@ -178,25 +180,24 @@ class TableSchema:
     def for_model(
         cls, preprocessor: Any, columns: Mapping[str, Any], given: Mapping[str, Any] | None = None
     ) -> TableSchema:
-        """Return how a table for a model is read: as its training table (`columns`), but for what is given."""
+        """Return the schema for a trained model's table: that of its training table, changed by what is `given`."""
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
         return replace(schema, static=static, errors=preprocessor.errors, positions=preprocessor.position_names)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the same with the channels by name, where a wide table's were all columns that have no other role, and
-        with the units."""
+        """Return the schema with what reading `dataset` settled: the names of channels in a wide table, and units."""
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
 
 
 def option(field: str) -> str:
-    """Return the command's option for a field."""
+    """Return the command's option for a field, such as "--time-format"."""
     return f"--{field.replace('_', '-')}"
 
 
 def helps() -> dict[str, str]:
-    """Return what each field means: the command's help."""
+    """Return the help of every option, from the docstring of `TableSchema`."""
     parameters = (getdoc(TableSchema) or "").partition("----------\n")[2]
     return {name: " ".join(text.split()) for name, text in re.findall(r"^(\w+)\n((?:    .*\n?)+)", parameters, re.M)}

@@ -24,7 +24,7 @@ from rotarymae.batch import Examples
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.system import Reporter, free_memory, write_text
-from rotarymae.training import Objective, TrainConfig, broadcast_from_main, fit, is_main_process
+from rotarymae.training import Objective, TrainConfig, fit
 from rotarymae.training import plan as plan_batches
 from rotarymae.training.fit_config import FitConfig
 
@@ -46,7 +46,7 @@ MIN_STEPS = 100  # fewer are too few to learn from
 
 
 def largest_step(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
-    """Return the bytes of memory that the largest step takes of both trainings on series of these lengths [S]."""
+    """Return the bytes of memory for the largest training step on series of these lengths [S], over both stages."""
     return max(_memory(config, sizes, lengths, pretrains) for pretrains in (True, False))
 
 
@@ -82,7 +82,7 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Return bytes that the largest batch keeps for its backward pass; attention keeps no matrix of its scores."""
+    """Return the bytes that the largest batch keeps for the backward pass."""
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
     if not pretrains:
@@ -115,6 +115,12 @@ class Plan:
         reporter: Reporter,
         resume: bool = False,
     ) -> None:
+        """Prepare the plan of a run; a resumed run reads the numbers of steps that it chose before.
+
+        Args:
+            finetunes: whether a fine-tuning follows pre-training.
+            started: time.monotonic() when the run began, from which `minutes` count.
+        """
         self.path, self.config, self.finetunes = out / PLAN, config, finetunes
         self.started, self.reporter, self.resume = started, reporter, resume
         # Of a trained model, epochs say that its pre-training continues.
@@ -124,7 +130,7 @@ class Plan:
             reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
 
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
-        """Return the arguments of `train.pretrain` or `train.finetune` that say when it ends and where it is saved."""
+        """Return schedule, folder, resume and on_step of a stage, as `train.pretrain` and `train.finetune` need."""
         return {
             "schedule": partial(self.schedule, stage),
             "on_step": on_step,
@@ -134,16 +140,16 @@ class Plan:
         }
 
     def schedule(self, stage: Stage, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
-        """Return the settings of a stage; with `minutes`, with the steps that fit into its share of them."""
+        """Return the settings of a stage; with `minutes`, the number of steps is what fits into its share of them."""
         if self.config.minutes is None:
             return training
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
-        before = broadcast_from_main(self._read())
+        before = self._read()
         if stage in before:
             return _of_steps(training, before[stage], per_epoch)
         # Evaluations of the validation part come after every epoch; they cost a third of a step, each.
         fraction = self.config.validation_fraction
-        per_step = broadcast_from_main(measure_step(objective, examples, training))
+        per_step = measure_step(objective, examples, training)
         per_step *= 1 + fraction / (1 - fraction) / 3
         # A resumed run does not know what the interrupted one took: no stage gets more than its share.
         end = PRETRAINED if stage == "pre-training" and self.finetunes else TRAINED
@@ -152,9 +158,8 @@ class Plan:
         left = seconds * end - (time.monotonic() - self.started)
         before_it = PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 0.0
         most = seconds * (end - before_it)
-        steps = broadcast_from_main(max(1, math.floor(min(left, most) / per_step)))
-        if is_main_process():
-            write_text(self.path, json.dumps({**before, stage: steps}) + "\n")
+        steps = max(1, math.floor(min(left, most) / per_step))
+        write_text(self.path, json.dumps({**before, stage: steps}) + "\n")
         epochs = math.ceil(steps / per_epoch)
         part = "" if steps >= per_epoch else f" ({steps / per_epoch:.1%} of the training part)"
         self.reporter.say(f"plan: {stage} makes {epochs:,} epochs of {steps // epochs:,} steps{part}")
@@ -164,6 +169,7 @@ class Plan:
         return _of_steps(training, steps, per_epoch)
 
     def _read(self) -> dict[str, int]:
+        """Return {stage: steps} that an interrupted run has chosen; {} for a new run."""
         try:
             kept = json.loads(self.path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -172,29 +178,30 @@ class Plan:
 
 
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
-    """Return the settings that make about `steps` steps, in epochs of equal length."""
+    """Return the settings changed to about `steps` steps, in epochs of equal length."""
     epochs = math.ceil(steps / per_epoch)
     return replace(training, epochs=epochs, epoch_steps=steps // epochs, min_steps=0)
 
 
 def median_step(ends: list[float]) -> float:
-    """Return the median seconds of a step from the moments at which steps ended, without the first ones."""
+    """Return the median seconds per step from the times at which steps ended, without the first ones."""
     seconds = np.diff(ends)
     return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
 
 
 class _Measured(Exception):
-    """Enough steps have been timed."""
+    """Raised to end a training that only measures its steps."""
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per step of a training, from some steps of a copy; the objective is left as it is."""
+    """Return the seconds per training step, measured on some steps with a copy of the model."""
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:
+        """Note the time of a step; end the training when enough steps are measured."""
         ends.append(time.monotonic())
         late = len(ends) > 3 and ends[-1] - ends[0] > PATIENCE
-        if broadcast_from_main(late or len(ends) > WARMUP_STEPS + MEASURED_STEPS):
+        if late or len(ends) > WARMUP_STEPS + MEASURED_STEPS:
             raise _Measured
 
     enough = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, patience=None, keep_best=False)

@@ -1,0 +1,119 @@
+"""Cox's regression on the features that boosted trees read: what a statistician would fit to a time to an event."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, save_arrays
+from rotarymae.partners.boosting import read_static, series_features
+from rotarymae.partners.hazards import FollowUp, interval_probabilities
+from rotarymae.preprocess import StaticColumn
+
+PENALTIES = 4.0 ** np.arange(0, 7)  # of the squared coefficients of standardised features
+FOLDS = 3
+REACH = 3.0  # standard deviations; features are held to it, as one wild value would decide a line
+ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
+    "center": (np.float64, ("features",)),
+    "scale": (np.float64, ("features",)),
+    "weight": (np.float64, ("features",)),
+    "rates": (np.float64, ("intervals",)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CoxFeatures:
+    """Cox's proportional hazards: a linear log-risk on features, with a ridge penalty chosen by cross-validation.
+
+    Attributes:
+        features: names of the features that are computed from observations.
+        static: the columns with one value per series.
+        center, scale, weight: [F] of the features; a missing feature counts as its center.
+        rates: [K] hazard of each interval at a log-risk of 0.
+    """
+
+    features: tuple[str, ...]
+    static: tuple[StaticColumn, ...]
+    center: Floats
+    scale: Floats
+    weight: Floats
+    rates: Floats
+
+    name: ClassVar[str] = "cox"
+    title: ClassVar[str] = "Cox regression on features"
+    suffix: ClassVar[str] = ".safetensors"
+
+    @classmethod
+    def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        return task == "survival"
+
+    @classmethod
+    def fit(
+        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+    ) -> Self:
+        """Compute and standardise features, choose the penalty, and fit the weights; see `Partner.fit`."""
+        features, names = series_features(dataset, static)
+        known = np.where(np.isfinite(features), features, np.nan)
+        missing = np.isnan(known).all(0)
+        known[:, missing] = 0.0
+        center, scale = np.nanmedian(known, axis=0), np.nanstd(known, axis=0)
+        low, high = np.nanquantile(known, (0.16, 0.84), axis=0)
+        scale = np.where(high > low, (high - low) / 2, np.where(scale > 0, scale, 1.0))
+        x = _standardised(features, center, scale)
+        fold = np.random.default_rng(seed).permutation(len(x)) % FOLDS
+        costs = np.zeros(len(PENALTIES))
+        for held in range(FOLDS):
+            weight, learnt, scored = None, FollowUp.of(truth[fold != held]), FollowUp.of(truth[fold == held])
+            for i, penalty in reversed(list(enumerate(PENALTIES))):  # each starts from the solution of a stronger one
+                weight = fit_cox(x[fold != held], learnt, penalty, weight)
+                costs[i] += scored.nats(x[fold == held] @ weight)
+        follow_up = FollowUp.of(truth)
+        weight = fit_cox(x, follow_up, PENALTIES[costs.argmin()])
+        return cls(names, static, center, scale, weight, follow_up.rates(x @ weight))
+
+    def predict(self, dataset: AnyDataset) -> Floats:
+        features, _ = series_features(dataset, self.static, self.features)
+        return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
+
+    def save(self, path: Path) -> dict[str, Any]:
+        save_arrays(path, {name: getattr(self, name) for name in ARRAYS})
+        return {"features": list(self.features), "static": [asdict(column) for column in self.static]}
+
+    @classmethod
+    def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
+        check(set(settings) == {"features", "static"} and task == "survival", path, "settings")
+        names, static, arrays = settings["features"], read_static(settings["static"], path), load_arrays(path, ARRAYS)
+        check(isinstance(names, list) and all(isinstance(name, str) for name in names), path, "features")
+        width = len(names) + sum(column.width for column in static)
+        check(len(arrays["weight"]) == width and (arrays["scale"] > 0).all(), path, "scale")
+        check(bool((arrays["rates"] >= 0).all()), path, "rates")
+        return cls(tuple(names), static, **arrays)
+
+
+def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None = None) -> Floats:
+    """Return the weights [F] that maximise the partial likelihood minus a ridge penalty.
+
+    Args:
+        x: standardised features [S, F].
+        penalty: the factor of half the sum of squared weights.
+        start: weights to start from.
+    """
+    observed = follow_up.events.sum(1)
+
+    def cost(weight: Floats) -> tuple[float, Floats]:
+        log_risk = x @ weight
+        gradient = x.T @ (follow_up.expected(log_risk) - observed) + penalty * weight
+        return follow_up.nats(log_risk) + penalty * float(weight @ weight) / 2, gradient
+
+    start = np.zeros(x.shape[1]) if start is None else start
+    return minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+
+
+def _standardised(features: Floats, center: Floats, scale: Floats) -> Floats:
+    return np.nan_to_num(np.clip((features - center) / scale, -REACH, REACH), nan=0.0)

@@ -1,0 +1,64 @@
+"""Hazards that are constant in each interval, of partners that predict the time to an event by one risk.
+
+A truth float [S, K + 1] has the weight of each interval in the likelihood of what is known of a series
+(`labels.EventTimes`): the last interval, "after all others", counts for each censored series. With a log-risk per
+series, the hazard of a series is its risk times a rate per interval. The rates are those of Breslow (1974), which
+maximise the likelihood for given risks; what is left is Cox's partial likelihood of the grouped times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotarymae.partners.base import Floats
+
+MAX_LOG_RISK = 20.0  # whose exponential is finite in every product here
+
+
+@dataclass(frozen=True, eq=False)
+class FollowUp:
+    """Time at risk and events of S series in K intervals, from which hazards are estimated.
+
+    Attributes:
+        exposure: [S, K] share of each interval during which a series was at risk; half for the interval of its event.
+        events: [S, K] 1 in the interval of an observed event.
+    """
+
+    exposure: Floats
+    events: Floats
+
+    @classmethod
+    def of(cls, truth: NDArray[np.floating]) -> FollowUp:
+        """Compute from the weights of intervals in the likelihood [S, K + 1]; see `labels.EventTimes`."""
+        intervals = np.arange(truth.shape[1] - 1)
+        ended, observed = (truth > 0).argmax(1)[:, None], truth[:, -1:] == 0
+        events = ((intervals == ended) & observed).astype(np.float64)
+        censored = (intervals == ended) * (1.0 - truth[:, :-1])
+        return cls(np.where(intervals < ended, 1.0, np.where(observed, events / 2, censored)), events)
+
+    def rates(self, log_risk: Floats) -> Floats:
+        """Return the hazard [K] of each interval at a log-risk of 0, given the series' log-risks."""
+        at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
+        return self.events.sum(0) / np.maximum(at_risk, np.finfo(float).tiny)
+
+    def expected(self, log_risk: Floats) -> Floats:
+        """Return the expected number of events [S] of each series while it was at risk.
+
+        Expected minus observed events is the gradient of the negative log partial likelihood.
+        """
+        return np.exp(log_risk) * (self.exposure * self.rates(log_risk)).sum(1)
+
+    def nats(self, log_risk: Floats) -> float:
+        """Return the negative log partial likelihood, up to a constant."""
+        at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
+        return float(self.events.sum(0) @ np.log(np.maximum(at_risk, 1e-300)) - self.events.sum(1) @ log_risk)
+
+
+def interval_probabilities(log_risk: Floats, rates: Floats) -> Floats:
+    """Return the probability [S, K + 1] that the event falls into each interval, and after all of them."""
+    risk = np.exp(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
+    survival = np.exp(-risk[:, None] * np.cumsum(np.concatenate([[0.0], rates])))
+    return np.concatenate([survival[:, :-1] - survival[:, 1:], survival[:, -1:]], axis=1)
