@@ -568,10 +568,15 @@ def _of_series(
     """Return the label and the static columns among columns with one value for each of so many series."""
     if label is None:
         labels = [c for c in columns if c.called(LABEL) and 1 < c.distinct <= max(2, count // 2)]
-        label = min(labels, key=lambda c: c.rank(LABEL)).name if labels else None
-    truth = next((c for c in columns if c.name == label), None)
-    usable = [c for c in columns if c is not truth and not looks_like_id(c.name) and c.distinct > 1]
-    outcomes = [c.name for c in columns if c.is_outcome and c is not truth and not looks_like_id(c.name)]
+        best = min(labels, key=lambda c: c.rank(LABEL)).name if labels else None
+        label = _duration({c.name: c for c in columns}) or best
+    truth, event = (
+        next((c for c in columns if c.name == label), None),
+        status_of(label or "", (c.name for c in columns)),
+    )
+    columns = [c for c in columns if c.name not in (label, event) and not looks_like_id(c.name)]
+    usable = [c for c in columns if c.distinct > 1]
+    outcomes = [c.name for c in columns if c.is_outcome]
     no_facts = ERRORS | {"split", "fold", "true"}
     leaks, many, static = [], [], []
     for c in (c for c in usable if not (c.dates or c.clock or c.is_outcome or set(c.words) & no_facts)):
