@@ -35,6 +35,7 @@ from rotarymae.labels import (
     as_targets,
     choose_labels,
     has_label,
+    learnt_by_partners,
     narrowed,
     truth_at,
 )
@@ -305,8 +306,7 @@ def _fit_partners(
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(pipeline.labels, targets, rows)
-    known = pipeline.labels.encode(truth) if isinstance(pipeline.labels, EventTimes) else truth
-    every, learnt = _early(dataset, known, config)
+    every, learnt = _early(dataset, learnt_by_partners(pipeline.labels, truth), config)
     train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     of_model = np.zeros((0, pipeline.labels.outputs))
     if len(validation):
