@@ -35,6 +35,7 @@ from rotarymae.labels import (
     as_targets,
     choose_labels,
     has_label,
+    learnt_by_partners,
     narrowed,
     truth_at,
 )
@@ -325,8 +326,7 @@ def _fit_partners(
     """Fit what predicts together with the model. Its time is known then, and the trainings have what is left."""
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
-    known = labels.encode(truth) if isinstance(labels, EventTimes) else truth
-    every, learnt = _early(dataset, known, config)
+    every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
     train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     parts = (train, validation, labels.outputs, static, config.seed, reporter)
     return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
