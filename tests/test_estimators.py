@@ -149,7 +149,7 @@ def test_the_channel_axis_is_the_right_one():
     with refuses("series 1 at time 2", "'channel_1'", "'channel_0'", "1 of 108 times"):
         whole.predict(gaps, at=[1.5])
     one = (np.arange(9.0), array[1, 0])
-    with refuses("single", "values", "series", "list"):
+    with refuses("single (times, values)", "list"):
         whole.predict(one, at=[1.5])
 
 
