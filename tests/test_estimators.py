@@ -146,10 +146,10 @@ def test_the_channel_axis_is_the_right_one():
         mean = model.predict(given, at=[1.5, 2.5])
         assert mean.shape == (12, 3, 2)
         assert np.allclose(mean.mean((0, 2)), [0, 100, 200], atol=1)
-    with refuses("times", "channels", "NaN"):
+    with refuses("series 1 at time 2", "'channel_1'", "'channel_0'", "1 of 108 times"):
         whole.predict(gaps, at=[1.5])
     one = (np.arange(9.0), array[1, 0])
-    with refuses("single", "values", "series", "list"):
+    with refuses("single (times, values)", "list"):
         whole.predict(one, at=[1.5])
 
 
