@@ -708,7 +708,7 @@ def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int
 
 
 def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
-    """Return how many networks are fine-tuned: of few series of a rare class each one learns something else."""
+    """Return the number of networks to fine-tune and average: several where a rare class has few series."""
     if config.members is not None or labels is not ClassLabels:
         return config.members or 1
     counts = np.unique(targets, return_counts=True)[1]
