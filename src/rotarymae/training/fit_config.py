@@ -236,7 +236,7 @@ class FinetuningOptions:
     predictor: Predicting = "auto"
     """The network predicts (model), boosted trees (features), or all methods combined; auto chooses by validation."""
     members: int | None = None
-    """Fine-tuning trains this many networks and averages them; without it 3 where a rare class has few series, else 1."""
+    """Fine-tuning trains and averages this many networks; without it 3 if a rare class has few series, else 1."""
     pool: Literal["auto", HeadPool] = "auto"
     """The head reads [CLS], or the mean, maximum or attention-weighted mean of tokens; auto: attention, sounds max."""
     static: tuple[str, ...] = ()
