@@ -10,9 +10,11 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
+import rotarymae
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor
 from rotarymae.cli.main import main
 from rotarymae.training.fit_config import FitConfig
+from test_docstrings import NAMES
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
@@ -83,6 +85,16 @@ def test_a_page_opens_with_a_picture_that_its_code_makes(page):
     assert f'figure.savefig("{first[1]}.png")' in text
     assert all((ROOT / "docs/images" / f"{first[1]}{kind}.png").exists() for kind in ("", "-dark"))
     assert re.search(r"^\| .*\|\n\| ---", text, re.MULTILINE) and "## What can go wrong" in text
+
+
+def test_every_entry_of_the_api_has_an_example():
+    """The blocks of the page run above; `official.load` needs a published checkpoint."""
+    text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    code = "\n".join(code for _, code in pictures.blocks(text))
+    for entry in set(NAMES) - {"rotarymae.official", "rotarymae.official.load"}:
+        _, name, *member = entry.split(".")
+        assert f"::: rotarymae.{name}\n" in text and re.search(rf"\b{(member or [name])[0]}\b", code), entry
+    assert all(hasattr(rotarymae, name) for name in re.findall(r"^::: rotarymae\.(\w+)", text, re.MULTILINE))
 
 
 def test_links_between_pages_lead_somewhere():
