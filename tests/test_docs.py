@@ -78,6 +78,16 @@ def test_every_block_of_code_runs(page, tmp_path, monkeypatch, quick):
 
 
 @pytest.mark.parametrize("page", QUESTIONS)
+def test_the_notebook_of_a_page_has_the_code_that_runs_above(page):
+    """Its cells are the page's blocks without the small data that stand in for real ones in tests."""
+    jupytext = pytest.importorskip("jupytext")
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    cells = jupytext.reads(load_script("mkdocs_hook").notebook(text), "ipynb").cells
+    code = [cell.source.removeprefix("%%bash\n") for cell in cells if cell.cell_type == "code"]
+    assert code == [block.strip() for kind, block in pictures.blocks(text) if kind != "stand-in"]
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
 def test_a_page_opens_with_a_picture_that_its_code_makes(page):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     first = re.search(r"!\[[^]]+\]\(images/([\w-]+)\.png\)", text)
