@@ -72,6 +72,18 @@ def shapes(request):
     jaxtyping.config.update("jaxtyping_disable", True)
 
 
+@pytest.fixture(autouse=True)
+def quick(request, monkeypatch):
+    """Two thirds of a small fit are pictures and resampling; tests of other things have neither.
+
+    Wider fixtures, such as `fitted`, have all.
+    """
+    if request.path.name not in ("test_page.py", "test_fit_table.py"):
+        monkeypatch.setattr("rotarymae.report.build.data_uri", lambda figure: "data:image/svg+xml;base64,")
+        monkeypatch.setattr("rotarymae.metrics.RESAMPLES", 5)
+        monkeypatch.setattr("rotarymae.metrics.MIN_RESAMPLES", 5)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def heard():
     """SIGINT is not ignored, as it is where tests run in the background of a script."""

@@ -23,7 +23,7 @@ batch
 series arrays tables preprocess
 model_files official
 training
-data plots partners labels models
+survival data plots partners labels models
 datasets queries splits metrics
 prediction interpolation importance reconstruction anomaly untrained
 pipeline
@@ -83,6 +83,7 @@ def test_public_names_are_the_agreed_ones():
     agreed |= {
         "RoMAEClassifier",
         "RoMAERegressor",
+        "RoMAESurvival",
         "RoMAEInterpolator",
         "RoMAEEmbedder",
         "load",

@@ -703,7 +703,7 @@ class Pipeline:
             raise InputError(f"{X.noun} were given; the model was trained on {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
-            return read_table(Path(X), self.layout(), **names)[0]
+            return read_table(Path(X), self.layout(), **names)
         if is_flat(X):
             X = np.asarray(X)[:, None]
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
@@ -949,7 +949,8 @@ class Pipeline:
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
                 kind = "outputs" if self.labels.task == "regression" else "classes"
                 raise InputError(
-                    f"there are names of {self.labels.outputs} {kind}; the {type(self.model).__name__} has {outputs}."
+                    f"there are {self.labels.outputs} {kind} by name; the {type(self.model).__name__} asks for "
+                    f"{outputs}."
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
@@ -1099,7 +1100,7 @@ class AnySeriesPipeline(Pipeline):
     def dataset(self, X: Any) -> SeriesDataset:
         """Read data in any form into a `SeriesDataset`, whatever its channels."""
         if isinstance(X, str | Path):
-            return read_table(Path(X), self.layout())[0]
+            return read_table(Path(X), self.layout())
         if is_flat(X):
             X = np.asarray(X)[:, None]
         return as_dataset(X, None, self.layout(), self.columns)

@@ -773,7 +773,7 @@ def test_a_wide_table_with_missing_cells(tmp_path):
     cold = write_csv(tmp_path / "cold.csv", "id,time,pulse", [row[:3] for row in cells])
     with pytest.warns(InputWarning, match="no column 'temperature'"):
         names = ("pulse", "temperature")
-        direct = read_table(cold, TableSchema(values=names, wide=True), channel_names=names)[0]
+        direct = read_table(cold, TableSchema(values=names, wide=True), channel_names=names)
     assert (
         direct.channel_names == ("pulse", "temperature") and direct.channels is not None and not direct.channels.any()
     )

@@ -143,8 +143,9 @@ def test_programs_of_other_models(curves):
 FEW_STEPS = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian", "student_t"])
-@pytest.mark.parametrize("kind", ["errors", "joined", "positions"])
+@pytest.mark.parametrize(
+    ("kind", "likelihood"), [("errors", "gaussian"), ("joined", "student_t"), ("positions", "gaussian")]
+)
 def test_programs_of_errors_joined_times_and_further_positions(curves, kind, likelihood, tmp_path):
     options, data = {"likelihood": likelihood}, curves
     if kind == "errors":

@@ -41,8 +41,8 @@ def iso(base):
 def quiet(source, **fields) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        dataset, report = read_table(source, TableSchema(**fields))
-    return dataset, report
+        dataset = read_table(source, TableSchema(**fields))
+    return dataset, dataset.reading
 
 
 def doubts(report):
@@ -170,7 +170,7 @@ def test_dates_that_fit_one_notation_alone_are_read_by_it(written, tmp_path):
     log = pd.DataFrame({"Date": days.strftime(written), "value": np.arange(40.0)})
     proposal, source = proposed(log, tmp_path)
     assert proposal.schema.time_format == written
-    assert (read_table(source, proposal.schema)[0].times == (days - pd.Timestamp(0)).days).all()
+    assert (read_table(source, proposal.schema).times == (days - pd.Timestamp(0)).days).all()
     ambiguous, _ = proposed(log[:12], tmp_path)  # no day after the twelfth
     assert ambiguous.schema.time_format is None or "." in written
 
@@ -215,8 +215,8 @@ def test_numbered_columns_of_one_stem_are_a_series_per_row(tmp_path):
     assert (schema.id, schema.time, schema.values, schema.numbered) == ("series", "number", ("FLUX",), "FLUX.")
     assert proposal.label == "LABEL" and not schema.wide
     for memory in (None, 0):
-        dataset, report = read_table(path, schema, others=("LABEL",), memory=memory)
-        assert dataset.ids.tolist() == [*range(1, 9)] and report.lists == 8
+        dataset = read_table(path, schema, others=("LABEL",), memory=memory)
+        assert dataset.ids.tolist() == [*range(1, 9)] and dataset.reading.lists == 8
         np.testing.assert_array_equal(dataset.values.reshape(8, 60), flux)
         np.testing.assert_array_equal(dataset.times.reshape(8, 60), [np.arange(1, 61)] * 8)
     labels = align_labels(dataset, open_source(path, numbered="FLUX."), "series", "LABEL")
@@ -348,7 +348,7 @@ def test_ids_of_every_kind_of_text(tmp_path, memory):
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        dataset, _ = read_table(tmp_path, TableSchema(duplicates="first"), memory=memory)
+        dataset = read_table(tmp_path, TableSchema(duplicates="first"), memory=memory)
     assert dataset.ids.tolist() == ["a", "b"] and dataset.times.tolist() == [2.0, 3.0, 9.0, 10.0, 1.0]
 
 
@@ -395,12 +395,12 @@ def test_columns_of_positions_are_read_with_the_times(base, tmp_path):
     for memory in (None, 0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
-            dataset, report = read_table(
+            dataset = read_table(
                 tmp_path / "t.csv", TableSchema(channel="band", positions=("lat", "lon")), memory=memory
             )
         assert dataset.position_names == ("lat", "lon") and dataset.positions is not None
         np.testing.assert_allclose(dataset.positions[:, 1] - dataset.positions[:, 0], 1)
-        assert report.left_out == {"'lat' is missing": 1}
+        assert dataset.reading.left_out == {"'lat' is missing": 1}
 
 
 @pytest.mark.parametrize("memory", [None, 0])
@@ -410,7 +410,7 @@ def test_static_columns_may_stand_in_the_table_of_objects(base, tmp_path, memory
     objects.to_csv(tmp_path / "o.csv", index=False)
     schema = TableSchema(channel="band", static=("z", "kind"), objects=str(tmp_path / "o.csv"))
     with pytest.warns(InputWarning, match="times that were not ascending"):
-        dataset, _ = read_table(tmp_path / "t.csv", schema, memory=memory)
+        dataset = read_table(tmp_path / "t.csv", schema, memory=memory)
     assert dataset.static["z"].tolist() == (np.arange(SERIES)[::-1] / 10).tolist()
     assert dataset.static["kind"].tolist() == list("ba") * 6
 

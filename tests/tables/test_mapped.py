@@ -15,6 +15,7 @@ from rotarymae.errors import InputWarning
 from rotarymae.partners import features
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.series import dataset as dataset_file
+from rotarymae.series import mapped as mapped_file
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tables import open_source, read
 
@@ -127,6 +128,7 @@ def test_memory_decides_and_no_file_is_left(tmp_path):
 
 
 def test_large_selections_are_mapped_and_statistics_and_features_are_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(mapped_file, "SAMPLE", 50)
     monkeypatch.setattr(dataset_file, "SAMPLE", 50)
     plain, mapped = both(write(tmp_path, table(80)), **ROLES)
     order = np.random.default_rng(0).permutation(80)[:60]

@@ -282,7 +282,7 @@ def evaluate(
                     )
                 folder.check_table()
                 known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
-                dataset, _ = tables.read_table(
+                dataset = tables.read_table(
                     table,
                     layout,
                     channel_names=known.channel_names,
@@ -299,7 +299,7 @@ def evaluate(
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
-                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside)[0])
+                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside))
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)

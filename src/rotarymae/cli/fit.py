@@ -214,7 +214,7 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
     layout = replace(layout, static=config.static, errors=errors, objects=objects)
     channels = None if known is None else known.channel_names
     beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
-    dataset, _ = tables.read_table(table, layout, channel_names=channels, others=beside)
+    dataset = tables.read_table(table, layout, channel_names=channels, others=beside)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":

@@ -34,21 +34,18 @@ class Partner(Protocol):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the method suits a task ("classification", "regression", "survival") and these series."""
+        """Return whether the method suits the task ("classification", "regression" or "survival") and the series."""
         ...
 
     @classmethod
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Fit the method to training data.
+        """Fit to a truth.
 
         Args:
-            task: "classification", "regression" or "survival".
-            truth: class numbers int [S] from 0, every class present; numbers [S, outputs], NaN where one is missing;
-                or, for a time to an event, the weight of each interval in the likelihood [S, K + 1], see
-                `labels.EventTimes`.
-            static: static columns that it may read.
+            truth: classes int [S] (0, 1, .., all of them); numbers [S, outputs] of which some may be NaN; or, of a
+                time to an event, the weight of each interval in the likelihood [S, K + 1] (`labels.EventTimes`).
         """
         ...
 

@@ -1,7 +1,7 @@
 """Simple methods that a user has without this library, with which every result is compared.
 
-`CLASSIFICATION`, `REGRESSION`, `SURVIVAL` and `INTERPOLATION` list them; a new one is a class here, and its name in the
-list. Each has `name`, `fit` and `predict`. Nothing here loops over observations.
+`CLASSIFICATION`, `REGRESSION`, `SURVIVAL` and `INTERPOLATION` list them; a new one is a class here, and its name in
+the list. Each has `name`, `fit` and `predict`. Nothing here loops over observations.
 """
 
 from __future__ import annotations

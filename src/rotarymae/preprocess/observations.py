@@ -22,6 +22,7 @@ from rotarymae.preprocess.values import TransformKind, ValueScaling, asinh
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index, error_columns
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.mapped import row_chunks
 from rotarymae.series.windows import Windows
 from rotarymae.tokens import Tokens, pad_rows
 
@@ -488,7 +489,7 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
 def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
     """Raise InputError for a negative standard error, naming its row."""
     rest = len(dataset.value_names) - len(errors)
-    for rows in dataset.row_chunks() if errors else ():
+    for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)
         if len(negative):
             row, v = negative[0]

@@ -40,15 +40,13 @@ from rotarymae.series.columns import (
     refuse_twice,
 )
 from rotarymae.series.dates import as_dates
-from rotarymae.series.mapped import Columns, is_mapped, map_parts, series_chunks
+from rotarymae.series.mapped import SAMPLE, Columns, is_mapped, map_parts, row_chunks, series_chunks
 from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import offsets_of
 
 __all__ = ["Series", "SeriesDataset"]
 
 Tokenisation = Literal["channel", "time"]
-
-SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +270,7 @@ class SeriesDataset:
         """
         shape = (len(self.channel_names or (None,)), len(self.value_names))
         low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-        for rows in self.row_chunks():
+        for rows in row_chunks(self.offsets):
             channel = np.zeros(rows.stop - rows.start, int) if self.channels is None else self.channels[rows]
             np.minimum.at(low, channel, self.values[rows])
             np.maximum.at(high, channel, self.values[rows])
@@ -318,17 +316,7 @@ class SeriesDataset:
         offsets = offsets_of(self.lengths[at])
         static = {name: column[at] for name, column in self.static.items()}
         kept: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
-        return replace(self, **self.pieces(self.offsets[at], np.diff(offsets))._asdict(), **kept)
-
-    def row_chunks(self) -> Iterator[slice]:
-        """Divide all observations into runs of whole series that fit into memory.
-
-        Returns
-        -------
-        iterator of slice
-            Slices of the n observations.
-        """
-        return (slice(*self.offsets[[part[0], part[-1] + 1]]) for part in self.series_chunks())
+        return replace(self, **self.columns.pieces(self.offsets[at], np.diff(offsets))._asdict(), **kept)
 
     def series_chunks(self) -> Iterator[np.ndarray]:
         """Divide the series into runs of about a million observations.
@@ -353,32 +341,7 @@ class SeriesDataset:
         Columns
             Their observations, one series behind the other.
         """
-        return self._rows(self.offsets[index], self.offsets[index + 1] - self.offsets[index])
-
-    def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Return the columns of runs of observations; long ones of memory-mapped data are memory-mapped, too.
-
-        Parameters
-        ----------
-        starts : int array of shape [k]
-            The first observation of each run.
-        lengths : int array of shape [k]
-            The number of observations of each run.
-
-        Returns
-        -------
-        Columns
-            The runs, one behind the other.
-        """
-        offsets = offsets_of(lengths)
-        if not is_mapped(self.times) or offsets[-1] <= SAMPLE:
-            return self._rows(starts, lengths)
-        return map_parts(self._rows(starts[part], lengths[part]) for part in series_chunks(offsets))
-
-    def _rows(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        first = np.cumsum(lengths) - lengths
-        rows = np.repeat(starts - first, lengths) + np.arange(lengths.sum())
-        return self.columns.take(rows)
+        return self.columns.runs(self.offsets[index], self.offsets[index + 1] - self.offsets[index])
 
     def sample(self, observations: int = SAMPLE) -> SeriesDataset:
         """Draw random series of a large data set, the same ones every time.
@@ -457,7 +420,7 @@ class SeriesDataset:
             )
 
         if is_mapped(self.times) and lengths.sum() > SAMPLE:
-            kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in self.row_chunks())
+            kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in row_chunks(self.offsets))
         else:
             kept = self.columns.take(keep)
         return replace(self, **kept._asdict(), offsets=offsets_of(lengths))

@@ -306,24 +306,9 @@ def parse_span(text: str, unit: str | None) -> float | None:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Convert days read without a time zone to UTC, as clocks of `zone` show them.
-
-    Raises
-    ------
-    InputError
-        A date that these clocks skip or show twice.
-    """
+    """Return days of dates that say no zone, as `times` has them, as days of what a zone's clocks show then; the
+    earlier, where they show it twice or skip it."""
     if not zone or zone == "UTC":
         return days
     shown = as_dates(days).cast(pa.timestamp("us"))
-    try:
-        return _typed(pc.assume_timezone(shown, zone), "time").values  # pyright: ignore
-    except pa.ArrowInvalid:
-        earliest, latest = (
-            pc.assume_timezone(shown, zone, ambiguous=end, nonexistent=end)  # pyright: ignore
-            for end in ("earliest", "latest")
-        )
-        text = shown.filter(pc.not_equal(earliest, latest))[0].as_py().isoformat()  # pyright: ignore
-        raise InputError(
-            f"{text!r} is no time, or two, in {zone}: the clocks change there. Give its offset: {text}+01:00."
-        ) from None
+    return _typed(pc.assume_timezone(shown, zone, ambiguous="earliest", nonexistent="earliest"), "time").values  # pyright: ignore

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 CHUNK = 1 << 20  # observations that are handled at a time
+SAMPLE = 1 << 22  # observations; statistics of a larger set are taken from so many, and larger parts are mapped
 LEFT_AFTER = 86_400.0  # seconds; nothing that is being written stays unchanged for so long
 
 
@@ -33,6 +34,18 @@ class Columns(NamedTuple):
         positions = None if self.positions is None else self.positions[rows]
         return Columns(self.times[rows], channels, self.values[rows], positions)
 
+    def runs(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
+        """Copy runs [k] of observations into memory, one behind the other."""
+        first = np.cumsum(lengths) - lengths
+        return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
+
+    def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
+        """Return runs [k] of observations; long ones of memory-mapped columns are memory-mapped, too."""
+        if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
+            return self.runs(starts, lengths)
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        return map_parts(self.runs(starts[part], lengths[part]) for part in series_chunks(ends))
+
 
 def is_mapped(column: np.ndarray) -> bool:
     return isinstance(column, np.memmap)
@@ -45,6 +58,11 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + (size or CHUNK), side="right")) - 1)
         yield slice(start, stop)
         start = stop
+
+
+def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
+    """The observations of these runs of series."""
+    return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 
 def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:

@@ -163,7 +163,7 @@ def dataset_fields(
         gone = absent.any(1)
         if schema.tokens == "time":
             gone = absent.all(1)
-            if (partial := absent.any(1) & ~gone).any():
+            if (partial := np.asarray(absent.any(1) & ~gone)).any():
                 refuse_incomplete(rows, partial)
         columns = [(f"{name!r} is missing", absent[:, v] & gone) for v, name in enumerate(rows.value_names)]
         rows = rows.leave_out(columns, "missing").noting(lost=int((~absent[gone]).sum()))

@@ -40,7 +40,7 @@ class Windows:
         of_windows = np.minimum(lengths, window)[series]
         cut = replace(
             dataset,
-            **dataset.pieces(starts, of_windows)._asdict(),
+            **dataset.columns.pieces(starts, of_windows)._asdict(),
             offsets=offsets_of(of_windows),
             ids=dataset.ids[series],
             static={name: column[series] for name, column in dataset.static.items()},

@@ -36,39 +36,59 @@ MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
-# Whole names and pieces of names, in the order of preference; "objectId" has the pieces object and id.
+LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
+NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
        "participant", "person", "paciente", "paziente", "identifiant", "kennung",
        "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
-TIMES = ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
-         "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
-         "offset", "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure",
-         "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
-         "время", "时间", "日期", "時間", "日時", "日付")  # fmt: skip
-BETTER_TIMES = ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start")
-CLOCKS = ("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora")
-CHANNELS = ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
-            "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
-            "measurement", "lead", "name")  # fmt: skip
-VALUES = ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
-          "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値")  # fmt: skip
-BETTER_VALUES = ("psf", "pdc", "numeric", "num", "cal", "corr")
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
-LIMITS = ("lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim")
+LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "isdiffpos", "bad", "procstatus", "rb"}
-LABELS = ("label", "target", "class", "kind", "type", "outcome", "died", "diagnosis", "species", "mortality", "death",
-          "y")  # fmt: skip
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
 STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
-LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
-NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What columns of one role are called: whole names or pieces of them, the best first ("objectId" has the pieces
+    object and id); `better` pieces beside one of these are preferred, and no column with a piece of `never` is one."""
+
+    words: tuple[str, ...]
+    better: tuple[str, ...] = ()
+    never: frozenset[str] = frozenset()
+
+
+TIME = Rule(
+    ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
+     "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
+     "offset", "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure",
+     "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
+     "время", "时间", "日期", "時間", "日時", "日付"),
+    ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
+    frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
+)  # fmt: skip
+CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora"))
+CHANNEL = Rule(
+    ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
+     "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
+     "measurement", "lead", "name"),
+)  # fmt: skip
+VALUE = Rule(
+    ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
+     "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
+    ("psf", "pdc", "numeric", "num", "cal", "corr"),
+)  # fmt: skip
+LABEL = Rule(
+    ("label", "target", "class", "kind", "type", "outcome", "died", "diagnosis", "species", "mortality", "death", "y")
+)
 
 
 @dataclass(frozen=True)
@@ -147,21 +167,20 @@ class Column:
         named = bool(set(self.words) & ERRORS) and len(self.words) > 1
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
-    def rank(self, known: Sequence[str], better: Sequence[str] = ()) -> float:
-        """Return how well the column's name fits a role: the smaller the better, infinity if no known word is in it.
+    @property
+    def is_outcome(self) -> bool:
+        return bool(set(self.words) & OUTCOMES)
 
-        Args:
-            known: words that suggest the role, the best first.
-            better: words that make a name with a known word fit better.
-        """
-        places = [known.index(word) for word in self.words if word in known]
-        if not places:
+    def rank(self, rule: Rule) -> float:
+        """Return how well the name fits, the lowest best; infinity where no piece of it is known."""
+        places = [rule.words.index(word) for word in self.words if word in rule.words]
+        if not places or set(self.words) & rule.never:
             return np.inf
-        bonus = 0.5 * any(word in better for word in self.words) * len(known)
+        bonus = 0.5 * any(word in rule.better for word in self.words) * len(rule.words)
         return min(places) - bonus + (0 if len(self.words) == 1 else 0.25 + 0.01 * len(self.words))
 
-    def called(self, known: Sequence[str]) -> bool:
-        return self.rank(known) < np.inf
+    def called(self, rule: Rule) -> bool:
+        return self.rank(rule) < np.inf
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has more than one value within some series."""
@@ -222,7 +241,7 @@ def _series_per_row(source: Source) -> str | None:
     stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
     if count < MIN_NUMBERED or 2 * count < len(source.kinds):
         return None
-    return None if any(c.called(TIMES) for c in look(source.without(stem)).values()) else stem
+    return None if any(c.called(TIME) for c in look(source.without(stem)).values()) else stem
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
@@ -295,14 +314,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
     if "clock" not in named and time is not None and time.dates and _only_days(source, time):
-        take("clock", next((c for c in free.values() if c.clock and c.called(CLOCKS)), None))
+        take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
     varying = {name: c for name, c in free.items() if count <= 1 or c.varies(series)}  # one series shows nothing
     fixed = {name: c for name, c in free.items() if name not in varying and c.distinct > 0}
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
-    labels = [c for c in fixed.values() if c.called(LABELS) and 1 < c.distinct <= max(2, count // 2)]
-    label = _duration(fixed) or (min(labels, key=lambda c: c.rank(LABELS)).name if labels else None)
     candidates = [*groups, *(c for c in fixed.values() if looks_like_id(c.name))]
     group = next((c.name for c in candidates if c.name in fixed and 1 < c.distinct < count), None)
     if group is not None:
@@ -310,22 +327,14 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             f"{group!r} repeats across series: a random split would put the same {group} on both sides; "
             f"--split-by {group}?"
         )
-    outcomes = [c.name for c in fixed.values() if set(c.words) & OUTCOMES and c.name != label]
-    changing = [c.name for c in varying.values() if c.numeric and set(c.words) & OUTCOMES]
-    if any(c.numeric and c.name not in changing for c in varying.values()):
-        outcomes += changing
-    if outcomes:
-        unsure.append(f"{listed(outcomes)} {LIKE_OUTCOMES}")
-    left = {label, status_of(label or "", fixed), group, *outcomes, *(c.name for c in groups)}
-    static = [c for c in fixed.values() if c.name not in left and not looks_like_id(c.name) and c.distinct > 1]
-    static = [c for c in static if not c.dates and not c.clock]
-    many = [c.name for c in static if c.text and 2 * c.distinct > count]
-    if many:
-        unsure.append(f"{listed(many)} have a different text for most series, and are not read")
-    if "static" not in named and (facts := tuple(c.name for c in static if c.name not in many)):
-        given["static"] = facts
+    changing = [c.name for c in varying.values() if c.numeric and c.is_outcome]
+    if not any(c.numeric and c.name not in changing for c in varying.values()):
+        changing = []
+    label, static = _of_series([c for c in fixed.values() if c not in groups], count, None, unsure, changing)
+    if "static" not in named and static:
+        given["static"] = static
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
-    numeric = {name: c for name, c in varying.items() if c.numeric and name not in outcomes}
+    numeric = {name: c for name, c in varying.items() if c.numeric and name not in changing}
     errors = [name for name, c in free.items() if c.is_error]
     limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
@@ -338,10 +347,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of the first {n:,} rows have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if "values" not in named:
-        best = sorted(
-            (name for name in others if numeric[name].called(VALUES)),
-            key=lambda name: numeric[name].rank(VALUES, BETTER_VALUES),
-        )
+        best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
         others = [name for name in others if name not in coordinates] or others
         if not others:
             words = [c.problem or c.name for c in varying.values()]
@@ -385,12 +391,10 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
         unsure: list of doubts, to which sentences are added.
     """
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
-    no_times = ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}
-    named = [c for c in free.values() if c.called(TIMES) and c.distinct > 1 and not set(c.words) & no_times]
-    named = [c for c in named if c.numeric or c.dates or c.clock]
-    best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIMES, BETTER_TIMES))) or dates
+    named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
+    best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIME))) or dates
     if not best:
-        text = next((c for c in free.values() if c.text and c.called(TIMES)), None)
+        text = next((c for c in free.values() if c.text and c.called(TIME)), None)
         return text or _ascending(free, unsure)
     others = [c.name for c in dates if c is not best[0]]
     if best[0].dates and others:
@@ -443,7 +447,7 @@ def _id(
         # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
         unlike = {c.name: n if time is None else _count(c.codes, time.codes) for c in named}
         named = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
-        best = max(named, key=lambda c: (c.distinct, -c.rank(IDS)))
+        best = max(named, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
         return best, [c for c in named if c.distinct != best.distinct]
     if several_files:
         return None, []
@@ -452,7 +456,7 @@ def _id(
     runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
     blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]
     if not blocks:
-        apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNELS)]
+        apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNEL)]
         if time is not None and _count(time.codes) < 0.9 * n:
             best = next((c for c in apart if _count(c.codes, time.codes) > 0.98 * n), None)
             if best is not None:
@@ -470,14 +474,14 @@ def _channel(
     """Return the column of channels: one with a known name and few values, or one that differs at equal times."""
     usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
     usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
-    named = [c for c in usual if c.called(CHANNELS) and not looks_like_id(c.name)]
-    named = [c for c in named if not (c.numeric and c.called(VALUES))]
+    named = [c for c in usual if c.called(CHANNEL) and not looks_like_id(c.name)]
+    named = [c for c in named if not (c.numeric and c.called(VALUE))]
 
     def repeats(*keys: np.ndarray) -> int:
         return len(series) - _count(series, times, *keys)
 
     if named:
-        return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNELS) + len(c.words) / 100))
+        return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNEL) + len(c.words) / 100))
     bare = repeats()
     telling = [c for c in usual if c.text and c.distinct < len(series) / 3 and repeats(c.codes) < bare / 20]
     if bare > len(series) / 20 and telling:
@@ -551,26 +555,34 @@ def propose_objects(
     key, unsure = key_column(source, id), []
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")
-    columns = {name: c for name, c in look(source).items() if name != key and c.distinct > 1}
-    if label is None:
-        labels = [c for c in columns.values() if c.called(LABELS) and c.distinct <= max(2, count // 2)]
-        label = _duration(columns) or (min(labels, key=lambda c: c.rank(LABELS)).name if labels else None)
-    no_facts, event = ERRORS | {"split", "fold", "true"}, status_of(label or "", columns)
-    usable = [c for c in columns.values() if c.name not in (label, event) and not looks_like_id(c.name)]
-    outcomes = [c.name for c in usable if set(c.words) & OUTCOMES]
-    truth = columns.get(label or "")
-    static, leaks = [], []
-    for c in (c for c in usable if not (c.dates or c.clock or c.name in outcomes or set(c.words) & no_facts)):
-        many = 2 * c.distinct > len(c.codes)
-        says_label = (
-            truth is not None and _count(c.codes, truth.codes) == _count(c.codes) and c.distinct >= truth.distinct
-        )
-        if says_label and not many:
-            leaks.append(c.name)
-        elif not (c.text and many):
-            static.append(c.name)
-    unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
-    unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
+    columns = [c for name, c in look(source).items() if name != key and c.distinct > 1]
+    label, static = _of_series(columns, count, label, unsure)
     if label is not None and static:
         unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
-    return label, tuple(static), unsure
+    return label, static, unsure
+
+
+def _of_series(
+    columns: list[Column], count: int, label: str | None, unsure: list[str], more_outcomes: Sequence[str] = ()
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the label and the static columns among columns with one value for each of so many series."""
+    if label is None:
+        labels = [c for c in columns if c.called(LABEL) and 1 < c.distinct <= max(2, count // 2)]
+        label = min(labels, key=lambda c: c.rank(LABEL)).name if labels else None
+    truth = next((c for c in columns if c.name == label), None)
+    usable = [c for c in columns if c is not truth and not looks_like_id(c.name) and c.distinct > 1]
+    outcomes = [c.name for c in columns if c.is_outcome and c is not truth and not looks_like_id(c.name)]
+    no_facts = ERRORS | {"split", "fold", "true"}
+    leaks, many, static = [], [], []
+    for c in (c for c in usable if not (c.dates or c.clock or c.is_outcome or set(c.words) & no_facts)):
+        if 2 * c.distinct > count:
+            (many if c.text else static).append(c.name)
+        elif truth is not None and c.distinct >= truth.distinct and _count(c.codes, truth.codes) == _count(c.codes):
+            leaks.append(c.name)
+        else:
+            static.append(c.name)
+    outcomes += more_outcomes
+    unsure += [f"{listed(many)} have a different text for most series, and are not read"] if many else []
+    unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
+    unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
+    return label, tuple(static)

@@ -57,45 +57,9 @@ class Part:
         return reading or ReadingReport()
 
 
-def read_table(
-    source: Any,
-    schema: TableSchema,
-    *,
-    channel_names: tuple[Any, ...] | None = None,
-    value_names: tuple[str, ...] | None = None,
-    others: Sequence[str] = (),
-    memory: float | None = None,
-) -> tuple[SeriesDataset, ReadingReport]:
-    """Read a table of observations as a `SeriesDataset`; return it with the report on its rows.
-
-    Parameters
-    ----------
-    source
-        A file, a folder, a pattern, "-" for standard input, a data frame, or a `Source`.
-    channel_names, value_names
-        Those of a trained model, if any. A column "lc.flux" counts as "flux".
-    others
-        Columns with other roles, such as a label, which are not channels of a wide table.
-    memory
-        Bytes that reading may take; beyond, columns are sorted and mapped on disk. None means half of the free memory.
-
-    Raises
-    ------
-    InputError
-        Columns that are absent, duplicate or not numeric; a table without observations; see `TableSchema`.
-
-    Warns
-    -----
-    InputWarning
-        Once for each kind of row that is left out, and for whatever looks wrong.
-    """
-    reader = TableReader.open(source, schema, channel_names, value_names, others)
-    try:
-        dataset = reader.read(memory)
-    except InputError as error:
-        raise (error if reader.source.in_memory else error.within(reader.source.name)) from error
-    assert dataset.reading is not None
-    return dataset, dataset.reading
+def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
+    """Read a whole table of observations; arguments as of `TableReader.open` and `read`."""
+    return TableReader.open(source, schema, **known).read(memory)
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
@@ -153,7 +117,22 @@ class TableReader:
         others: Sequence[str] = (),
         id_name: str | None = None,
     ) -> TableReader:
-        """Open a table and find the columns of a schema in it; arguments as in `read_table`."""
+        """Find the columns of a schema in a table.
+
+        Parameters
+        ----------
+        source
+            A file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of them.
+        channel_names, value_names
+            Those of a model, if there is one. A column "lc.flux" is its "flux".
+        others
+            Columns that have another role, such as a label, and are no channels.
+
+        Raises
+        ------
+        InputError
+            Columns that are not there, or twice.
+        """
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
         names = table.columns
@@ -222,14 +201,28 @@ class TableReader:
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None) -> SeriesDataset:
-        """Read all series; a table larger than `memory` gets memory-mapped columns."""
-        if not self.source.too_large(self.columns, memory):
-            [part] = self._parts(READ, whole=True)
-            if part.dataset is None:
-                raise part.why or NoObservations("the table has no rows; there is nothing to learn from.")
-            dataset, report = part.dataset, part.report
-        else:
-            dataset, report = self._mapped()
+        """Return all series; of a table larger than `memory` (half of what is free), with memory-mapped columns.
+
+        Raises
+        ------
+        InputError
+            Columns that are not numeric; a table without an observation; see `TableSchema`.
+
+        Warns
+        -----
+        InputWarning
+            Once for the whole table, of each kind of row that is left out, and of what looks wrong.
+        """
+        try:
+            if self.source.too_large(self.columns, memory):
+                dataset, report = self._mapped()
+            else:
+                [part] = self._parts(READ, whole=True)
+                if part.dataset is None:
+                    raise part.why or NoObservations("the table has no rows; there is nothing to learn from.")
+                dataset, report = part.dataset, part.report
+        except InputError as error:
+            raise (error if self.source.in_memory else error.within(self.source.name)) from error
         report = self._with_notes(report)
         announce(report)
         return replace(dataset, reading=report)
