@@ -130,8 +130,8 @@ def train(
 
     Args:
         targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
-            NaN) is pre-trained on; the others are split, fine-tuned on and learnt by the partners.
-        config: how.
+            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by the partners.
+        config: all options of the training.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
