@@ -129,8 +129,8 @@ def train(
 
     Args:
         targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
-            NaN) is pre-trained on; the others are split, fine-tuned on and learnt by the partners.
-        config: how.
+            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by the partners.
+        config: all options of the training.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
@@ -733,7 +733,7 @@ def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int
 
 
 def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
-    """Return how many networks are fine-tuned: of few series of a rare class each one learns something else."""
+    """Return the number of networks to fine-tune and average: several where a rare class has few series."""
     if config.members is not None or labels is not ClassLabels:
         return config.members or 1
     counts = np.unique(targets, return_counts=True)[1]
