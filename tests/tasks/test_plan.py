@@ -59,7 +59,7 @@ def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, mon
     assert [one.epochs for one in made.values()] == [1, 1, 1, 3]
     said = " ".join(capfd.readouterr().err.split())
     assert "1 epochs of 3 steps (75.0% of the training part)" in said and "3 epochs of 3 steps" in said
-    assert "pre-training makes 9 steps, which are few to learn from" in said and "about 1 min 0 s in all" in said
+    assert "pre-training makes 9 steps, which are few to learn from" in said and "about 57 s in all" in said
 
 
 def test_evaluations_and_answers_take_their_part_of_the_minutes(tmp_path, monkeypatch):
@@ -77,7 +77,7 @@ def test_evaluations_and_answers_take_their_part_of_the_minutes(tmp_path, monkey
         of_stage = made.schedule("pre-training", objective(), data, validation, settings())
         return of_stage.epochs * of_stage.epoch_steps
 
-    left = 600 - plan.AFTERWARDS
+    left = 600 - plan.REPORT - plan.CALIBRATION
     assert steps("none", None, 0) == pytest.approx(left, abs=4)
     assert steps("validation", data, 0) == pytest.approx(left / (1 + held), abs=4)
     assert steps("answers", None, 500) == pytest.approx(left - 0.01 * 13 * 500, abs=4)
@@ -94,7 +94,7 @@ def test_so_many_series_are_answered_as_there_is_time_for(tmp_path, monkeypatch)
         return made.answered()
 
     many = np.full(1000, 100)
-    room = 120 - plan.AFTERWARDS
+    room = 120 - plan.REPORT
     assert answered(1e-6, many) is None and answered(1.0, many, None) is None
     rows, most = answered(2 * room / 125_000, many)  # every fourth is scored, and counts twice
     assert len(rows) == pytest.approx(500, abs=30) and most >= 100 and len(np.unique(rows)) == len(rows)
@@ -141,6 +141,18 @@ def test_minutes(minutes):
         FitConfig(minutes=minutes)
 
 
+def test_what_is_the_same_for_any_table_takes_longer_on_a_shared_processor(tmp_path, monkeypatch):
+    now = {"monotonic": 0.0, "process_time": 0.0}
+    for clock in now:
+        monkeypatch.setattr(time, clock, lambda clock=clock: now[clock])
+    made = Plan(tmp_path, FitConfig())
+    alone = made.afterwards(calibrates=True)
+    now.update(monotonic=30.0, process_time=10.0)
+    assert made.afterwards(calibrates=True) == 3 * alone > made.afterwards() > alone
+    now.update(process_time=50.0)  # on several threads
+    assert made.afterwards(calibrates=True) == alone
+
+
 def test_a_token_is_measured_without_learning():
     from _runs import digest, examples, objective, settings
 
@@ -157,7 +169,8 @@ def test_without_a_budget_nothing_changes_and_the_first_steps_say_when_the_run_e
     monkeypatch.setattr(plan, "measure_step", lambda *_: pytest.fail("it takes steps on a copy"))
     monkeypatch.setattr(plan, "measure_token", lambda *_: 0.001)
     now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    for clock in ("monotonic", "process_time"):
+        monkeypatch.setattr(time, clock, lambda: now[0])
     made, long, data = Plan(tmp_path, FitConfig(min_steps=0), 0.0, Reporter()), settings(epochs=1000), examples()
     made.of(np.full(100, 50), np.arange(25), np.arange(64))
     assert made.schedule("pre-training", objective(), data, data, long) == long and not list(tmp_path.iterdir())
@@ -170,7 +183,7 @@ def test_without_a_budget_nothing_changes_and_the_first_steps_say_when_the_run_e
             said = " ".join(capfd.readouterr().err.split())
             evaluation = 0.001 * data.lengths.sum() / 4
             tuning = 20 * 0.001 * 64 * 50 * (3 * 0.75 + 0.15 / 0.85)
-            whole = now[0] + 3979 * (0.05 + evaluation) + tuning + plan.AFTERWARDS + 0.001 * 125 * 50
+            whole = now[0] + 3979 * (0.05 + evaluation) + tuning + plan.REPORT + plan.CALIBRATION + 0.001 * 125 * 50
             assert f"the run takes about {duration(whole)} in all, until" in said
             break
 

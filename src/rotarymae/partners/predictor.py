@@ -250,9 +250,9 @@ def fit_partners(
         return fitted
     known, classes = np.sort(np.concatenate([train, validation])), truth if task == "classification" else None
     first = train if budget is None else draw(train, budget.compared(len(train)), classes, seed)
-    part = dataset.select(first)
+    whole, part = dataset.select(train), dataset.select(first)
     for name, kind in PARTNERS.items():
-        if not kind.suits(task, dataset.select(train)):
+        if not kind.suits(task, whole):
             continue
         try:
             if task == "classification" and len(np.unique(truth[train])) < outputs:  # warm_start may lack one

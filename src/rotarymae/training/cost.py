@@ -36,9 +36,10 @@ FOLDERS: dict[Stage, str] = {"pre-training": "pretrain", "fine-tuning": "finetun
 Schedule = Callable[[Objective, Examples, Examples | None, TrainConfig], TrainConfig]
 OnStep = Callable[[int, int, float], None]
 
-# Seconds that calibration, tables and the report take of any table, and the shares of what is left that pre-training
-# (where fine-tuning follows), partners and answers get at most.
-AFTERWARDS = 20.0
+# Seconds that calibration, and tables with the report, take of any table on a processor of their own; and at most how
+# many times that where other work uses it, too.
+CALIBRATION, REPORT, MOST_SHARED = 7.0, 10.0, 5.0
+# Shares of what is left that pre-training (where fine-tuning follows), partners and answers get at most.
 PRETRAINED, PARTNERS, ANSWERS = 0.3, 0.25, 0.2
 LATE = 0.05  # of the minutes; answers of all series may take so much longer than planned
 COMPARED = 500  # series per minute that partners learn from when methods are compared
@@ -104,8 +105,8 @@ class Plan:
 
     What a run does once, such as reading and boosting, comes first, so that its time is known. The trainings make the
     steps that fit into what is left, less what comes after them: a pass over all series (embeddings, predictions),
-    another over the scored ones, and `AFTERWARDS`. Where that is more than `ANSWERS` of the time, as many series are
-    answered as fit. Without `minutes` nothing is cut, and the same sum says when the run ends.
+    another over the scored ones, and the report. Where these passes are more than `ANSWERS` of the time, as many series
+    are answered as fit. Without `minutes` nothing is cut, and the same sum says when the run ends.
 
     Args:
         folder: the run folder.
@@ -125,6 +126,7 @@ class Plan:
         self.folder, self.config, self.resume = folder, config, resume
         self.reporter = reporter or Reporter(quiet=True)
         self.started = time.monotonic() if started is None else started
+        self.began = time.monotonic(), time.process_time()
         self.token = 0.0  # seconds to answer a token, once a training has measured it
         self.evaluation = 0.0  # seconds per step for evaluations between epochs
         self.said = False  # when the run ends
@@ -163,6 +165,12 @@ class Plan:
         """Seconds to answer all series by every network, and those that are scored once more."""
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
+    def afterwards(self, calibrates: bool = False) -> float:
+        """Return seconds for what is the same for any table: the report, and before it the calibration."""
+        wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
+        shared = min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
+        return shared * (REPORT + (CALIBRATION if calibrates else 0.0))
+
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
@@ -194,7 +202,8 @@ class Plan:
         if kept is not None:
             return _of_steps(training, kept, per_epoch)
         step = measure_step(objective, examples, training) + self.evaluation
-        reserve = min(AFTERWARDS + min(self.answers, ANSWERS * self.left), self.left / 2)
+        fixed = self.afterwards(calibrates=stage == "pre-training")
+        reserve = min(fixed + min(self.answers, ANSWERS * self.left), self.left / 2)
         share = PRETRAINED if stage == "pre-training" and self.finetuned is not None else 1.0
         # A resumed run does not know what the interrupted one took: fine-tuning gets no more than its share.
         most = self.seconds * (1 - PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 1.0)
@@ -202,7 +211,7 @@ class Plan:
         steps = self._keep(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
         training = _of_steps(training, steps, per_epoch)
         self._say_steps(stage, training.epochs, training.epoch_steps or per_epoch, per_epoch)
-        self._say_end(step * steps / share)
+        self._say_end(step * steps / share, fixed)
         return training
 
     def _watching(self, stage: Stage, on_step: OnStep) -> OnStep:
@@ -215,7 +224,8 @@ class Plan:
             if not self.said and enough(ends):
                 tunes = stage == "pre-training" and self.finetuned is not None
                 trainings = (steps - step) * (median_step(ends) + self.evaluation)
-                self._say_end(trainings + (self._finetuning() if tunes else 0.0))
+                fixed = self.afterwards(calibrates=stage == "pre-training")
+                self._say_end(trainings + (self._finetuning() if tunes else 0.0), fixed)
 
         return watch
 
@@ -235,11 +245,11 @@ class Plan:
             few = f"{stage} makes {steps:,} steps, which are few to learn from"
             self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size or window.")
 
-    def _say_end(self, trainings: float) -> None:
-        """Say when the run ends, if its trainings take so many seconds from now."""
+    def _say_end(self, trainings: float, fixed: float) -> None:
+        """Say when the run ends, if its trainings and what is the same for any table take so many seconds from now."""
         self.said = True
-        answers = min(self.answers, max(self.left - trainings - AFTERWARDS, LATE * self.seconds))
-        ahead = trainings + AFTERWARDS + answers
+        ahead = trainings + fixed
+        ahead += min(self.answers, max(self.left - ahead, LATE * self.seconds))
         whole = time.monotonic() - self.started + ahead
         self.reporter.say(f"the run takes about {duration(whole)} in all, until {moment(ahead)}")
 
@@ -263,11 +273,11 @@ class Plan:
 
         Series are drawn at random; without labels, of those that are longer than an eighth of what fits a stretch.
         """
-        left = self.left
-        if self.config.minutes is None or AFTERWARDS + self.answers <= left + LATE * self.seconds:
+        left = self.left - self.afterwards()
+        if self.config.minutes is None or self.answers <= left + LATE * self.seconds:
             return None
         draw = np.random.default_rng(self.config.seed)
-        room = max(left - AFTERWARDS, LATE * self.seconds) / self.token
+        room = max(left, LATE * self.seconds) / self.token
         most = int(self.lengths.max())
         if self.finetuned is None:  # a class or number is of the whole series
             most = max(LEAST_ANSWERED, int(room / min(8, 2 * len(self.lengths))))
