@@ -131,6 +131,11 @@ def looks_like_id(name: str) -> bool:
     return words[-1:] == ["id"] or plain in ("oid", "objid", "kic", "tic") or (len(words) == 1 and words[0] in IDS[:-2])
 
 
+def looks_like_outcome(name: str) -> bool:
+    """Return whether a column's name says that it holds what becomes of a series."""
+    return bool(set(pieces(name)) & OUTCOMES)
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """A column as described by the first rows of a table.
@@ -169,7 +174,7 @@ class Column:
 
     @property
     def is_outcome(self) -> bool:
-        return bool(set(self.words) & OUTCOMES)
+        return looks_like_outcome(self.name)
 
     def rank(self, rule: Rule) -> float:
         """Return how well the name fits, the lowest best; infinity where no piece of it is known."""

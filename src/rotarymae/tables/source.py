@@ -158,10 +158,10 @@ class Source:
     def with_time(self, name: str) -> Source:
         """Return the table with a time column built from several, for a name such as "year+month+day+hour"."""
         parts = name.split("+")
-        if name in self.kinds or not {*DATE_PARTS[:3]} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
+        if name in self.kinds or not {"year", "month"} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
             return self
         cells_of = {part.lower(): f"TRY_CAST({self.sql[part]} AS INTEGER)" for part in parts}
-        numbers = ", ".join(cells_of.get(part, "0") for part in DATE_PARTS)
+        numbers = ", ".join(cells_of.get(part, "1" if part == "day" else "0") for part in DATE_PARTS)
         sql = f"try_strptime(printf('%d-%d-%d %d:%d:%d', {numbers}), '%Y-%m-%d %H:%M:%S')"
         kinds = {column: kind for column, kind in self.kinds.items() if column not in parts}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
