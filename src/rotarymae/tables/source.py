@@ -257,7 +257,8 @@ class Source:
             tops = ", ".join(_literal(name.split(".")[0]) for name in columns) or "''"
             counts = f"SELECT sum(num_values) AS n FROM parquet_metadata([{', '.join(map(_pattern, self.paths))}])"
             counts += f" WHERE split_part(path_in_schema, ', ', 1) IN ({tops}) GROUP BY path_in_schema"
-            return connection().sql(f"SELECT max(n)::BIGINT FROM ({counts})").fetchall()[0][0] or self.rows()
+            with named(self.name, self.format):
+                return connection().sql(f"SELECT max(n)::BIGINT FROM ({counts})").fetchall()[0][0] or self.rows()
         return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
 
     def rows(self) -> int:
