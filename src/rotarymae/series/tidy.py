@@ -172,9 +172,9 @@ def dataset_fields(
         rows.report.refuse_words()
     rows = rows.leave_out(_out_of_range(rows, schema))
     if rows.channel_names is not None and rows.channels is not None and not channels_known:
-        seen, channels = np.unique(rows.channels, return_inverse=True)
-        names = tuple(rows.channel_names[c] for c in seen)
-        rows = replace(rows, channels=channels.astype(np.int32), channel_names=names)
+        seen = np.bincount(rows.channels, minlength=len(rows.channel_names)) > 0
+        names = tuple(name for name, there in zip(rows.channel_names, seen, strict=True) if there)
+        rows = replace(rows, channels=(np.cumsum(seen, dtype=np.int32) - 1)[rows.channels], channel_names=names)
     if not part:
         rows.report.refuse_costly(width)
     there = rows.lengths > 0

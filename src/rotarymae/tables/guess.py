@@ -134,6 +134,11 @@ def looks_like_id(name: str) -> bool:
     return words[-1:] == ["id"] or plain in ("oid", "objid", "kic", "tic") or (len(words) == 1 and words[0] in IDS[:-2])
 
 
+def looks_like_outcome(name: str) -> bool:
+    """Return whether a column's name says that it holds what becomes of a series."""
+    return bool(set(pieces(name)) & OUTCOMES)
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """A column as described by the first rows of a table.
@@ -172,7 +177,7 @@ class Column:
 
     @property
     def is_outcome(self) -> bool:
-        return bool(set(self.words) & OUTCOMES)
+        return looks_like_outcome(self.name)
 
     def rank(self, rule: Rule) -> float:
         """Return how well the column's name fits a role: the smaller the better, infinity if no known word is in it."""
