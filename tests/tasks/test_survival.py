@@ -132,9 +132,8 @@ def test_the_picture_has_steps_and_a_curve_of_each_group():
     groups = [(known([1, 2, 9], [True, False, True]), np.array([1, 0.8, 0.1])), (known([1], [True]), np.ones(3))]
     axes = plots.survival(groups, [0, 2, 4]).axes[0]
     steps, curve, short, _ = axes.lines
-
-        [1, 2 / 3, 2 / 3, 2 / 3]
-    )
+    assert steps.get_xdata().tolist() == [0, 1, 2, 4]
+    assert steps.get_ydata().tolist() == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
     assert curve.get_xdata().tolist() == [0, 2, 4] and short.get_xdata().tolist() == [0, 1]
     assert axes.get_xlim() == (0, 4)
 
