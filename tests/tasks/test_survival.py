@@ -10,7 +10,7 @@ import torch
 
 from _runs import FIT
 from conftest import refuses
-from rotarymae import RoMAESurvival, SeriesDataset, load
+from rotarymae import RoMAESurvival, SeriesDataset, load, plots
 from rotarymae.cli.main import main
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.labels import EVENT_TIME, EventTimes, choose_labels, event_times, has_label
@@ -126,6 +126,16 @@ def test_predictions_by_the_true_curves_are_calibrated():
     assert good["integrated_brier_score"] < bad["integrated_brier_score"]
     assert good["concordance"] == pytest.approx(concordance(truth["time"], truth["event"], -rate), abs=1e-3)
     assert [len(rows) for rows in like_groups(np.arange(45), 5)] == [23, 22]
+
+
+def test_the_picture_has_steps_and_a_curve_of_each_group():
+    groups = [(known([1, 2, 9], [True, False, True]), np.array([1, 0.8, 0.1])), (known([1], [True]), np.ones(3))]
+    axes = plots.survival(groups, [0, 2, 4]).axes[0]
+    steps, curve, short, _ = axes.lines
+    assert steps.get_xdata().tolist() == [0, 1, 2, 4]
+    assert steps.get_ydata().tolist() == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
+    assert curve.get_xdata().tolist() == [0, 2, 4] and short.get_xdata().tolist() == [0, 1]
+    assert axes.get_xlim() == (0, 4)
 
 
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
