@@ -21,6 +21,7 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import predict_outputs
 from rotarymae.tables.coerce import labels_of
 
+pytestmark = pytest.mark.usefixtures("uncalibrated")
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 BOTH = {**FAST, "finetune_epochs": 1}
