@@ -22,6 +22,7 @@ from rotarymae.partners.boosting import BoostedTrees
 from rotarymae.partners.combine import log_loss
 from rotarymae.partners.cox import fit_cox
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
+from rotarymae.prediction import predict_outputs
 from rotarymae.run import run_fit, run_folds
 from rotarymae.survival import brier_scores, censoring, concordance, integrated_brier_score, kaplan_meier
 from rotarymae.tables import status_of
@@ -306,10 +307,11 @@ def test_a_loaded_run_predicts_the_same_and_explains(run):
         pipeline.predict_proba(dataset)
     with refuses("survival", "return_interval"):
         pipeline.predict(dataset, return_interval=0.9)
-    whole = pipeline.outputs(dataset, "model")
-    without = pipeline.outputs(dataset.mask_observations(np.arange(len(dataset.times)) != 0), "model")
+    whole = predict_outputs(pipeline, dataset)
+    last = dataset.lengths[0] - 1
+    without = predict_outputs(pipeline, dataset.mask_observations(np.arange(len(dataset.times)) != last))
     change = pipeline.labels.predicted(whole[:1]) - pipeline.labels.predicted(without[:1])
-    assert pipeline.importance(dataset)[0][0] == pytest.approx(change[0], abs=1e-4)
+    assert pipeline.importance(dataset)[0][last] == pytest.approx(change[0], abs=1e-4)
 
 
 def test_damaged_partners_are_refused(run, tmp_path):

@@ -58,7 +58,7 @@ class Part:
 
 
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
-    """Read a whole table of observations; arguments as of `TableReader.open` and `read`."""
+    """Read a whole table of observations as a `SeriesDataset`; arguments as in `TableReader.open` and `read`."""
     return TableReader.open(source, schema, **known).read(memory)
 
 
@@ -117,7 +117,7 @@ class TableReader:
         others: Sequence[str] = (),
         id_name: str | None = None,
     ) -> TableReader:
-        """Find the columns of a schema in a table.
+        """Open a table and find the columns of a schema in it.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class TableReader:
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None) -> SeriesDataset:
-        """Return all series; of a table larger than `memory` (half of what is free), with memory-mapped columns.
+        """Read all series; a table larger than `memory` (half of what is free) gets memory-mapped columns.
 
         Raises
         ------
@@ -341,7 +341,7 @@ class TableReader:
             if count:
                 raise InputError(f"no line has as many cells as the header: {first}.", code="unequal-lines")
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
-        rows, static = self._observations(columns)
+        rows, static = self.rows(columns)
         fields, there = dataset_fields(rows, schema, part, self.channel_names is not None or schema.wide)
         static = {name: column[there] for name, column in static.items()}
         dataset = SeriesDataset(**fields, static=static, id_name=self.id_name)
@@ -349,7 +349,7 @@ class TableReader:
             dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
-    def _observations(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
+    def rows(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
         """Convert columns to observations in any order, and static columns to one value per series."""
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
@@ -372,7 +372,8 @@ class TableReader:
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
             return read.values
 
-        values = np.stack([numbers(name, schema.limits == "number") for name in self.values], axis=1)
+        columns_of = [numbers(name, schema.limits == "number") for name in self.values]
+        values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
         positions = [numbers(name) for name in schema.positions]
         flags = [(f"{name!r} is a flag", np.nan_to_num(numbers(name)) != 0) for name in schema.flags]
         when = dates.times(per_row[schema.time], schema.time, schema.time_format, schema.na)

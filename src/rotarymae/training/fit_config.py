@@ -234,9 +234,9 @@ class FinetuningOptions:
     tune: Literal["full", "probe"] = "full"
     """Fine-tuning trains all weights (full), or the head alone (probe)."""
     predictor: Predicting = "auto"
-    """The model predicts, or boosting (features), or all methods combined; auto lets validation series choose."""
+    """The network predicts (model), boosted trees (features), or all methods combined; auto chooses by validation."""
     members: int | None = None
-    """Fine-tuning trains so many networks and averages them; without it 3 where a rare class has few series, else 1."""
+    """Fine-tuning trains and averages this many networks; without it 3 if a rare class has few series, else 1."""
     pool: Literal["auto", HeadPool] = "auto"
     """The head reads [CLS], or the mean, maximum or attention-weighted mean of tokens; auto: attention, sounds max."""
     static: tuple[str, ...] = ()
