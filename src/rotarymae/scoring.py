@@ -14,7 +14,16 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import interpolate
-from rotarymae.labels import ClassLabels, EventTimes, Labels, has_label, narrowed, one_per_series, truth_at
+from rotarymae.labels import (
+    ClassLabels,
+    EventTimes,
+    Labels,
+    has_label,
+    learnt_by_partners,
+    narrowed,
+    one_per_series,
+    truth_at,
+)
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
@@ -265,7 +274,7 @@ def _of_baselines(
 ) -> dict[str, np.ndarray]:
     """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}."""
     guesses, known, scored = {}, dataset.select(train), dataset.select(test)
-    learnt = labels.encode(truth[train]) if isinstance(labels, EventTimes) else truth[train]
+    learnt = learnt_by_partners(labels, truth[train])
     with reporter.bar("baselines"):
         for method in BY_TASK[labels.task][0]:
             with without(f"the baseline {method_words(method.name)!r}", reporter):

@@ -35,6 +35,7 @@ from rotarymae.labels import (
     as_targets,
     choose_labels,
     has_label,
+    learnt_by_partners,
     narrowed,
     truth_at,
 )
@@ -128,8 +129,8 @@ def train(
 
     Args:
         targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
-            NaN) is pre-trained on; the others are split, fine-tuned on and learnt by the partners.
-        config: how.
+            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by the partners.
+        config: all options of the training.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
@@ -165,7 +166,7 @@ def train(
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
-        kind.check(narrowed(targets[split.train]), len(split.train))
+        learnt = kind.check(narrowed(targets[split.train]), len(split.train))
         if not continue_training:
             static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
         members = 1 if continue_training else number_of_members(config, kind, narrowed(targets[split.train]))
@@ -193,7 +194,7 @@ def train(
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
     partners = None
     if kind is not None and targets is not None:
-        labels = head_start.labels if head_start is not None else kind.fit(narrowed(targets[split.train]))
+        labels = head_start.labels if head_start is not None else kind.fit(learnt)  # pyright: ignore
         if head_start is not None:
             static = head_start.preprocessor.static  # pyright: ignore
         partners = _fit_partners(dataset, split, targets, labels, static, config, plan, reporter)  # pyright: ignore
@@ -325,8 +326,7 @@ def _fit_partners(
     """Fit what predicts together with the model. Its time is known then, and the trainings have what is left."""
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
-    known = labels.encode(truth) if isinstance(labels, EventTimes) else truth
-    every, learnt = _early(dataset, known, config)
+    every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
     train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     parts = (train, validation, labels.outputs, static, config.seed, reporter)
     return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
@@ -733,7 +733,7 @@ def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int
 
 
 def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
-    """Return how many networks are fine-tuned: of few series of a rare class each one learns something else."""
+    """Return the number of networks to fine-tune and average: several where a rare class has few series."""
     if config.members is not None or labels is not ClassLabels:
         return config.members or 1
     counts = np.unique(targets, return_counts=True)[1]

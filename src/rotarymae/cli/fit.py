@@ -69,12 +69,9 @@ class Labels(LabelColumn):
 
     def check(self) -> None:
         """Raise InputError for options about labels when no labels are read."""
-        given = {
-            "--label-id": self.label_id,
-            "--event": self.event,
-            "--task": self.task.replace("auto", ""),
-            "--folds": self.folds,
-        }
+        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
+        if self.event is not None and self.name is None:
+            raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
         for option, value in given.items():
             if self.labels is None and self.label is None and value is not None and value != "":
                 raise InputError(f"{option} {value} concerns labels; name their table by --labels.")
