@@ -233,8 +233,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
                 problem = f"{name!r} has {words:,} cells that are no numbers ({', '.join(list(read.words)[:5])})"
     codes = np.zeros(len(column), np.int64)
     with suppress(InputError, pa.ArrowException):
-        texts = column.cast(pa.large_string()) if pa.types.is_temporal(kind) or pa.types.is_decimal(kind) else column
-        codes = cells.encode(cells.labels(texts, name, amounts=True))[0]
+        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
     text = text and numbers is None
     return Column(name, tuple(pieces(name)), is_date, is_clock, text, of_lists, codes, numbers, problem)
 
