@@ -100,11 +100,15 @@ class AttentionPool(nn.Module):
 
 
 class _PooledHead(nn.Module):
-    """An encoder and a head, or several of both: a deep ensemble (arXiv 1612.01474), whose answers are averaged."""
+    """Base of the heads that read one vector per row: one network, or a deep ensemble whose outputs are averaged.
+
+    An ensemble (arXiv:1612.01474) has several encoders with a head each.
+    """
 
     def __init__(
         self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int, members: int
     ) -> None:
+        """Build the pooling, the layers of static features, the norm and the linear layer."""
         super().__init__()
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
@@ -135,7 +139,7 @@ class _PooledHead(nn.Module):
 
     @property
     def members(self) -> int:
-        """The number of networks whose answers are averaged, this one included."""
+        """Number of networks whose outputs are averaged, this one included."""
         return 1 + len(self.others)
 
     def forward(self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None) -> Float[Tensor, "B outputs"]:
@@ -189,7 +193,7 @@ class _PooledHead(nn.Module):
         return outputs, vector
 
     def averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Return what the members say together.
+        """Average the outputs of all members.
 
         Parameters
         ----------
@@ -297,7 +301,7 @@ class Classifier(_PooledHead):
         self.classes = classes
 
     def averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Return the logarithms of the members' mean probabilities.
+        """Average the members' probabilities, and return their logarithms.
 
         Parameters
         ----------

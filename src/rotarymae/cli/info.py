@@ -73,7 +73,11 @@ def info(table: Positional[Table], columns: Columns) -> None:
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
 ) -> tuple[series.SeriesDataset, list[str]]:
-    """Read the table, and say which rows repeat others: whoever looks wants to know, and not to be refused."""
+    """Read the table; where rows repeat others, report them and read the table anyway, for `info` only looks.
+
+    Returns:
+        The data set, and sentences on what was wrong.
+    """
     try:
         return tables.read_table(source, schema, others=others), []
     except InputError as error:

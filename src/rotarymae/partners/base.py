@@ -41,11 +41,14 @@ class Partner(Protocol):
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Fit to a truth.
+        """Fit the method to training data.
 
         Args:
-            truth: classes int [S] (0, 1, .., all of them); numbers [S, outputs] of which some may be NaN; or, of a
-                time to an event, the weight of each interval in the likelihood [S, K + 1] (`labels.EventTimes`).
+            task: "classification", "regression" or "survival".
+            truth: class numbers int [S] from 0, every class present; numbers [S, outputs], NaN where one is missing;
+                or, for a time to an event, the weight of each interval in the likelihood [S, K + 1], see
+                `labels.EventTimes`.
+            static: static columns that it may read.
         """
         ...
 

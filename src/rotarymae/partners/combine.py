@@ -65,7 +65,11 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
 
 
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the most probable temperature for a truth as of `log_loss`, if its logarithm is normal around 0."""
+    """Return the temperature that calibrates probabilities best, with a normal prior around 0 on its logarithm.
+
+    Args:
+        truth: class numbers [S], or weights of the classes [S, K].
+    """
 
     def cost(log: float) -> float:
         return log_loss(temper(probabilities, np.exp(log)), truth) + (log / SPREAD) ** 2 / 2

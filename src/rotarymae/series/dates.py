@@ -306,8 +306,10 @@ def parse_span(text: str, unit: str | None) -> float | None:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Return days of dates that say no zone, as `times` has them, as days of what a zone's clocks show then; the
-    earlier, where they show it twice or skip it."""
+    """Convert days read without a time zone to UTC, as clocks of `zone` show them.
+
+    Where these clocks skip a time or show it twice, the earlier one is taken.
+    """
     if not zone or zone == "UTC":
         return days
     shown = as_dates(days).cast(pa.timestamp("us"))

@@ -35,12 +35,12 @@ class Columns(NamedTuple):
         return Columns(self.times[rows], channels, self.values[rows], positions)
 
     def runs(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Copy runs [k] of observations into memory, one behind the other."""
+        """Copy runs of consecutive observations into memory, joined; `starts` and `lengths` [k] delimit them."""
         first = np.cumsum(lengths) - lengths
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Return runs [k] of observations; long ones of memory-mapped columns are memory-mapped, too."""
+        """Return runs of consecutive observations, joined; long ones of memory-mapped columns stay memory-mapped."""
         if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
             return self.runs(starts, lengths)
         ends = np.concatenate([[0], np.cumsum(lengths)])
@@ -61,7 +61,7 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """The observations of these runs of series."""
+    """Yield slices of observations, each with whole series, that fit into memory."""
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 

@@ -58,8 +58,11 @@ STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "
 
 @dataclass(frozen=True)
 class Rule:
-    """What columns of one role are called: whole names or pieces of them, the best first ("objectId" has the pieces
-    object and id); `better` pieces beside one of these are preferred, and no column with a piece of `never` is one."""
+    """How columns of a role are recognised by their names.
+
+    Names are whole ones or words of them, the best first ("objectId" has the words object and id). Words in `better`
+    make a name with one of these fit better; a name with a word in `never` does not fit.
+    """
 
     words: tuple[str, ...]
     better: tuple[str, ...] = ()
@@ -177,7 +180,7 @@ class Column:
         return looks_like_outcome(self.name)
 
     def rank(self, rule: Rule) -> float:
-        """Return how well the name fits, the lowest best; infinity where no piece of it is known."""
+        """Return how well the column's name fits a role: the smaller the better, infinity if no known word is in it."""
         places = [rule.words.index(word) for word in self.words if word in rule.words]
         if not places or set(self.words) & rule.never:
             return np.inf
@@ -569,7 +572,13 @@ def propose_objects(
 def _of_series(
     columns: list[Column], count: int, label: str | None, unsure: list[str], more_outcomes: Sequence[str] = ()
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Return the label and the static columns among columns with one value for each of so many series."""
+    """Propose label and static columns among columns with one value per series, for `count` series.
+
+    Args:
+        label: the label, if the user named it.
+        unsure: list of doubts, to which sentences are added.
+        more_outcomes: further names that suggest an outcome, and no static column.
+    """
     if label is None:
         labels = [c for c in columns if c.called(LABEL) and 1 < c.distinct <= max(2, count // 2)]
         best = min(labels, key=lambda c: c.rank(LABEL)).name if labels else None

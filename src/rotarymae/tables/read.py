@@ -59,7 +59,7 @@ class Part:
 
 
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
-    """Read a whole table of observations; arguments as of `TableReader.open` and `read`."""
+    """Read a whole table of observations as a `SeriesDataset`; arguments as in `TableReader.open` and `read`."""
     return TableReader.open(source, schema, **known).read(memory)
 
 
@@ -118,7 +118,7 @@ class TableReader:
         others: Sequence[str] = (),
         id_name: str | None = None,
     ) -> TableReader:
-        """Find the columns of a schema in a table.
+        """Open a table and find the columns of a schema in it.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class TableReader:
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None) -> SeriesDataset:
-        """Return all series; of a table larger than `memory` (half of what is free), with memory-mapped columns.
+        """Read all series; a table larger than `memory` (half of what is free) gets memory-mapped columns.
 
         Raises
         ------

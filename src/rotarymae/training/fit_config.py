@@ -93,9 +93,9 @@ class TrainConfig(LoopOptions):
     min_steps: int = 0
     """Training makes at least this many steps; small data get more epochs until they make as many."""
     batch_size: int | None = 64
-    """A step sees this many examples over all processes; give either this or batch_tokens."""
+    """A step sees this many examples; give either this or batch_tokens."""
     batch_tokens: int | None = None
-    """A step sees this many tokens over all processes, padding included; give either this or batch_size."""
+    """A step sees this many tokens, padding included; give either this or batch_size."""
     betas: tuple[float, float] = (0.9, 0.95)
     """AdamW's two running averages decay at these rates."""
     momentum: float = 0.9
@@ -234,9 +234,9 @@ class FinetuningOptions:
     tune: Literal["full", "probe"] = "full"
     """Fine-tuning trains all weights (full), or the head alone (probe)."""
     predictor: Predicting = "auto"
-    """The model predicts, or boosting (features), or all methods combined; auto lets validation series choose."""
+    """The network predicts (model), boosted trees (features), or all methods combined; auto chooses by validation."""
     members: int | None = None
-    """Fine-tuning trains so many networks and averages them; without it 3 where a rare class has few series, else 1."""
+    """Fine-tuning trains and averages this many networks; without it 3 if a rare class has few series, else 1."""
     pool: Literal["auto", HeadPool] = "auto"
     """The head reads [CLS], or the mean, maximum or attention-weighted mean of tokens; auto: attention, sounds max."""
     static: tuple[str, ...] = ()
