@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, Table
-from rotarymae.errors import InputError, InputWarning, gathered_warnings, listed, printable
+from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable
 from rotarymae.training.fit_config import FitConfig
 
 SHOWN = 12  # channels
@@ -56,9 +56,6 @@ def info(table: Positional[Table], columns: Columns) -> None:
         said += "".join(f", {role} {name}" for role, name in (("label", label), ("event", event)) if name)
         lines.append(("proposed", said))
     lines += [("rows", str(dataset.reading)), *_contents(dataset), *training]
-    roles = {name for _, name in schema.roles} | set(others) | set(schema.time.split("+"))
-    if unused := [name for name in source.columns if name not in roles]:
-        lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
     lines += [("unsure", text) for text in [*unsure, *merged]]
     texts = dict.fromkeys(str(one.message) for one in raised if issubclass(one.category, InputWarning))
     lines += [("warning", text) for text in texts]
