@@ -1,8 +1,9 @@
-"""While the tests run, every annotated shape is checked, so that signatures cannot rot; and every test is seeded.
+"""Annotated shapes are checked in the tests of the modules that state them, so that signatures cannot rot.
 
-Below are the few things that several test files share.
+Every test is seeded. Below are the few things that several test files share.
 """
 
+import ast
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ TESTS = ROOT / "tests"
 SOURCES = (ROOT / "src", ROOT / "experiments" / "src")
 
 # An int is a float to every type checker, hence also here.
-shapes = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
+checked = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 
 
 def annotated() -> list[str]:
@@ -31,9 +32,19 @@ def annotated() -> list[str]:
     return [".".join(file.relative_to(source).with_suffix("").parts) for source, file in with_shapes]
 
 
+def outside_functions(visit):
+    """Leave out functions within functions, which would be compiled anew in each call."""
+    inside = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return lambda self, node: node if any(isinstance(one, inside) for one in self._parents) else visit(self, node)
+
+
 # Before anything imports the package. ROTARYMAE_NO_HOOK=1 leaves it out.
+ANNOTATED = set(annotated())
 if os.environ.get("ROTARYMAE_NO_HOOK") != "1":
-    jaxtyping.install_import_hook(annotated(), f"{__name__}.shapes")
+    transformer = jaxtyping._import_hook.JaxtypingTransformer  # pyright: ignore[reportAttributeAccessIssue]
+    transformer.visit_FunctionDef = outside_functions(transformer.visit_FunctionDef)
+    jaxtyping.install_import_hook(sorted(ANNOTATED), f"{__name__}.checked")
+jaxtyping.config.update("jaxtyping_disable", True)
 
 torch.set_num_threads(1)  # the models here are too small to share out
 # For the processes that tests start, too: sums over other numbers of threads differ in the last digit.
@@ -52,6 +63,33 @@ def seeded():
     np.random.seed(0)
 
 
+@pytest.fixture(autouse=True)
+def shapes(request):
+    """Check shapes where a file imports what states them; whole trainings would check each thousands of times."""
+    origins = {getattr(each, "__module__", None) for each in vars(request.module).values()}
+    jaxtyping.config.update("jaxtyping_disable", origins.isdisjoint(ANNOTATED))
+    yield
+    jaxtyping.config.update("jaxtyping_disable", True)
+
+
+@pytest.fixture(autouse=True)
+def quick(request, monkeypatch):
+    """Two thirds of a small fit are pictures and resampling; tests of other things have neither.
+
+    Wider fixtures, such as `fitted`, have all.
+    """
+    if request.path.name not in ("test_page.py", "test_fit_table.py"):
+        monkeypatch.setattr("rotarymae.report.build.data_uri", lambda figure: "data:image/svg+xml;base64,")
+        monkeypatch.setattr("rotarymae.metrics.RESAMPLES", 5)
+        monkeypatch.setattr("rotarymae.metrics.MIN_RESAMPLES", 5)
+
+
+@pytest.fixture
+def uncalibrated(monkeypatch):
+    """Fits do not calibrate interpolations, which takes half of the time of a tiny one."""
+    monkeypatch.setattr("rotarymae.train.calibrate", lambda *_: None)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def heard():
     """SIGINT is not ignored, as it is where tests run in the background of a script."""
@@ -62,10 +100,10 @@ def heard():
 @pytest.fixture(autouse=True, scope="session")
 def float32():
     """Precision "auto" is float32 on every processor: tests compare digits, and those with AMX would take bf16."""
-    from rotarymae.training import distributed
+    from rotarymae.training import device
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed, "has_matrix_units", lambda: False)
+        patch.setattr(device, "has_matrix_units", lambda: False)
         yield
 
 

@@ -36,6 +36,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.pipeline import KINDS, AnySeriesPipeline, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor, assemble
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.tables import as_dataset
 from rotarymae.tables.labels import align_labels
 from rotarymae.tokens import Tokens, collate
 
@@ -100,7 +101,6 @@ def _frame(kind: str, content: dict[str, list[Any]]) -> Any:
 
 OPTIONS = {
     "tokens": st.sampled_from(["channel", "time", "both", None]),
-    "missing": st.sampled_from(["error", "drop", "zero"]),
     "duplicates": st.sampled_from(["error", "mean", "first", "last"]),
 }
 
@@ -125,7 +125,7 @@ def tables(draw: Any) -> Call:
         content[draw(st.sampled_from(["second", "", "id ", "é", "a\nb"]))] = draw(columns(None, rows))
     kinds = ["arrow", "pandas", "polars"] * 3 + ["pandas of objects", "categories", "lazy", "dictionary"]
     frame = _frame(draw(st.sampled_from(kinds)), content)
-    given = draw(options(("tokens", "missing", "duplicates")))
+    given = draw(options(("tokens", "duplicates")))
 
     def mostly(usual: Any, *others: Any) -> Any:
         return draw(st.sampled_from(others)) if draw(st.integers(0, 11)) == 0 else usual
@@ -136,8 +136,7 @@ def tables(draw: Any) -> Call:
     known = mostly(None, tuple("abcdgr"), ("a", "a"), (), (1, "a"), (None,), 7)
     which = draw(st.sampled_from(["long", "long", "wide", "labels"]))
     if which == "wide":
-        del_missing = {name: value for name, value in given.items() if name != "missing"}
-        return lambda: SeriesDataset.from_wide(frame, "id", "time", values, more, **del_missing)
+        return lambda: SeriesDataset.from_frame(frame, "id", "time", None, values, more, wide=True, **given)
     if which == "labels":
         return lambda: align_labels(series(3), frame, "id", draw_label(content))
     return lambda: SeriesDataset.from_frame(
@@ -178,17 +177,13 @@ def arrays(draw: Any) -> Call:
             shape = draw(st.lists(st.integers(0, 3), min_size=3, max_size=3))
             content = draw(st.lists(st.one_of(FINITE, ODD_NUMBERS), min_size=int(np.prod(shape)), max_size=64))
             padded = np.array(content[: int(np.prod(shape))], float).reshape(shape)
-        times = draw(st.one_of(st.none(), odd_arrays()))
-        more = {"tokens": draw(OPTIONS["tokens"])} if draw(st.booleans()) else {}
-        more |= {"ids": draw(columns())} if draw(st.integers(0, 3)) == 0 else {}
-        more |= {"channel_names": draw(columns("name"))} if draw(st.integers(0, 3)) == 0 else {}
-        return lambda: SeriesDataset.from_padded(padded, times, **more)
+        return lambda: as_dataset(padded)
     count = draw(st.integers(0, 4) if draw(st.integers(0, 5)) == 0 else st.integers(1, 4))
     least = 0 if draw(st.integers(0, 5)) == 0 else 1
     lengths = draw(st.lists(st.integers(least, 4), min_size=count, max_size=count))
     times = [draw(odd_arrays(n)) for n in lengths]
     values = [draw(odd_arrays(n)) for n in lengths]
-    more = draw(options(("tokens", "missing", "duplicates")))
+    more = draw(options(("tokens", "duplicates")))
     if draw(st.booleans()):
         more["channels"] = [draw(columns("name", n)) for n in lengths]
     if draw(st.integers(0, 3)) == 0:

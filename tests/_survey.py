@@ -30,7 +30,7 @@ def nested(objects, observations=8, seed=0, first=0):
 
 def save_model(folder):
     """Write a pipeline for such tables."""
-    data = SeriesDataset.from_nested(nested(60), "id", "lc.t", "lc.band", ["lc.flux"])
+    data = SeriesDataset.from_frame(nested(60), "id", "lc.t", "lc.band", ["lc.flux"])
     layout = {"id": "id", "time": "lc.t", "channel": "lc.band", "values": ["lc.flux"]}
     preprocessor = ObservationPreprocessor.fit(data)
     sizes = {"embed_dim": 24, "num_heads": 2, "depth": 2, "decoder_embed_dim": 12, "decoder_num_heads": 1}

@@ -10,9 +10,11 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
+import rotarymae
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, RoMAESurvival
 from rotarymae.cli.main import main
 from rotarymae.training.fit_config import FitConfig
+from test_docstrings import NAMES
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
@@ -76,6 +78,16 @@ def test_every_block_of_code_runs(page, tmp_path, monkeypatch, quick):
 
 
 @pytest.mark.parametrize("page", QUESTIONS)
+def test_the_notebook_of_a_page_has_the_code_that_runs_above(page):
+    """Its cells are the page's blocks without the small data that stand in for real ones in tests."""
+    jupytext = pytest.importorskip("jupytext")
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    cells = jupytext.reads(load_script("mkdocs_hook").notebook(text), "ipynb").cells
+    code = [cell.source.removeprefix("%%bash\n") for cell in cells if cell.cell_type == "code"]
+    assert code == [block.strip() for kind, block in pictures.blocks(text) if kind != "stand-in"]
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
 def test_a_page_opens_with_a_picture_that_its_code_makes(page):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     first = re.search(r"!\[[^]]+\]\(images/([\w-]+)\.png\)", text)
@@ -83,6 +95,16 @@ def test_a_page_opens_with_a_picture_that_its_code_makes(page):
     assert f'figure.savefig("{first[1]}.png")' in text
     assert all((ROOT / "docs/images" / f"{first[1]}{kind}.png").exists() for kind in ("", "-dark"))
     assert re.search(r"^\| .*\|\n\| ---", text, re.MULTILINE) and "## What can go wrong" in text
+
+
+def test_every_entry_of_the_api_has_an_example():
+    """The blocks of the page run above; `official.load` needs a published checkpoint."""
+    text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    code = "\n".join(code for _, code in pictures.blocks(text))
+    for entry in set(NAMES) - {"rotarymae.official", "rotarymae.official.load"}:
+        _, name, *member = entry.split(".")
+        assert f"::: rotarymae.{name}\n" in text and re.search(rf"\b{(member or [name])[0]}\b", code), entry
+    assert all(hasattr(rotarymae, name) for name in re.findall(r"^::: rotarymae\.(\w+)", text, re.MULTILINE))
 
 
 def test_links_between_pages_lead_somewhere():

@@ -3,23 +3,12 @@
 scripts/fuzz.py looks for new ones.
 """
 
-import jaxtyping
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from _fuzz import arrays, good_files, good_models, outcome, tables, tokens, try_file, try_model
-
-
-@pytest.fixture(autouse=True, scope="module")
-def as_for_users():
-    """Without the checks of shapes that only tests have: the refusals must be the code's own."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
-
 
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
@@ -75,3 +64,7 @@ def test_an_arrow_file_with_wrong_offsets_does_not_end_the_process(files, seed):
 
 def test_a_column_whose_name_is_no_text_is_refused(files):
     assert try_file(175029, *files) == "refused"
+
+
+def test_damaged_metadata_of_parquet_are_refused(files):
+    assert try_file(223, *files) == "refused"

@@ -104,16 +104,6 @@ def test_a_file_that_is_no_recipe_is_named(tmp_path):
         recipes.load(str(tmp_path / "gone.py"))
 
 
-def test_other_packages_bring_recipes_by_entry_point(tmp_path, monkeypatch):
-    (tmp_path / "their_recipes.py").write_text(OWN)
-    info = tmp_path / "theirs-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[rotarymae.recipes]\nmine = their_recipes:RECIPE\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert recipes.load("mine").name == "mine"
-
-
 def smoke(name, setting, folder):
     recipe = recipes.load(name)
     setup = recipe.configure("smoke", setting)

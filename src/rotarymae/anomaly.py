@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rotarymae.interpolation import Interpolation
+from rotarymae.interpolation import Interpolation, standardise_truth
 from rotarymae.queries import as_queries
 from rotarymae.series import SeriesDataset
 
@@ -20,23 +20,32 @@ FOLDS = 4  # passes over a series; each observation is hidden in one of them
 
 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
-    """Return the loss [n, V] of each hidden observation's values in standardised units: of densities in nats.
+    """Return the loss of each hidden observation: how badly the model predicted its values, in nats.
 
     Args:
-        hidden: what was hidden.
-        answer: the model's predictions there.
+        hidden: the n observations that the model did not see, with V value columns.
+        answer: the model's predictions at their times.
+
+    Returns:
+        Array [n, V]: negative log-likelihoods of standardised values, or squared errors for likelihood="point".
     """
-    truth = pipeline.transform(hidden, answer, limits=False)  # a gross outlier scores by its size
+    truth = standardise_truth(pipeline, hidden, answer, limits=False)  # a gross outlier scores by its size
     return answer.scaled.likelihood.loss(answer.scaled.parameters, torch.from_numpy(truth)).numpy()
 
 
 def observation_scores(
     pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
 ) -> np.ndarray:
-    """Return how badly each observation is predicted from its series' others, in nats [n, V]; NaN where it is alone.
+    """Return how badly each observation is predicted from the others of its series, in nats.
 
-    Every observation is hidden once, with about a quarter of its series. Which are hidden together depends on nothing
-    but how many a series has. `on_step` is called with what is done and how much there is.
+    Every observation is hidden once, together with about a quarter of its series. Which ones are hidden together
+    depends only on the number of observations in the series.
+
+    Args:
+        on_step: called with (steps done, steps in all).
+
+    Returns:
+        Array [observations, value columns]; NaN where a series has one observation only.
     """
     series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
     several, scores = dataset.lengths >= 2, None
@@ -58,17 +67,24 @@ def observation_scores(
 def anomaly_score(
     pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
 ) -> np.ndarray:
-    """Return how badly each series' observations are predicted from its others, in nats [S]: mean `observation_scores`.
+    """Return one anomaly score per series, array [series], in nats: the mean of `observation_scores`.
 
-    A series of one observation has NaN. High values are of series unlike those that the model was pre-trained on:
-    candidates for anomalies.
+    A high score marks a series unlike those of pre-training, a candidate for an anomaly. A series of one observation
+    gets NaN.
     """
     scores = observation_scores(pipeline, dataset, on_step).mean(1)
     return np.add.reduceat(scores, dataset.offsets[:-1]) / dataset.lengths
 
 
 def _folds(lengths: np.ndarray) -> np.ndarray:
-    """Return in which pass each observation is hidden [n]: at random, and alike in series of one length."""
+    """Draw the pass (0 to 3) in which each observation is hidden; series of equal length get the same draw.
+
+    Args:
+        lengths: number of observations of each series.
+
+    Returns:
+        Array with one integer for each observation, series after series.
+    """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     order = np.lexsort((np.random.default_rng(0).random(int(lengths.max()))[place], owner))

@@ -37,7 +37,7 @@ BUCKETS = (6, 12, 20, 32, 48, 72, 104, 160, 240, 1 << 30)  # channels of similar
 
 
 class Scale(NamedTuple):
-    """Scale that undoes `standardise`: value · width + centre of a channel, position · unit + origin of a series."""
+    """Scale and shift that undo `standardise`: value · width + centre per channel, position · unit + origin."""
 
     origin: Float[Tensor, " B"]
     unit: Float[Tensor, " B"]
@@ -92,12 +92,12 @@ def standardise(
 
 
 class Units(NamedTuple):
-    """The channels of all series in a batch.
+    """The U pairs of series and channel in a batch of B series, each with up to n tokens.
 
     Attributes:
-        index: which of the B · N tokens are theirs, in the order of time; 0 where not `real`.
-        row, channel: whose and which they are.
-        lookup: the unit of a channel of a series; -1 where it has no token.
+        index: [U, n] which of the B · N tokens belong to a channel, in order of time; 0 where not `real`.
+        row, channel: [U] the series and the channel number of each.
+        lookup: [B, channels] number of the pair; -1 where a series has no token of a channel.
     """
 
     index: Int[Tensor, "U n"]
@@ -110,7 +110,7 @@ class Units(NamedTuple):
     def of(
         cls, channels: Int[Tensor, "B N"], times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"], most: int
     ) -> Units:
-        """Group the real tokens by series and channel, at most `most` channels."""
+        """Group the real tokens of a batch by series and channel; channels are numbered from 0 to `most` - 1."""
         batch = len(channels)
         flat = real.flatten().nonzero()[:, 0]
         key = (torch.arange(batch)[:, None] * most + channels).flatten()[flat]
@@ -127,25 +127,25 @@ class Units(NamedTuple):
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
-        """Return a part of the tokens by channel; 0 where a channel has no token."""
+        """Collect numbers stored per token [B, N] by channel [U, n]; 0 where there is no token. Inverse of `put`."""
         return part.flatten()[self.index] * self.real
 
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
-        """Return a part of the channels by token, the inverse of `take`."""
+        """Move numbers stored per channel [U, n, ...] back to their tokens [B, N, ...]; the inverse of `take`."""
         out = part.new_zeros(shape[0] * shape[1], *part.shape[2:])
         out[self.index[self.real]] = part[self.real]
         return out.view(*shape, *part.shape[2:])
 
 
 class Bank(NamedTuple):
-    """Processes that are fitted to the visible observations of a batch.
+    """Gaussian processes fitted to the visible observations of a batch.
 
     Attributes:
-        times, values, residual: of each channel, with infinite times behind the last.
-        buckets: which channels each of the fitted banks is of.
-        described: expected hyperparameters.
-        joint_rows, joint: which series are also answered with all channels together, and by what; None for none.
-        left_out: each visible observation, predicted from the others.
+        times, values, residual: [U, n] of each channel; times are infinite behind the last observation.
+        buckets: (channel numbers, fitted processes), for channels with similar numbers of observations.
+        described: expected hyperparameters of each channel.
+        joint_rows, joint: the series whose channels are also fitted together, and these processes; None without any.
+        left_out: prediction of each visible observation from the others.
     """
 
     units: Units
@@ -166,7 +166,13 @@ def fit_bank(
     real: Bool[Tensor, "B N"],
     noise: Float[Tensor, "B N"],
 ) -> Bank:
-    """Fit processes to standardised observations."""
+    """Fit the bank of Gaussian processes to standardised observations, channel by channel and all channels together.
+
+    Args:
+        times, channels, values: of N observations in each of B series.
+        real: False at padding.
+        noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
+    """
     most = int(channels.max()) + 1
     units = Units.of(channels, times, real, most)
     at, observed, relative = units.take(times), units.take(values), units.take(noise)
@@ -196,7 +202,7 @@ def residuals(values: Tensor, predicted: Answer) -> Tensor:
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
-    """Fit also the channels of a series together, where it has several."""
+    """Add to a bank the processes that describe all channels of a series together, for series with several channels."""
     units, count = bank.units, real.sum(1)
     observed = (units.lookup >= 0).sum(1)
     few = (observed > 1) & (observed <= processes.MAX_JOINT_CHANNELS) & (count <= processes.MAX_JOINT)
@@ -231,7 +237,13 @@ def _compare(
     Float[Tensor, "R 2"],
     Float[Tensor, " R"],
 ]:
-    """Return each channel's curve and how well it is known, its tables, the periods and log evidence of each row."""
+    """Evaluate the channels of R series on T common times, so that correlations between channels can be computed.
+
+    Returns:
+        For C channels and S kernel shapes: each channel's curve and how certain it is (both [R, C, T]); its shares of
+        the shapes [R, C, S, 3]; the two periods of the row [R, 2]; and the log evidence of all channels, each by itself
+        [R].
+    """
     most = bank.units.lookup.shape[1]
     curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
     tables = torch.full((len(rows), most, len(processes.LEVELS), 3), 1e-3, dtype=torch.float64)
@@ -260,9 +272,12 @@ def _compare(
 def ask_bank(
     bank: Bank, times: Float[Tensor, "B M"], channels: Int[Tensor, "B M"], real: Bool[Tensor, "B M"]
 ) -> tuple[Answer, Float[Tensor, "B M K"]]:
-    """Return the processes' answers to queries, and the numbers that the decoder reads of each.
+    """Predict M query points per series with the fitted processes.
 
-    A channel without observations is answered by 0, with a standard deviation of 1.
+    A channel without observations is predicted as 0 with a standard deviation of 1.
+
+    Returns:
+        The predictions, and K numbers for each query [B, M, K] that the decoder reads as further input.
     """
     shape, lookup = (times.shape[0], times.shape[1]), bank.units.lookup
     inside = channels.clamp(max=lookup.shape[1] - 1)
@@ -297,10 +312,11 @@ def ask_bank(
 def _nearest(
     bank: Bank, units: Units, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor
 ) -> Float[Tensor, "U m K"]:
-    """Return what lies next to each query: two observations on either side and the line, in deviations from its answer.
+    """Describe the surroundings of each query by K numbers, in deviations from the processes' prediction.
 
-    Also, for each neighbour, how near it is and how badly its neighbours predict it; then the gaps on both sides,
-    whether the query is between observations, the number of observations, and the channel's hyperparameters.
+    They are: the two nearest observations on either side and the straight line between the nearest; how near each of
+    the four is and how badly its neighbours predict it; the gaps on both sides; whether the query lies between
+    observations; the number of observations; and the channel's hyperparameters.
     """
     times, values, residual = bank.times[whole], bank.values[whole], bank.residual[whole]
     count = bank.units.real[whole].sum(1, keepdim=True)
@@ -330,9 +346,10 @@ def _nearest(
 
 
 class Correction(nn.Module):
-    """Correct the processes' answer: the parameters of Student's t at each query. It starts as no correction."""
+    """A network that corrects the processes' prediction: it returns Student's t, at first the prediction itself."""
 
     def __init__(self, dim: int) -> None:
+        """Build the layers; `dim` is the width D of the decoder's tokens."""
         super().__init__()
         self.numbers = nn.Linear(QUERY_NUMBERS, HIDDEN_DIM)
         self.token = nn.Linear(dim, HIDDEN_DIM, bias=False)
@@ -342,7 +359,13 @@ class Correction(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B M D"], numbers: Float[Tensor, "B M K"], answer: Answer
     ) -> Float[Tensor, "B M 3"]:
-        """Return location, log squared scale, and raw degrees of freedom."""
+        """Return Student's t at each query [B, M, 3]: location, log squared scale, raw degrees of freedom.
+
+        Args:
+            tokens: the decoder's output for M queries.
+            numbers: what `ask_bank` says of each query.
+            answer: the processes' prediction, which is corrected.
+        """
         x = F.silu(self.numbers(numbers) + self.token(tokens))
         move, widen, freedom = self.correction(x + F.silu(self.hidden(x))).unbind(-1)
         mean, log_std = answer.mean.to(x.dtype), answer.log_std.to(x.dtype)
@@ -350,15 +373,16 @@ class Correction(nn.Module):
 
 
 class AnySeries(MaskedAutoencoder):
-    """A masked autoencoder that corrects the answers of a bank of Gaussian processes.
+    """A masked autoencoder that corrects the predictions of a bank of Gaussian processes.
 
-    A visible token is a standardised value and its relative noise, at its time and its channel, counted from 1.
+    A visible token holds a standardised value and its relative noise, at a time and a channel, counted from 1.
 
     Raises:
-        InputError: a configuration of other sizes than these tokens have, or without Student's t.
+        InputError: a configuration with other features or axes, or without likelihood="student_t".
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
+        """Build the encoder, the decoder and the correction for a configuration."""
         sizes = (config.axes, config.features, config.input_features)
         if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:
             raise InputError(
@@ -371,7 +395,7 @@ class AnySeries(MaskedAutoencoder):
         initialise(self)
 
     def context(self, visible: Tokens) -> Context:
-        """Fit the processes to the visible tokens and encode these."""
+        """Fit the processes to the visible tokens and encode the tokens, once for any number of `decode` calls."""
         real = visible.real
         values, noise = visible.values.double().unbind(-1)
         times, channels = _places(visible.positions)
@@ -393,7 +417,10 @@ class AnySeries(MaskedAutoencoder):
         padding: Bool[Tensor, "B M"] | None = None,
         target_mask: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M V P"]:
-        """Return the parameters of Student's t at the queries, standardised. `target_mask` has no effect."""
+        """Return the parameters of Student's t at query positions, in standardised units.
+
+        `target_mask` is accepted for the interface of `MaskedAutoencoder.decode` and has no effect.
+        """
         batch, queries = positions.shape[:2]
         visible = context.positions.shape[1]
         real = positions.new_ones(batch, queries, dtype=torch.bool) if padding is None else ~padding
@@ -410,5 +437,5 @@ class AnySeries(MaskedAutoencoder):
 
 
 def _places(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:
-    """Return times, and channels from 0."""
+    """Split positions into times and channel numbers from 0."""
     return positions[..., 0].double(), positions[..., 1].round().long().clamp(min=1) - 1

@@ -49,16 +49,20 @@ class Examples(Protocol):
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of these examples; epoch None gives the fixed one that evaluation uses."""
+        """Return the batch of the examples at these indices; epoch None gives the fixed batch for evaluation."""
         ...
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the names of these examples in messages and logs."""
+        """Return the names of the examples at these indices, for messages and logs."""
         ...
 
 
 def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
-    """Return indices in [0, count), int64, from integers, also negative ones, or a boolean mask.
+    """Return an index as int64 numbers from 0 to count - 1.
+
+    Args:
+        indices: integers, of which negative ones count from the end, or a boolean mask of length `count`.
+        noun: what is indexed, for messages.
 
     Raises:
         InputError: an index that does not exist, a mask of another length, nothing selected.

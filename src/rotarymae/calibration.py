@@ -58,13 +58,13 @@ MAX_HIDDEN, MAX_DRAWS = 24_000, 24  # values in all; of few series more draws ar
 
 
 class Surroundings(NamedTuple):
-    """Where M queries of V values lie among the observations of their series.
+    """The surroundings of M queries for V values each, among the observations of their series.
 
     Attributes:
-        guesses: [B, M, V, G] answers of the simple methods, in the order of `METHODS` after the model.
+        guesses: [B, M, V, G] predictions of the simple methods, in the order of `METHODS` after the model.
         distance: [B, M, V] to the nearest observation of the same value, in units of position; 0 where there is none.
-        side: [B, M, V] `BETWEEN`, `BEYOND` or `NOWHERE`.
-        traits: [B, M, V, T] of the channel of the series: 1, and what `traits` returns.
+        side: [B, M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
+        traits: [B, M, V, T] the constant 1, and the three numbers of `traits` for the channel.
     """
 
     guesses: Float[Tensor, "B M V G"]
@@ -76,12 +76,12 @@ class Surroundings(NamedTuple):
 def surroundings(
     visible: Tokens, positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor, season: float = 0.0
 ) -> Surroundings:
-    """Return what lies around queries.
+    """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
 
-    Of positions with axes next to time and channel the nearest token on all axes together is the only neighbour.
+    With position axes besides time and channel, only the nearest token on all axes together is used.
 
     Args:
-        season: after which series repeat themselves, in units of position; 0 of none.
+        season: period after which series repeat, in units of position; 0 for none.
     """
     features = preprocessor.features
     if preprocessor.position_names:
@@ -128,16 +128,20 @@ def a_season_away(
     line: Float[Tensor, "B Q W"],
     slopes: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Return the value whole seasons away, and that with what has changed since.
+    """Predict queries by the observations whole seasons earlier or later: two guesses, each [B, Q, W].
 
-    As many seasons are taken as lead into the time that was observed; those after it where none was before. What has
-    changed in the last of them is seen at the ends of the line; in others before it, the mean slope says. Where the
-    ends of the line were not observed a season away, the value there is both answers.
+    The first guess is the value that was observed whole seasons before the query (after it, where there is none
+    before). The second adds how the series has changed since: within the last season, the change at both ends of the
+    line; over earlier ones, the channel's mean slope. Where the ends were not observed a season away, both guesses are
+    equal.
 
     Args:
-        start, end: times of the observations before and after; beyond the last or first both are the nearest one's.
-        line: between these two.
-        slopes: of the channels.
+        observed: the visible observations of B series.
+        times, channel: of Q queries.
+        season: the period, in units of position.
+        start, end: times of the observations before and after each query; equal beyond the last or first one.
+        line: value at the query on the straight line between these two.
+        slopes: mean slope of each query's channel.
     """
     real = observed.channel.isfinite()
     first = observed.times.masked_fill(~real, torch.inf).amin(1, keepdim=True)
@@ -156,7 +160,7 @@ def a_season_away(
 
 
 def slope(observed: Observed) -> Float[Tensor, "B E W"]:
-    """Return the mean slope of each observation's channel, from its first to its last observation."""
+    """Return the mean slope of each observation's channel: last value minus first value, over the time between."""
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
     edges = [real & (channel != channel.roll(by, 1)) for by in (1, -1)]
@@ -172,10 +176,11 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
 
 
 def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
-    """Return how rough each observation's channel is, how much it varies, and how far it lies from 0, as logarithms.
+    """Return three logarithms for each observation's channel: roughness, variation, and distance of its mean from 0.
 
-    Variation is the deviation of the channel's values in its series. Roughness is the deviation of the observations
-    from the line between the two next to each, in units of that; of a channel with few, nearly 1.
+    Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
+    from the straight line between their two neighbours, divided by the variation; nearly 1 for channels with few
+    observations.
     """
     values, times, channel = observed.values, observed.times, observed.channel
     real = channel.isfinite()
@@ -199,6 +204,7 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
+    """Return the surroundings of queries on several position axes: the nearest token is the only guess."""
     away = torch.cdist(positions.float(), visible.positions.float())
     distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
@@ -209,7 +215,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return the number of each query's channel and value column; of joined times that of each feature."""
+    """Return an integer for each predicted value [B, M, V] that numbers its channel and value column."""
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
         return value.expand(*positions.shape[:2], -1)
@@ -218,19 +224,20 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 
 class Calibration(nn.Module):
-    """The blend and the bands by distance.
+    """Blend the model's prediction with simple methods and set its spread, by the distance to the nearest observation.
 
     Args:
-        outputs: the number of channels times that of value columns, each of which has offsets of its own.
-        likelihood: of the model's answers.
+        outputs: number of pairs of channel and value column; each has its offsets.
+        likelihood: of the model's predictions.
 
     Attributes:
-        knots: [3, K, T, P] by side, distance and trait: logits of the methods' weights, then a and b.
-        offsets: [outputs, P] to be added to these.
-        freedom: [3] by side, before the softplus.
-        reach: [3] the largest log distance that was measured. Farther away methods keep the weights of it,
-            and bands widen to the spread of the channel.
-        season: after which series repeat themselves, in units of position; 0 of none.
+        knots: [3, K, T, P] by side, log distance and trait: logits of the methods' weights, then constant and slope of
+            the log variance.
+        offsets: [outputs, P] added to these.
+        freedom: [3] degrees of freedom by side, before the softplus.
+        reach: [3] largest log distance that was measured. Farther away the weights stay, and bands widen to the spread
+            of the channel.
+        season: period after which series repeat, in units of position; 0 for none.
     """
 
     knots: Tensor
@@ -240,6 +247,7 @@ class Calibration(nn.Module):
     season: Tensor
 
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
+        """Create an unfitted calibration for `outputs` pairs of channel and value column."""
         super().__init__()
         self.likelihood = likelihood
         self.register_buffer("knots", prior().expand(3, KNOTS, -1, -1).clone())
@@ -250,30 +258,30 @@ class Calibration(nn.Module):
 
     @classmethod
     def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
-        """Return an unfitted calibration of a model with this preprocessor."""
+        """Create an unfitted calibration for a model with this preprocessor and this likelihood."""
         separate = preprocessor.channel_names is not None and not preprocessor.join_times
         channels = len(preprocessor.channel_names or ()) if separate else 1
         return cls(channels * preprocessor.features, likelihood)
 
     def check(self) -> None:
-        """Raise InputError where loaded coefficients are no numbers."""
+        """Raise InputError where loaded coefficients are not finite."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
             raise InputError("the calibration holds NaN, infinity, a negative reach or season.")
 
     @property
     def answers(self) -> Likelihood:
-        """The likelihood of calibrated answers."""
+        """The likelihood whose parameters calibrated predictions have."""
         return LIKELIHOODS["student_t"] if self.likelihood.has_spread else self.likelihood
 
     def forward(
         self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape Q"]:
-        """Return calibrated parameters of `answers`, float64.
+        """Return the calibrated parameters of `answers`, float64: the blended value, and its spread by distance.
 
         Args:
-            parameters: the model's answers to queries.
-            around: of the same queries and values.
-            output: of each the number of its channel and value column.
+            parameters: the model's parameters [..., P] for each query and value.
+            around: the surroundings of the same queries, from `surroundings`.
+            output: the number of each value's channel and column, from `outputs`.
         """
         parameters = parameters.double()
         coefficients = at(self.knots, around, self.reach) + self.offsets[output]
@@ -284,7 +292,7 @@ class Calibration(nn.Module):
         return student_t(mean, log_variance, self.freedom[around.side])
 
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
-        """Return the share [0, 1] by which bands have widened to the spread of the channel."""
+        """Return how far bands have widened to the spread of the channel, from 0 (not) to 1 (completely)."""
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
     def fit(
@@ -296,11 +304,15 @@ class Calibration(nn.Module):
         log_errors: Float[Tensor, " n"] | None = None,
         distinct: int | None = None,
     ) -> None:
-        """Fit to n hidden values; `around` holds [n, G], [n], [n] and [n, T].
+        """Fit the calibration to n hidden values and the model's predictions of them.
 
         Args:
-            log_errors: logarithms of the standard errors of the hidden values, where these are known.
-            distinct: the number of different values among the n, each of which counts once; n without it.
+            parameters: the model's parameters for each hidden value.
+            around: their surroundings, with fields [n, ...].
+            output: the number of each value's channel and column.
+            truth: the hidden values, standardised.
+            log_errors: logarithms of their standard errors, where known.
+            distinct: number of different observations among the n, each of which counts once; n if None.
         """
         weight = min(1.0, (distinct or len(truth)) / len(truth)) / CORRELATED
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
@@ -325,6 +337,7 @@ class Calibration(nn.Module):
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
+            """Return the negative log-likelihood of all hidden values, given the coefficients of the spread."""
             log_variance = spread(at(knots, around, self.reach) + offsets[output], uncalibrated)
             answer = student_t(blended, log_variance, freedom[side])
             if log_errors is not None:
@@ -336,7 +349,10 @@ class Calibration(nn.Module):
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return the mean squared error at a like distance, of the method that is best there: far errors are larger."""
+        """Return the mean squared error of the best method among values at a similar distance, for each value [n].
+
+        The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
+        """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
         total = torch.zeros(3 * KNOTS, errors.shape[1], dtype=torch.float64).index_add_(0, group, errors)
@@ -344,7 +360,7 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice, weight: float) -> None:
-        """Minimise a loss over some columns: neighbouring knots are alike, and offsets small."""
+        """Minimise a loss over some columns of the coefficients; penalties keep curves smooth and offsets small."""
         free = [part.clone().requires_grad_() for part in (self.knots[..., columns], self.offsets[..., columns])]
         free.append(self.freedom.clone().requires_grad_())
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
@@ -355,6 +371,7 @@ class Calibration(nn.Module):
             return knots, offsets, free[2]
 
         def closure() -> Tensor:
+            """Compute loss plus penalties and their gradient, for L-BFGS."""
             optimizer.zero_grad()
             rough = free[0].diff(dim=1).square().sum() + (free[0] - prior()[:, columns]).square().sum() / 50
             rough = rough + free[1].square().sum() + (free[2] - PRIOR_FREEDOM).square().sum() / 10
@@ -374,12 +391,19 @@ def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
 
 
 def prior() -> Float[Tensor, "T P"]:
-    """Return the coefficients by trait where nothing was measured: the same for all series."""
+    """Return the coefficients [traits, P] where nothing was measured; they are the same for all series."""
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
 def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
-    """Return the coefficients of queries: linear between two knots, and in the traits; beyond the reach as at it."""
+    """Return the coefficients of each query: linear between knots of log distance, constant beyond `reach`.
+
+    Args:
+        knots: coefficients on a grid: 3 sides (between observations, beyond them, no observation), K log distances, T
+            traits, P coefficients; those of the traits are weighted by the traits and added.
+        around: the surroundings of the queries.
+        reach: the largest log distance seen in fitting, on each side.
+    """
     distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
     share = (distance - low).clamp(0, 1)[..., None, None]
@@ -390,13 +414,13 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's answer and the simple methods'."""
+    """Return the weighted mean of the model's prediction and the G guesses of simple methods."""
     weights = coefficients[..., : len(METHODS)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
 
 
 def spread(coefficients: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return the calibrated log variance."""
+    """Return the calibrated log variance: constant + slope · the model's log variance."""
     constant, slope = coefficients[..., len(METHODS) :].unbind(-1)
     return constant + slope * log_variance
 
@@ -407,7 +431,7 @@ def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor,
 
 
 def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Calibration:
-    """Return the calibration of a pre-trained model, measured on series of which stretches and ends are hidden.
+    """Measure the calibration of a pre-trained model on series in which stretches and ends are hidden.
 
     Args:
         dataset: series that the model did not learn from; those that it did, if there are no others.
@@ -423,6 +447,7 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
     season = float(calibration.season)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
+        """Predict the hidden tokens of a batch, and return what `Calibration.fit` needs of them, row by row."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         masked, rows = batch.masked, []
         parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)
@@ -454,7 +479,7 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
 
 
 def _sample(dataset: SeriesDataset, seed: int) -> SeriesDataset:
-    """Return random series, so many that in `HIDES` about `MAX_HIDDEN` of their values are hidden."""
+    """Draw random series, enough to hide about `MAX_HIDDEN` values in all passes together."""
     order = np.random.default_rng(seed).permutation(len(dataset))
     hidden = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN
     return dataset.select(np.sort(order[: int(np.searchsorted(hidden, MAX_HIDDEN / len(HIDES))) + 1]))

@@ -138,6 +138,7 @@ class RoMAEConfig:
     neighbours: bool = False
 
     def __post_init__(self) -> None:
+        """Check all fields and how they fit together. Raises InputError."""
         check_choices(self)
         for name, kind in get_type_hints(type(self)).items():
             _check_number(name, getattr(self, name), kind)
@@ -158,7 +159,7 @@ class RoMAEConfig:
             )
         if self.neighbours and self.axes > 2:
             raise InputError(
-                f"neighbours are found by time, or by time and channel, and tokens have {self.axes} position axes; "
+                f"neighbours are looked up by time, or by time and channel, and tokens have {self.axes} position axes; "
                 "leave neighbours out."
             )
         for prefix in ("", "decoder_"):
@@ -213,7 +214,7 @@ class RoMAEConfig:
 
     @classmethod
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
-        """Return the widths that make heads a multiple of 2 · axes wide, where the caller chose none."""
+        """Return widths that make head_dim a multiple of 2 · axes, as p-RoPE needs, unless the caller set them."""
         axes, widened = changes.get("axes", cls.axes), {}
         if type(axes) is not int or axes < 1 or changes.get("position_encoding", "rotary") != "rotary":
             return widened
@@ -279,6 +280,7 @@ class RoMAEConfig:
         return self._sizes("decoder_")
 
     def _sizes(self, prefix: str) -> BlockSizes:
+        """Return the sizes of the encoder (prefix "") or the decoder (prefix "decoder_")."""
         embed_dim, num_heads, depth, mlp_ratio = (
             getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
         )
@@ -286,6 +288,7 @@ class RoMAEConfig:
         return BlockSizes(embed_dim, num_heads, depth, hidden_dim, self.dropout, self.drop_path, self.norm_eps)
 
     def _check_sizes(self, prefix: str) -> None:
+        """Raise InputError where sizes of the encoder or decoder do not fit together, as embed_dim and num_heads."""
         sizes, mlp_ratio = self._sizes(prefix), getattr(self, prefix + "mlp_ratio")
         embed_dim, num_heads = sizes.embed_dim, sizes.num_heads
         if embed_dim % num_heads:
@@ -309,12 +312,12 @@ class RoMAEConfig:
 
 
 def predicts_spread(likelihood: LikelihoodKind) -> bool:
-    """Return whether a likelihood is a distribution; of "point" alone there is no spread."""
+    """Return whether a likelihood has a spread; "point" has none."""
     return likelihood != "point"
 
 
 def check_head_dim(head_dim: int, axes: int) -> None:
-    """Raise InputError unless a head's channels can be halved on every axis."""
+    """Raise InputError unless head_dim is a multiple of 2 · axes: each axis needs pairs of channels to rotate."""
     if head_dim % (2 * axes):
         raise InputError(
             f"head_dim ({head_dim}) must be a multiple of 2 × axes ({2 * axes}); choose embed_dim or num_heads so "
@@ -323,7 +326,7 @@ def check_head_dim(head_dim: int, axes: int) -> None:
 
 
 def mask_range(ratio: Any) -> tuple[float, float]:
-    """Return the smallest and the largest share to hide; raise InputError unless 0 < smallest ≤ largest < 1."""
+    """Return a mask ratio as (smallest, largest); raise InputError unless 0 < smallest ≤ largest < 1."""
     shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
     if len(shares) != 2:
         raise InputError(f"mask_ratio is {ratio}; expected one number, or the smallest and the largest.")
@@ -349,7 +352,7 @@ def _nearest(number: int, divisor: int) -> str:
 
 
 def _check_number(name: str, value: Any, kind: Any) -> None:
-    """Check that an int is at least 1 (input_features: 0), a float finite, and a flag a bool."""
+    """Raise InputError unless an int is at least 1 (input_features: 0), a float finite, or a flag a bool."""
     if get_origin(kind) is Literal:
         return
     if type(value) is not kind and not (kind is float and type(value) is int):

@@ -15,11 +15,12 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stream: int = 0) -> Noise:
-    """Return a source of uniform numbers, a pure function of (seed, epoch, series id, stream, numbers drawn before).
+    """Return a random generator whose numbers depend only on (seed, epoch, id, stream, and how many were drawn before).
 
-    Draws whose number depends on the padded length of a batch need their own stream: what comes next on it would
-    depend on the padding. Counter-based: 64-bit mixing (splitmix64, Steele et al. 2014) of the key and the
-    counter, so any row can be drawn alone, in any order, in any process, with the same result.
+    Call the result with n to get float32 numbers in [0, 1), one row of n for each id. Any row can be drawn alone, in
+    any order and in any process, with the same result: splitmix64 (Steele et al. 2014) mixes the key and a counter. Use
+    another `stream` for draws whose number depends on the padded length of a batch, or later draws would depend on the
+    padding.
     """
     key = _mix(_mix(np.uint64(seed & _MASK64)) ^ np.uint64(epoch & _MASK64))
     key = _mix(key ^ np.uint64(stream)) if stream else key
@@ -27,6 +28,7 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
     drawn = 0
 
     def noise(n: int) -> Float[Tensor, "B n"]:
+        """Return the next n uniform numbers of every row."""
         nonlocal drawn
         counter = np.arange(drawn, drawn + n, dtype=np.uint64)[None, :]
         drawn += n
@@ -37,17 +39,18 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
 
 
 def make_generator(*key: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a generator whose draws depend on these whole numbers (from 0) alone; each key has draws of its own."""
+    """Return a torch generator seeded by a key of non-negative integers; different keys give independent draws."""
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
 
 
 def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Turn uniform numbers in [0, 1) into standard normal ones, one for one, within 4.8 deviations."""
+    """Turn uniform numbers in [0, 1) into as many standard normal ones, within 4.8 deviations."""
     return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()
 
 
 def _mix(x: np.ndarray | np.uint64) -> np.ndarray:
+    """Scramble 64-bit integers (the output function of splitmix64)."""
     with np.errstate(over="ignore"):
         z = np.asarray(x + _GOLDEN, dtype=np.uint64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -16,7 +16,7 @@ AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
 
 
 def is_flat(X: Any) -> bool:
-    """Return whether this is a table of numbers [cases, time], scikit-learn's X, or what shall be one."""
+    """Return whether X is a numeric table [cases, time] as in scikit-learn: array, sparse matrix, nested lists."""
     if is_frame(X):
         return False
     if isinstance(X, list | tuple):

@@ -18,14 +18,14 @@ LONGEST_MESSAGE = 2000  # characters
 
 
 class RotaryMAEError(Exception):
-    """Base of everything this library raises on purpose.
+    """Base of all errors that this library raises on purpose.
 
-    Messages quote what files say. Control codes are escaped, so that a name cannot steer the terminal that shows it,
-    and the middle of an endless message is left out.
+    Messages quote the contents of files, so control codes are escaped, lest a name steer the terminal that shows it,
+    and the middle of a very long message is left out.
 
     Attributes:
-        code: kebab-case name of what happened, such as "unknown-column"; programs compare it, never the message.
-        message: what happened, without the advice on settings.
+        code: kebab-case name of the kind of error, such as "unknown-column"; programs compare it, never the message.
+        message: the message without advice on settings.
         settings: (option, value) pairs that would avoid the error; `str(error)` writes them as Python, the command as
             options.
     """
@@ -33,6 +33,7 @@ class RotaryMAEError(Exception):
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
+        """Keep the message (a very long one shortened), a `code` to match on, and settings that would help."""
         self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
@@ -42,7 +43,7 @@ class RotaryMAEError(Exception):
         return f"{self.message} Use {advice}." if advice else self.message
 
     def within(self, where: object) -> Self:
-        """Return the same error whose message says first where it happened."""
+        """Return the same error with `where` (a file, for example) in front of its message."""
         error = type(self).__new__(type(self))
         error.__dict__.update(self.__dict__)
         RotaryMAEError.__init__(error, f"{where}: {self.message}", code=self.code, settings=self.settings)
@@ -50,6 +51,7 @@ class RotaryMAEError(Exception):
 
 
 def _shorten(text: str) -> str:
+    """Cut the middle out of a text that is too long for a message."""
     if len(text) <= LONGEST_MESSAGE:
         return text
     half = LONGEST_MESSAGE // 2
@@ -66,10 +68,10 @@ class InputError(RotaryMAEError, ValueError):
 
 
 class NoObservations(InputError):
-    """A table that is laid out as it should be, in which nothing was observed.
+    """A table with a valid layout in which nothing was observed.
 
     Attributes:
-        reading: what became of its rows, a `series.reading.ReadingReport`; None of a table without rows.
+        reading: the `series.reading.ReadingReport` on its rows; None for a table without rows.
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
@@ -86,7 +88,7 @@ class ShardsFailed(RotaryMAEError):
 
 
 class MissingExtra(RotaryMAEError, ImportError):
-    """A package that an extra of this library brings is not installed; the message says how to install it."""
+    """A package of an optional extra of this library is not installed; the message says how to install it."""
 
 
 class Interrupted(RotaryMAEError):
@@ -111,7 +113,7 @@ class InputWarning(UserWarning):
     """Input that was repaired or looks unlike the training data; the message says how.
 
     Attributes:
-        code: kebab-case name of what was seen; warnings with the same one, other than "invalid", are of one kind.
+        code: kebab-case name of the kind of warning; warnings with equal codes, other than "invalid", are alike.
     """
 
     def __init__(self, message: object = "", *, code: str = "invalid") -> None:
@@ -120,9 +122,10 @@ class InputWarning(UserWarning):
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """ " Did you mean 'flux'?" for the nearest of the known names, or nothing where none is near.
+    """Return " Did you mean 'flux'?" for the most similar known name, or "" where none is similar.
 
-    A sentence to put behind the message. Names must be nearly alike: by Python's usual 0.6 'gcs' is near 'glucose'.
+    It is appended to a message. Names must be nearly equal: with Python's usual cutoff of 0.6, 'gcs' would suggest
+    'glucose'.
     """
     by_lower = {str(k).lower(): str(k) for k in known}
     near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.75)
@@ -130,23 +133,32 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def listed(items: Iterable[Any], limit: int = 8) -> str:
-    """Return the first few items as Python writes them: 'u', 'g', ... (6 in all)."""
+    """Return the first `limit` items as text, with the count where there are more: "'u', 'g', ... (6 in all)"."""
     plain = [item.item() if hasattr(item, "item") else item for item in items]  # numpy's scalars as Python's
     text = ", ".join(repr(item) for item in plain[:limit])
     return text if len(plain) <= limit else f"{text}, ... ({len(plain)} in all)"
 
 
 def choose(name: str, value: object, options: Sequence[str]) -> None:
-    """Refuse an option that does not exist.
-
-    Raises:
-        InputError: naming the option, the value, and the known values.
-    """
+    """Raise InputError unless `value` is among the options; the message names the option, the value and the choices."""
     if value not in options:
         raise InputError(
             f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}",
             code="unknown-option",
         )
+
+
+def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
+    """Return names of columns as a tuple; one string is one name. Raises InputError for none, or anything else."""
+    if not isinstance(names, str | Iterable):
+        raise InputError(f"{what} is {names!r}; give column names.")
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if not names and not empty:
+        raise InputError(f"{what} is empty; give at least one name.")
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
+    return names
 
 
 def check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
@@ -164,7 +176,10 @@ def check_number(
     below: float = math.inf,
     optional: bool = False,
 ) -> None:
-    """Raise InputError unless the value is a finite number in the range (`allowed` in words), or an optional None."""
+    """Raise InputError unless `value` is a finite number with least ≤ value, above < value and value < below.
+
+    `allowed` says that range in words, for the message; with `optional`, None is valid, too.
+    """
     if optional and value is None:
         return
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
@@ -173,14 +188,14 @@ def check_number(
 
 
 def check_settings(holder: object, *rules: tuple[Callable[..., None], Iterable[str], dict[str, Any]]) -> None:
-    """Check the attributes of an object: each rule is a check, the names it is for, and its further arguments."""
+    """Check attributes of an object by rules: triples of check function, names of attributes, further arguments."""
     for check, names, arguments in rules:
         for name in names:
             check(name, getattr(holder, name), **arguments)
 
 
 def check_choices(holder: object) -> None:
-    """Refuse a word in a field whose annotation lists other words (`Literal["a", "b"]`)."""
+    """Raise InputError where a field annotated with `Literal[...]` holds a value that is not among its choices."""
     for name, kind in get_type_hints(type(holder)).items():
         options = get_args(kind)
         if options and all(isinstance(option, str) for option in options):
@@ -215,9 +230,10 @@ _GATHERING = threading.RLock()
 
 @contextmanager
 def gathered_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Yield a list that gets every warning of what runs inside.
+    """Yield a list that collects all warnings raised inside the block.
 
-    One thread at a time: filters are the process's, and two threads that restore them cross over would lose them.
+    Only one thread at a time may be inside: warning filters belong to the process, and two threads that restore them in
+    the wrong order would lose them.
     """
     with _GATHERING, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

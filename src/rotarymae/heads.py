@@ -5,6 +5,8 @@ Ours may also pool by attention, and read features of the whole series (age, sex
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Any, get_args
 
 import torch
@@ -12,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from rotarymae.config import HeadPool, Pool
-from rotarymae.errors import InputError, check_share, choose
+from rotarymae.errors import InputError, check_share, check_whole, choose
 from rotarymae.model import Encoder, MaskedAutoencoder, initialise
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import Dropout
@@ -22,18 +24,20 @@ SETTINGS = ("classes", "outputs", "pool", "static_features")  # of some head, be
 
 
 def encoder_of(model: nn.Module) -> Encoder:
-    """Return the encoder of a model, which may be one itself."""
+    """Return the encoder inside a model; an Encoder is returned itself."""
     encoder = model if isinstance(model, Encoder) else model.encoder
     assert isinstance(encoder, Encoder), "every model of this library has an encoder"
     return encoder
 
 
 def head_settings(model: nn.Module) -> dict[str, Any] | None:
-    """Return the arguments with which a model's head was built, as JSON; None of a model without a head."""
+    """Return the arguments that build a model's head again, as JSON; None for a model without a head."""
     if isinstance(model, Encoder | MaskedAutoencoder):
         return None
     assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
     settings = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
+    if isinstance(model, _PooledHead):
+        settings["members"] = model.members
     return settings | {"dropout": model.dropout.rate}
 
 
@@ -60,7 +64,7 @@ def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None)
 
 
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Return one vector per row of any model: as its head pools, if that is the `pool`, else by `pooled`."""
+    """Return one vector per row for any model: by its own head, where that pools as `pool` says, else by `pooled`."""
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
     return pooled(encoder_of(model), tokens, pool)
@@ -79,6 +83,7 @@ class AttentionPool(nn.Module):
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
+        """Return the weighted mean of each row's tokens [B, D]; each attention head weighs a slice of the features."""
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
@@ -95,7 +100,15 @@ class AttentionPool(nn.Module):
 
 
 class _PooledHead(nn.Module):
-    def __init__(self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int) -> None:
+    """Base of the heads that read one vector per row: one network, or a deep ensemble whose outputs are averaged.
+
+    An ensemble (arXiv:1612.01474) has several encoders with a head each.
+    """
+
+    def __init__(
+        self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int, members: int
+    ) -> None:
+        """Build the pooling, the layers of static features, the norm and the linear layer."""
         super().__init__()
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
@@ -103,6 +116,7 @@ class _PooledHead(nn.Module):
         check_share("dropout", dropout)
         if static_features < 0:
             raise InputError(f"static_features is {static_features}; expected at least 0.")
+        check_whole("members", members, 1)
         sizes = encoder.config
         self.pool = pool
         self.static_features = static_features
@@ -120,6 +134,13 @@ class _PooledHead(nn.Module):
             self.head = nn.Linear(sizes.embed_dim, outputs)
         initialise(self)
         self.encoder = encoder  # after initialise: a pre-trained encoder comes as it is
+        self.others = nn.ModuleList()
+        self.others.extend([copy.deepcopy(self) for _ in range(members - 1)])
+
+    @property
+    def members(self) -> int:
+        """Number of networks whose outputs are averaged, this one included."""
+        return 1 + len(self.others)
 
     def forward(self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None) -> Float[Tensor, "B outputs"]:
         """Predict from a batch of tokens.
@@ -141,10 +162,53 @@ class _PooledHead(nn.Module):
         InputError
             Static features for a head that reads none, none for one that does, or another number of them.
         """
-        return self.from_vector(self.vector(tokens), static)
+        return self.outputs_and_vector(tokens, static)[0]
+
+    def outputs_and_vector(
+        self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None
+    ) -> tuple[Float[Tensor, "B outputs"], Float[Tensor, "B D"]]:
+        """Predict, and return the pooled vector as well, in one pass.
+
+        Parameters
+        ----------
+        tokens : Tokens
+            The batch [B, N].
+        static : Tensor of shape [B, F] or None
+            As in `forward`.
+
+        Returns
+        -------
+        tuple of Tensor
+            Logits or values [B, outputs], the average over all members; the vector [B, D] of the first member.
+
+        Raises
+        ------
+        InputError
+            As `forward`.
+        """
+        vector = self.vector(tokens)
+        outputs = self.from_vector(vector, static)
+        if len(self.others):
+            outputs = self.averaged(torch.stack([outputs, *(other(tokens, static) for other in self.others)]))
+        return outputs, vector
+
+    def averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
+        """Average the outputs of all members.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape [M, B, outputs]
+            Outputs of each member.
+
+        Returns
+        -------
+        Tensor
+            Their mean [B, outputs].
+        """
+        return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
-        """Return the pooled vector that the head reads.
+        """Return the pooled vector that the head reads; of several members that of the first.
 
         Parameters
         ----------
@@ -168,7 +232,7 @@ class _PooledHead(nn.Module):
     def from_vector(
         self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None = None
     ) -> Float[Tensor, "B outputs"]:
-        """Predict from pooled vectors.
+        """Predict from pooled vectors by this head alone, without other members.
 
         Parameters
         ----------
@@ -212,6 +276,8 @@ class Classifier(_PooledHead):
         Share of the pooled vector that training drops.
     static_features : int
         Number F of features of each series that the head reads next to its vector.
+    members : int
+        Number of networks, each an encoder and a head, whose probabilities are averaged.
 
     Raises
     ------
@@ -220,12 +286,34 @@ class Classifier(_PooledHead):
     """
 
     def __init__(
-        self, encoder: Encoder, classes: int, pool: str = "cls", dropout: float = 0.0, static_features: int = 0
+        self,
+        encoder: Encoder,
+        classes: int,
+        pool: str = "cls",
+        dropout: float = 0.0,
+        static_features: int = 0,
+        members: int = 1,
     ) -> None:
+        """Put a head with `classes` outputs on an encoder; parameters as in the class."""
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")
-        super().__init__(encoder, classes, pool, dropout, static_features)
+        super().__init__(encoder, classes, pool, dropout, static_features, members)
         self.classes = classes
+
+    def averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
+        """Average the members' probabilities, and return their logarithms.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape [M, B, classes]
+            Logits of each member.
+
+        Returns
+        -------
+        Tensor
+            Logits [B, classes].
+        """
+        return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
 
 
 class Regressor(_PooledHead):
@@ -243,6 +331,8 @@ class Regressor(_PooledHead):
         Share of the pooled vector that training drops.
     static_features : int
         Number F of features of each series that the head reads next to its vector.
+    members : int
+        Number of networks, each an encoder and a head, whose values are averaged.
 
     Raises
     ------
@@ -251,11 +341,18 @@ class Regressor(_PooledHead):
     """
 
     def __init__(
-        self, encoder: Encoder, outputs: int = 1, pool: str = "cls", dropout: float = 0.0, static_features: int = 0
+        self,
+        encoder: Encoder,
+        outputs: int = 1,
+        pool: str = "cls",
+        dropout: float = 0.0,
+        static_features: int = 0,
+        members: int = 1,
     ) -> None:
+        """Put a head with `outputs` outputs on an encoder; parameters as in the class."""
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; expected at least 1.")
-        super().__init__(encoder, outputs, pool, dropout, static_features)
+        super().__init__(encoder, outputs, pool, dropout, static_features, members)
         self.outputs = outputs
 
 
@@ -278,6 +375,7 @@ class TokenRegressor(nn.Module):
     """
 
     def __init__(self, encoder: Encoder, outputs: int = 1, dropout: float = 0.0) -> None:
+        """Put a head with `outputs` outputs for every token on an encoder."""
         super().__init__()
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; expected at least 1.")

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) -> list[np.ndarray]:
-    """Measure how much each observation matters to the model: for each series an array [n], in the order of time.
+    """Return how much each observation matters to the model: for each series an array [n], in order of time.
 
-    Each observation is left out by itself, which takes a series of n observations as long as n predictions. Of a
-    classifier its importance is by how many nats the log-probability of the predicted class falls: what speaks against
-    that class is negative. Of a regressor it is how far the prediction moves, in standard deviations of the training
-    targets, as a root mean square over its outputs. Of a time to an event it is by how much the observation lengthens
-    the expected time: what raises the risk is negative. A series of one observation has NaN.
+    Each observation is left out in turn, so a series of n observations costs n predictions. For a classifier,
+    importance is the drop of the predicted class's log-probability, in nats; it is negative for observations that speak
+    against that class. For a regressor, it is how far the prediction moves, in standard deviations of the training
+    targets (root mean square over outputs). For a time to an event, it is by how much the observation lengthens the
+    expected time; it is negative for observations that raise the risk. A series of one observation gets NaN.
 
     Raises:
-        InputError: a model that predicts nothing; series that the model does not read whole.
+        InputError: a model without a head; series longer than the model reads in one piece.
     """
     if not isinstance(pipeline.model, Classifier | Regressor):
         raise InputError(
@@ -59,7 +59,15 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
 def _occlusion(
     examples: SeriesExamples, most_tokens: int, labels: Labels | None
 ) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
+    """Return a function that computes the importance of every observation in a batch, by leaving out each in turn.
+
+    Args:
+        examples: makes the tokens of the shortened series.
+        most_tokens: tokens of one forward pass, at most.
+    """
+
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
+        """Return the importances [n] of each series in the batch."""
         whole = model(batch.inputs, batch.static).float()
         return [
             one(model, int(i), whole[[row]], None if batch.static is None else batch.static[[row]])
@@ -67,6 +75,7 @@ def _occlusion(
         ]
 
     def one(model: nn.Module, i: int, whole: Tensor, static: Tensor | None) -> np.ndarray:
+        """Return the importances [n] of series `i`, whose prediction with all observations is `whole`."""
         if examples.dataset.lengths[i] < 2:
             return np.full(1, np.nan)
         copies = examples.without_each(i).to(whole.device)
@@ -83,6 +92,7 @@ def _occlusion(
 
 
 def _change(model: nn.Module, whole: Float[Tensor, "1 K"], without: Float[Tensor, "n K"]) -> Float[Tensor, " n"]:
+    """Return how much each of n shortened series changes the prediction `whole`; see `importance`."""
     if isinstance(model, Regressor):  # whose outputs are standardised
         return (whole - without).square().mean(1).sqrt()
     predicted = int(whole.argmax())

@@ -18,7 +18,7 @@ from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor, assemble
-from rotarymae.queries import Queries, check_queries
+from rotarymae.queries import Queries, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
 from rotarymae.tokens import Tokens, pad_rows, round_up, rounding_step
 from rotarymae.training import predict
@@ -47,7 +47,7 @@ class Predicted:
 
     @property
     def std(self) -> Tensor | None:
-        """The standard deviation; None of a likelihood without a spread."""
+        """The standard deviation; None for a likelihood without a spread."""
         return self.likelihood.std(self.parameters) if self.likelihood.has_spread else None
 
 
@@ -58,16 +58,16 @@ def predict_at(
     padding: Tensor | None = None,
     chunk: int | None = CHUNK,
 ) -> Predicted:
-    """The values a model expects at any positions, standardised like its input: the one way to ask.
+    """Predict the likelihood's parameters at any positions, standardised like the model's input.
 
     The visible tokens are encoded once; the decoder then answers the queries in chunks. With
-    decoder_attention="context" an answer does not depend on the other queries, nor on `chunk`. With "joint" the
-    queries of a chunk see one another's positions, as in the paper's pre-training.
+    decoder_attention="context" a prediction depends neither on the other queries nor on `chunk`. With "joint" the
+    queries of a chunk attend to one another, as in the paper's pre-training.
 
     Args:
-        visible: [B, N] tokens.
-        positions: [B, M, A] of the queries.
-        padding: [B, M], True where there is no query; what is answered there has no meaning.
+        visible: the observed tokens [B, N].
+        positions: of M queries per row, [B, M, A].
+        padding: [B, M], True where there is no query; predictions there have no meaning.
         chunk: queries per pass; None for all at once.
     """
     parts, context = [], model.context(visible)
@@ -79,18 +79,18 @@ def predict_at(
 
 @dataclass(frozen=True, eq=False)
 class Interpolation:
-    """Predictions at n queries, all [n, V].
+    """Predictions at n queries of V values, arrays [n, V] unless said otherwise.
 
     Attributes:
-        distance: [n] the time to the nearest observation of the series' same channel, in the table's unit; infinity
+        distance: [n] time to the nearest observation of the same series and channel, in the table's unit; infinite
             where there is none. Bands widen with it, see `calibration`.
         mean: centre of the predicted distribution, in the table's units.
-        std: half the width of the central interval that holds 68.27 %; None of a likelihood without a spread. Where a
-            value was compressed (asinh), the distribution is skewed in its own unit and the bands say more.
-        scaled: the distribution itself, standardised like the model's input.
-        bands: share → (lower, upper) edges of the central interval that holds it; empty without a spread.
-        centre, width: what undoes the standardisation, value · width + centre, of a model that standardises each series
-            by itself; None where the preprocessor does it.
+        std: half the width of the central 68.27 % interval; None without a spread. Where a value was compressed
+            (asinh), the distribution is skewed in the table's units, and the bands describe it better.
+        scaled: parameters of the distribution, standardised like the model's input.
+        bands: {share: (lower, upper)} edges of central intervals; empty without a spread.
+        centre, width: value · width + centre undoes the standardisation of a model that standardises each series by
+            itself; None where the preprocessor does it.
     """
 
     distance: np.ndarray
@@ -107,12 +107,12 @@ class Interpolation:
 
     @property
     def scaled_std(self) -> np.ndarray | None:
-        """The standard deviation of the standardised distribution; None of a likelihood without a spread."""
+        """The standard deviation of the standardised distribution; None for a likelihood without a spread."""
         return None if self.scaled.std is None else self.scaled.std.numpy()
 
 
 class _Interpolating:
-    """Examples whose inputs are a series' observations and whose masked tokens are its queries."""
+    """Batches for interpolation: observations of series as inputs, queries as masked tokens."""
 
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
@@ -123,6 +123,7 @@ class _Interpolating:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        """Return a batch: observations of the series at `index` as inputs, their queries as masked tokens."""
         queries, lengths = self.queries, self.queries.lengths[index]
         starts = queries.offsets[index] - (np.cumsum(lengths) - lengths)
         at = np.repeat(starts, lengths) + np.arange(lengths.sum())
@@ -150,11 +151,11 @@ def interpolate(
     on_step: Any = None,
     chunk: int | None = CHUNK,
 ) -> Interpolation:
-    """The values a pre-trained model expects at any times, in the table's units; see `predict_at`.
+    """Predict values at the times of `queries` with a pre-trained model, in the table's units, with bands.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or of a
-            channel that is none.
+        InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or for an
+            unknown channel.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     check_queries(queries, dataset, preprocessor)
@@ -172,6 +173,7 @@ def interpolate(
     calibration = pipeline.calibration
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
+        """Predict the queries of one batch; return calibrated parameters row by row."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         positions = batch.masked.positions
         prediction = predict_at(model, batch.inputs, positions, batch.masked.padding, chunk)
@@ -231,8 +233,41 @@ def interpolate(
     return Interpolation(distance, centre, (upper - lower) / 2, predicted, bands)
 
 
+def interpolated(
+    pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
+) -> Any:
+    """Predict values as `Pipeline.interpolate`, of series that have been read; answers are laid out like `X`.
+
+    Raises:
+        InputError: times that cannot be used; `return_std` of a model without a likelihood.
+    """
+    queries, layout = queries_from(dataset, X, at, positions)
+    answer = pipeline.answer(dataset, queries)
+    if not return_std:
+        return shape_answers(answer.mean, queries, layout)
+    if answer.std is None:
+        raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
+    return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
+
+
+def standardise_truth(
+    pipeline: Pipeline, dataset: SeriesDataset, answer: Interpolation, limits: bool = True
+) -> np.ndarray:
+    """Standardise observed values [n, V] like the answers at the same places, to compare the two.
+
+    Args:
+        limits: whether to hold gross outliers to the limits that the model's input has.
+    """
+    if answer.centre is not None and answer.width is not None:
+        values = np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]]
+        return (values - answer.centre) / answer.width
+    known = pipeline.require_series()
+    values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
+    return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
+
+
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
-    """Return the time from each query to the nearest observation of the same channel of its series [n]."""
+    """Return the time [n] from each query to the nearest observation of its series and channel."""
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])
     series = np.arange(len(dataset))
@@ -253,6 +288,7 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
+    """Warn where a series with decoder_attention="joint" has far more queries than observations."""
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
         warnings.warn(
@@ -266,6 +302,7 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
+    """Warn where a query lies far beyond the times of the training set."""
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit
     if at.max() > 1.5 * positions.reach + 1.0:

@@ -40,12 +40,11 @@ MAX_INTERVALS, EVENTS_PER_INTERVAL = 20, 10  # of times to an event
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """The classes of a classifier.
+    """The classes of a classifier, and how one is decided from probabilities.
 
     Attributes:
         classes: names in the order of the model's outputs.
-        weights: of the probability of each class when one is decided (`partners.decide`); empty where the most
-            probable one is.
+        weights: factors for the probabilities before the largest is taken (`partners.decide`); empty for none.
     """
 
     task: ClassVar[str] = "classification"
@@ -54,6 +53,7 @@ class ClassLabels:
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check the classes and their weights. Raises InputError."""
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
             raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
@@ -63,10 +63,10 @@ class ClassLabels:
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return labels [series] of at least two different classes as an array.
+        """Return class labels as an array, one per series, after checking that they can be learnt.
 
         Raises:
-            InputError: another number of labels than series, or labels that cannot be learnt.
+            InputError: a number of labels other than `series`; fewer than two classes; labels that cannot be learnt.
         """
         labels = one_per_series(targets, series)
         if labels.ndim != 1:
@@ -89,18 +89,18 @@ class ClassLabels:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that a classification of these targets does not have."""
+        """Raise InputError for options that do not fit these classes or that only a regression has."""
         choose("loss", config.loss, tuple(CLASSIFICATION_LOSSES))
         check_decide(config.decide, config.costs, len(np.unique(targets)))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return the groups [S] that a split keeps in proportion."""
+        """Return the classes [S], which a split keeps in proportion."""
         return targets
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Read the classes off the training labels."""
+        """Create from training labels, with the classes sorted."""
         return cls(tuple(plain(name) for name in np.unique(targets)))
 
     @property
@@ -118,7 +118,11 @@ class ClassLabels:
         return Classifier(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return what fine-tuning minimises, given the encoded training targets."""
+        """Return the loss of fine-tuning as a module: cross-entropy with the options of `config`.
+
+        Args:
+            encoded: class numbers of the training series, for class weights.
+        """
         assert isinstance(model, Classifier)
         weights = None
         if config.class_weights == "balanced":
@@ -131,22 +135,22 @@ class ClassLabels:
         return outputs.double().softmax(-1).numpy()
 
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return class numbers [S]: of the most probable class, or of the largest weighted probability."""
+        """Return class numbers [S] with the largest probability, weighted if there are weights."""
         return decide(probabilities, self.weights)
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the decided class [S]."""
+        """Return the decided class [S] for probabilities [S, classes]."""
         return np.array(self.classes)[self.decide(probabilities)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table: the class, and a probability of each."""
+        """Return the columns of an output table: the class, and the probability of each class."""
         best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
 
 
 @dataclass(frozen=True)
 class NumberTargets:
-    """The scale of a regressor's targets; each output is standardised by itself.
+    """The scaling of a regressor's targets: each output is standardised by itself.
 
     Attributes:
         mean, std: of the training targets, one for each output.
@@ -163,10 +167,10 @@ class NumberTargets:
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return numbers [series, outputs]; NaN where one is missing.
+        """Return targets as numbers [series, outputs], after checking them; NaN marks a missing one.
 
         Raises:
-            InputError: another number of targets than series, or targets that are no numbers.
+            InputError: a number of targets other than `series`; targets that are not numbers.
         """
         numbers = _numbers(targets, series)
         empty = np.atleast_1d(np.isnan(numbers).all(0))
@@ -177,18 +181,18 @@ class NumberTargets:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that a regression does not have."""
+        """Raise InputError for options that only classification has, such as class_weights."""
         _refuse_class_options(config, "a regression")
         choose("loss", config.loss, tuple(REGRESSION_LOSSES))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return None: a split of numbers keeps nothing in proportion."""
+        """Return None, as numbers have no proportions that a split could keep."""
         return None
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Measure the scale of training targets [S, outputs]."""
+        """Create the scaling: mean and standard deviation of each output over the training targets [S, outputs]."""
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
         constant = std <= 1e-12 * np.abs(mean)
@@ -203,7 +207,7 @@ class NumberTargets:
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return standardised targets [S, outputs]. Raises InputError for another number of outputs."""
+        """Return standardised targets [S, outputs]. Raises InputError for a number of outputs unlike training's."""
         numbers = _numbers(targets, len(targets))
         if numbers.shape[1] != self.outputs:
             raise InputError(f"there are {numbers.shape[1]} targets per series; training had {self.outputs}.")
@@ -218,7 +222,7 @@ class NumberTargets:
         return Regressor(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return what fine-tuning minimises."""
+        """Return the loss of fine-tuning as a module."""
         assert isinstance(model, Regressor)
         return Regression(model, config.loss)
 
@@ -227,23 +231,23 @@ class NumberTargets:
         return outputs.double().numpy() * np.array(self.std) + np.array(self.mean)
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
-        """Return the values [S, outputs], or [S] of one output."""
+        """Return values [S, outputs]; [S] for a single output."""
         return values[:, 0] if self.outputs == 1 else values
 
     def columns(self, values: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table."""
+        """Return the columns of an output table: one for each output."""
         names = ["predicted"] if self.outputs == 1 else [f"predicted_{i}" for i in range(self.outputs)]
         return {name: values[:, i].tolist() for i, name in enumerate(names)}
 
 
 @dataclass(frozen=True)
 class EventTimes:
-    """The intervals into which an event may fall, as classes; of a censored series all that are left are possible.
+    """The intervals of time into which an event may fall, used as classes; the last class is "after all intervals".
 
-    The last class is "after all intervals". What is known of a series is the weight of each class in its likelihood:
-    1 for the interval of an observed event; for a series that was censored 1 for each later class, and for the
-    interval in which it was, the share of it that is left. This is the likelihood of a density that is constant in each
-    interval, whose survival curve is linear between edges (Kvamme & Borgan 2021, doi:10.1007/s10985-021-09532-6).
+    What is known about a series is a weight for each class in its likelihood: for an observed event 1 for its interval;
+    for a censored series 1 for each later class, and for the interval of censoring the share that was left of it. This
+    is the likelihood of a density that is constant in each interval, whose survival curve is linear between edges
+    (Kvamme & Borgan 2021, doi:10.1007/s10985-021-09532-6).
 
     Attributes:
         edges: of the intervals, ascending from 0: quantiles of the observed training events.
@@ -260,11 +264,12 @@ class EventTimes:
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return durations and whether they ended in the event, `EVENT_TIME` [series].
+        """Return durations and events as a structured array `EVENT_TIME` [series], after checking them.
 
         Raises:
-            InputError: another number of them than series; no structured array of two fields, the event first; a
-                negative or infinite duration; an event that is neither true nor false; no event at all.
+            InputError: a number of targets other than `series`; no structured array with the event first and the
+                duration second; a negative or infinite duration; an event that is neither true nor false; no event at
+                all.
         """
         checked = _event_times(targets, series)
         if not checked["event"].any():
@@ -275,18 +280,18 @@ class EventTimes:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that a time to an event does not have."""
+        """Raise InputError for options that do not apply to times to an event."""
         _refuse_class_options(config, "a time to an event")
         choose("loss", config.loss, ("auto",))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return whether each series has the event, so that all parts of a split have their share of events."""
+        """Return whether each series has the event, so that every part of a split gets its share of events."""
         return targets["event"]
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Choose the edges, with about as many observed events in each interval."""
+        """Create with edges that leave about as many observed events in each interval."""
         times = targets["time"][targets["event"]]
         count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
         edges = np.unique(np.quantile(times, np.arange(1, count + 1) / count))
@@ -315,7 +320,7 @@ class EventTimes:
         return Classifier(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return what fine-tuning minimises."""
+        """Return the loss of fine-tuning as a module."""
         assert isinstance(model, Classifier)
         return TimeToEvent(model)
 
@@ -331,17 +336,17 @@ class EventTimes:
         return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
 
     def convert(self, probabilities: np.ndarray, other: EventTimes) -> np.ndarray:
-        """Return probabilities of these intervals from those of other ones, by the survival curve at the edges."""
+        """Convert probabilities of other intervals to these, by the survival curve at the edges."""
         curve = other.survival(probabilities, self.edges)
         return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)
 
     @property
     def times(self) -> np.ndarray:
-        """Return three times at which survival is written down: by them a quarter, a half and three of all events."""
+        """Return the three times by which a quarter, a half and three quarters of all events happened."""
         return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the expected time [S], of which no more than the last edge counts (restricted mean survival time)."""
+        """Return the expected time [S], limited to the last edge (restricted mean survival time)."""
         edges = np.array(self.edges)
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
 
@@ -353,13 +358,16 @@ class EventTimes:
 
 
 def event_times(time: Any, event: Any, time_name: str = "time", event_name: str = "event") -> np.ndarray:
-    """Return durations and whether they ended in the event as one array, `EVENT_TIME` [S].
+    """Combine durations and events to one structured array, `EVENT_TIME` [S].
 
-    A series without a duration, or without a status, has the time NaN.
+    A series without a duration, or without a status, gets the time NaN.
+
+    Args:
+        time, event: durations, and whether each ended in the event.
+        time_name, event_name: names of these columns, for messages.
 
     Raises:
-        InputError: a negative or infinite duration, or one that is no number; a status that is neither 0, 1, true nor
-            false.
+        InputError: a duration that is negative, infinite or no number; a status other than 0, 1, true and false.
     """
     status, known = np.asarray(event), has_label(time) & has_label(event)
     out = np.zeros(len(status), EVENT_TIME)
@@ -387,7 +395,7 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
 
 
 def _event_times(targets: Any, series: int) -> np.ndarray:
-    """Return durations and events, `EVENT_TIME` [series], from a structured array whose first field is the event."""
+    """Return targets as `EVENT_TIME` [series]. Raises InputError unless they are a structured array, event first."""
     given = one_per_series(targets, series)
     names = given.dtype.names or ()
     if len(names) != 2:
@@ -399,7 +407,7 @@ def _event_times(targets: Any, series: int) -> np.ndarray:
 
 
 def _refuse_class_options(config: FitConfig, task: str) -> None:
-    """Raise InputError for an option that concerns classes."""
+    """Raise InputError for options that only classification has."""
     defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
     for name, unused in defaults.items():
         if getattr(config, name) != unused:
@@ -407,6 +415,7 @@ def _refuse_class_options(config: FitConfig, task: str) -> None:
 
 
 def _numbers(targets: Any, series: int) -> np.ndarray:
+    """Return targets as float64 [series, outputs]. Raises InputError for dates, text, infinity or one value only."""
     given = one_per_series(targets, series)
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
         raise InputError(f"the labels have the type {given.dtype}; a regression needs numbers, such as days.")
@@ -433,7 +442,7 @@ LABELS: dict[str, type[Labels]] = {kind.task: kind for kind in (ClassLabels, Num
 
 
 def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the true values [S] or [S, outputs] of the series at `rows`, as predictions are compared; 0 for others."""
+    """Return the true values of the series at `rows`, in an array for all series; it is 0 elsewhere."""
     known = labels.truth(narrowed(targets[rows]))
     truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)
     truth[rows] = known
@@ -446,13 +455,14 @@ def learnt_by_partners(labels: Labels, truth: np.ndarray) -> np.ndarray:
 
 
 def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
-    """Return the kind of labels of a task; "auto" takes numbers of which one is not whole for a regression's.
+    """Return the class that handles the targets of a task: ClassLabels, NumberTargets or EventTimes.
 
-    Durations with a status are times to an event, whatever the name.
+    "auto" means regression where some number is not whole, else classification. Durations with a status are times to an
+    event, whatever the name.
 
     Raises:
-        InputError: an unknown name; texts and numbers in one, which no table can hold; whole numbers that may be
-            classes or measurements; nearly as many texts as series.
+        InputError: an unknown task; text mixed with numbers; whole numbers that may be classes or measurements; nearly
+            as many different texts as series.
     """
     choose("task", name, ("auto", *LABELS))
     numbers = np.asarray(targets)
@@ -489,7 +499,7 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 
 
 def as_targets(targets: Any) -> np.ndarray:
-    """Return targets as an array; where some are missing, as they are: in an array of strings NaN would be "nan"."""
+    """Return targets as an array: of objects where some are missing, as NaN among strings would become "nan"."""
     if hasattr(targets, "dtype"):
         return np.asarray(targets)
     objects = np.asarray(targets, object)
@@ -497,7 +507,7 @@ def as_targets(targets: Any) -> np.ndarray:
 
 
 def has_label(targets: Any) -> np.ndarray:
-    """Return which series have a label, bool [S]: not None and not NaN. Rows of several targets count as labels."""
+    """Return a mask [S], True where a label is neither None nor NaN; rows of several outputs count as labels."""
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
     if given.dtype.names is not None:
         return has_label(given[given.dtype.names[-1]])
@@ -507,6 +517,7 @@ def has_label(targets: Any) -> np.ndarray:
 
 
 def _is_label(label: Any) -> bool:
+    """Return whether a single label is present: not None, not NaN, not pandas' NA."""
     try:
         return label is not None and bool(label == label)
     except TypeError:  # pandas' NA is neither equal to itself nor not
@@ -514,17 +525,17 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return labels [S] without None as numbers or strings again, and a mixture as it is."""
+    """Return an object array without None as numbers or strings; mixed types stay objects."""
     return np.array(labels.tolist()) if labels.dtype == object and len(labels) and not _are_mixed(labels) else labels
 
 
 def _are_mixed(labels: np.ndarray) -> bool:
-    """Return whether some labels are texts and others are not."""
+    """Return whether some labels are text and others are not."""
     return labels.dtype == object and len({isinstance(label, str) for label in labels.flat if _is_label(label)}) > 1
 
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the numbers [S] of labels among the classes. Raises InputError naming a label that is no class."""
+    """Return the index [S] of each label in `classes`. Raises InputError naming a label that is no class."""
     numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
     texts = [as_text(label) for label in labels]
     unknown = sorted(set(texts) - set(numbers))
@@ -534,7 +545,7 @@ def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.n
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array. Raises InputError for another number of them than series."""
+    """Return targets as an array; raise InputError where their number is not that of the series."""
     given = np.asarray(targets)
     if given.ndim == 0 or len(given) != series:
         count = "one value" if given.ndim == 0 else f"{len(given)} labels"

@@ -24,7 +24,7 @@ MIN_FREEDOM = 2.0  # degrees of freedom of Student's t at and below which it has
 
 
 class Likelihood(ABC):
-    """Base class: the meaning of the P parameters of each value, the last dimension of a tensor; the first is the mean.
+    """Base class of likelihoods: how P parameters, a tensor's last dimension with the mean first, describe one value.
 
     Attributes:
         outputs: P.
@@ -41,7 +41,7 @@ class Likelihood(ABC):
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Keep parameters where their exponentials are finite."""
+        """Limit parameters to where their exponentials are finite."""
         return parameters
 
     def mean(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
@@ -65,10 +65,11 @@ class Likelihood(ABC):
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Add an independent variance; the mean stays.
+        """Add an independent variance to the distribution; its mean stays.
 
         Args:
-            normal: whether it is that of a normal variable, as of a measurement; else the distribution keeps its shape.
+            normal: True if the added variable is normal, as a measurement error is; else the distribution keeps its
+                shape.
         """
 
     @abstractmethod
@@ -78,7 +79,7 @@ class Likelihood(ABC):
     def interval(
         self, parameters: Float[Tensor, "*shape P"], share: float
     ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
-        """Return the edges of the central interval that holds this share of the distribution."""
+        """Return the edges (lower, upper) of the central interval with this probability, such as 0.95."""
         return self.quantile(parameters, 0.5 - share / 2), self.quantile(parameters, 0.5 + share / 2)
 
 
@@ -145,6 +146,7 @@ class StudentT(Density):
     outputs = 3
 
     def clamp(self, parameters: Tensor) -> Tensor:
+        """Limit log scale and degrees of freedom to ranges in which density and variance are finite."""
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
         bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(-4.6, 150.0)
@@ -155,6 +157,7 @@ class StudentT(Density):
         return MIN_FREEDOM + F.softplus(parameters[..., 2])
 
     def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
+        """Return the log density of `target` under Student's t."""
         mean, log_scale, _ = parameters.unbind(-1)
         freedom = self.freedom(parameters)
         squared = (target - mean).square() * (-log_scale).exp()
@@ -165,6 +168,7 @@ class StudentT(Density):
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
     def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
+        """Add an independent variance: the scale grows; with `normal` the tails become lighter, too."""
         # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
         # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
         mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)
@@ -176,6 +180,7 @@ class StudentT(Density):
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+        """Return the value below which this share of the distribution lies."""
         from scipy.special import stdtrit
 
         freedom = self.freedom(parameters).detach().double().cpu().numpy()

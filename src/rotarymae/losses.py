@@ -1,4 +1,4 @@
-"""Losses, each as (sum, count), so that a mean over micro-batches or ranks stays exact.
+"""Losses, each as (sum, count), so that a mean over batches of any sizes stays exact.
 
 The mean of a loss is sum / count over everything real; padding enters neither. All are computed in float32 at least.
 """
@@ -31,7 +31,7 @@ class Loss(NamedTuple):
 
 
 def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
-    """Score the masked tokens by the model's likelihood.
+    """Return the loss of the masked tokens under the model's likelihood, as (sum, count).
 
     A mean over real masked tokens × features; a target that was not observed counts for nothing. With
     `normalize_targets` each target patch is first shifted and scaled to mean 0 and (unbiased) variance 1 over its own V
@@ -74,7 +74,7 @@ def classification(
     class_weights: Float[Tensor, " classes"] | None = None,
     loss: TargetLoss = "auto",
 ) -> Loss:
-    """Score logits by cross-entropy or another loss, with `label_smoothing` s: 1 - s + s / classes for the true class.
+    """Return the cross-entropy of logits, or another loss, as (sum, count).
 
     With `class_weights` the sum and the count are both weighted by the weight of each row's class, so that the mean
     is torch's weighted mean.
@@ -87,10 +87,12 @@ def classification(
 
 
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
-    """Score logits of the interval that an event falls into by the likelihood of what is known of it.
+    """Return the negative log-likelihood of the intervals in which events may have happened, as (sum, count).
 
-    `possible` has the weight of each interval in that likelihood: 1 for the interval of an observed event, 1 for all
-    that are left of a censored series, and a share of the interval in which it is censored (`labels.EventTimes`).
+    Args:
+        logits: of the intervals, and of "after all".
+        possible: weight of each class in the likelihood: 1 for the interval of an observed event; 1 for all later
+            classes of a censored series, and a share of the interval of its censoring (`labels.EventTimes`).
     """
     logits = _wide(logits)
     known = (logits + _wide(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
@@ -98,10 +100,10 @@ def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B cl
 
 
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
-    """Score values by their squared error or another loss; NaN targets are missing and count for nothing.
+    """Return the squared error of values, or another loss, as (sum, count); NaN targets are left out.
 
     Raises:
-        InputError: predictions and targets of different shapes, which torch would spread over one another.
+        InputError: predictions and targets of different shapes, which torch would broadcast.
     """
     if predicted.shape != target.shape:
         raise InputError(

@@ -47,10 +47,10 @@ class Masking(ABC):
 
     @staticmethod
     def named(kind: str, ratio: float | Sequence[float] = 0.75) -> Masking:
-        """Return the strategy of this name, for example `Masking.named("rows", ratio=0.5)`.
+        """Create the strategy with this name, for example `Masking.named("rows", ratio=0.5)`.
 
         Raises:
-            InputError: a name that does not exist, naming what there is; a ratio out of its range.
+            InputError: an unknown name; the message lists the known ones; a ratio out of range.
         """
         choose("masking", kind, tuple(MASKINGS))
         return MASKINGS[kind](tuple(ratio) if isinstance(ratio, Sequence) else ratio)  # type: ignore[arg-type]
@@ -62,9 +62,9 @@ class Masking(ABC):
     def _draw(
         self, tokens: Tokens, noise: Noise | None, phase: float | None
     ) -> tuple[float | Float[Tensor, " B"], Float[Tensor, "B N"]]:
-        """Return the share of each row, and the random numbers that decide what is hidden.
+        """Draw each row's share to hide, and one random number per token; the tokens with the smallest are hidden.
 
-        Shares are computed in float64 on the CPU: some devices (MPS) have no float64.
+        Shares are computed in float64 on the CPU, because some devices (MPS) lack float64.
         """
         low, high = mask_range(self.ratio)
         if low == high:
@@ -103,6 +103,7 @@ class MaskBlocks(Masking):
     kind: str = field(default="blocks", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        """Return the mask [B, N]: in each row, random blocks of consecutive tokens are True."""
         # Before the numbers of each token: a row's numbers must not depend on how far its batch is padded.
         length, offset, order = _draw(tokens, noise, 3).cpu().double().unbind(1)
         share, uniform = self._draw(tokens, noise, phase)
@@ -134,6 +135,7 @@ class MaskChannels(Masking):
     kind: str = field(default="channels", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        """Return the mask [B, N], True for all tokens of random channels. Raises InputError without a channel axis."""
         if tokens.axes < 2:
             raise InputError(
                 "masking 'channels' hides channels, the last axis; these positions have only that of time."
@@ -164,6 +166,7 @@ class MaskFuture(Masking):
     kind: str = field(default="future", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        """Return the mask [B, N], True for the tokens in the last share of each row's time span."""
         share, _ = self._draw(tokens, noise, phase)
         times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
         first = times.masked_fill(~real, torch.inf).amin(1)
@@ -182,10 +185,10 @@ MASKINGS: dict[str, type[Masking]] = {
 
 
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
-    """Return (visible, masked): an exact partition of each row's real tokens, in their order.
+    """Split tokens by a mask into (visible, masked); every real token is in exactly one of the two, in its order.
 
-    Rows may hide different numbers; the shorter ones are padded behind. A row that hides nothing is padding
-    throughout in `masked`.
+    Rows may hide different numbers of tokens; shorter rows are padded at the end. A row that hides nothing is all
+    padding in `masked`.
 
     Raises:
         InputError: the mask has another shape or type, hides padding, hides nothing at all, or hides a whole row.
@@ -228,7 +231,7 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
 
 
 def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return the place of each token in the order of time, or of channel (the last axis) and time; padding is last."""
+    """Return each token's rank in its row, by time, or by channel, then time, where `by_channel`; padding is last."""
     times, channels = tokens.positions[..., 0], tokens.positions[..., -1]
     if tokens.axes > 1:
         channels = torch.where(by_channel[:, None].to(channels.device), channels, 0.0)
@@ -244,9 +247,9 @@ def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]
 def _hide_groups(
     tokens: Tokens, axes: Sequence[int], share: float | Float[Tensor, " B"], uniform: Float[Tensor, "B N"]
 ) -> Bool[Tensor, "B N"]:
-    """Hide whole groups: tokens of a row with equal positions on `axes` are hidden together or not at all.
+    """Return a mask that hides whole groups: a row's tokens with equal positions on `axes` are hidden together.
 
-    ceil(share · groups) of each row's groups are hidden, and at least one stays.
+    Of each row's groups, ceil(share · groups) are hidden, and at least one stays visible.
     """
     group, groups = _group_ids(tokens, axes)
     in_use = torch.arange(tokens.length, device=group.device)[None, :] < groups[:, None]
@@ -254,7 +257,7 @@ def _hide_groups(
 
 
 def _group_ids(tokens: Tokens, axes: Sequence[int]) -> tuple[Int[Tensor, "B N"], Int[Tensor, " B"]]:
-    """Return a number 0..groups-1 for each token's group within its row, and the number of groups of each row."""
+    """Number each row's groups of tokens with equal positions on `axes`; return numbers and their count."""
     group = (~tokens.real).long()  # padding sorts behind every real token, so real groups count from 0
     for axis in axes:
         level = _dense(tokens.positions[..., axis].contiguous())
@@ -264,7 +267,7 @@ def _group_ids(tokens: Tokens, axes: Sequence[int]) -> tuple[Int[Tensor, "B N"],
 
 
 def _dense(keys: Tensor) -> Int[Tensor, "B N"]:
-    """Return ranks of the distinct values of each row: equal keys get equal numbers, in ascending order from 0."""
+    """Return the rank of each value among the different values of its row: equal values share a rank, from 0."""
     ordered, order = keys.sort(dim=1)
     step = torch.zeros_like(order)
     step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn import metrics
+from sklearn import config_context, metrics
 
 from rotarymae.partners import TASKS, TITLES
 from rotarymae.partners.decide import decide
@@ -36,7 +36,7 @@ MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
 
 @dataclass(frozen=True)
 class Metric:
-    """How people read a metric, and whether the smallest value is the best; None where neither end is."""
+    """The words for a metric, and whether smaller is better; None where neither end is best."""
 
     words: str
     lower_is_better: bool | None = False
@@ -68,19 +68,19 @@ METRICS = {
 
 
 def metric_of(name: str) -> Metric:
-    """Return the metric with this name in metrics.json, also of one of several outputs."""
+    """Return the description of a metric by its name in metrics.json, with or without the number of an output."""
     metric, _, output = name.partition(OUTPUT)
     base = METRICS[metric]
     return Metric(f"{base.words} of output {output}", base.lower_is_better) if output else base
 
 
 def method_words(name: str) -> str:
-    """Return what people read for a method of metrics.json."""
+    """Return the words for a method of metrics.json."""
     return TITLES.get(name, name.replace("_", " "))
 
 
 def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return {method: {metric: value}} of metrics.json with the words for both."""
+    """Replace the names of metrics.json by words for people: {method: {metric: value}}."""
     return {
         method_words(method): {metric_of(name).words: value for name, value in row.items()}
         for method, row in methods.items()
@@ -88,7 +88,7 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 
 
 def rarest_class(truth: np.ndarray) -> int:
-    """Return the number of the class with the fewest series among those that have some; the last of equals."""
+    """Return the number of the class with the fewest series, of those that occur; with equal counts, the last."""
     counts = np.bincount(truth)
     return int(np.flatnonzero(counts == counts[counts > 0].min())[-1])
 
@@ -96,12 +96,14 @@ def rarest_class(truth: np.ndarray) -> int:
 def classification_metrics(
     truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] | np.ndarray = (), rare: int | None = None
 ) -> dict[str, float]:
-    """Return metrics of probabilities [S, classes] for the true classes int [S].
+    """Return accuracy, F1, AUROC, Brier score and others for probabilities [S, classes] and true classes int [S].
 
-    Accuracy and F1 are of the class that is decided with the weights. "rare" is the rarest class, here or elsewhere.
+    With two classes AUROC, average precision and the Brier score are those of the second class; with more, the first
+    two are means over one class against the rest. They are NaN where only one class occurs.
 
-    With two classes AUROC, average precision and the Brier score are of the second. With more, the first two are means
-    over one class against the rest. NaN where only one class is left to tell apart.
+    Args:
+        weights: decision weights of the classes, for accuracy and F1; see `partners.decide`.
+        rare: index of the rarest class; computed from `truth` if None.
     """
     best, classes = decide(probabilities, weights), probabilities.shape[1]
     rare = rarest_class(truth) if rare is None else rare
@@ -119,18 +121,31 @@ def classification_metrics(
     def mean(metric: Callable[..., Any]) -> float:
         return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
 
-    scores[f"{macro}auroc"] = mean(metrics.roc_auc_score)
-    scores[f"{macro}average_precision"] = mean(metrics.average_precision_score)
+    scores[f"{macro}auroc"] = mean(auroc)
+    scores[f"{macro}average_precision"] = mean(average_precision)
     known = 0 < (truth == rare).sum() < len(truth)
-    precision = metrics.average_precision_score(truth == rare, probabilities[:, rare]) if known else np.nan
-    scores["rare_average_precision"] = float(precision)
+    scores["rare_average_precision"] = average_precision(truth == rare, probabilities[:, rare]) if known else np.nan
     if classes == 2:
         scores["brier_score"] = float(metrics.brier_score_loss(truth == 1, probabilities[:, 1]))
     return scores
 
 
+def auroc(positive: np.ndarray, scores: np.ndarray) -> float:
+    """Return the area under the ROC curve of scores [S]; scikit-learn's checks take a hundred times as long."""
+    below, others = scores[positive], np.sort(scores[~positive])
+    places = np.searchsorted(others, below, "left") + np.searchsorted(others, below, "right")
+    return float(places.mean() / (2 * len(others)))
+
+
+def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
+    """Return the mean precision over the recalls that the scores [S] reach."""
+    order = np.argsort(-scores, kind="stable")
+    hits, last = np.cumsum(positive[order]), np.append(np.diff(scores[order]) != 0, True)
+    return float((np.diff(hits[last], prepend=0) * hits[last] / (np.flatnonzero(last) + 1)).sum() / hits[-1])
+
+
 def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
-    """How far the largest probability is from the share that is right, in even bins of it, on average over series."""
+    """Return the expected calibration error: mean distance between confidence and accuracy over equal-width bins."""
     sure, right = probabilities.max(1), probabilities.argmax(1) == truth
     bin_of = np.minimum((sure * bins).astype(int), bins - 1)
     away = np.bincount(bin_of, right - sure, minlength=bins)
@@ -138,7 +153,7 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bin
 
 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Metrics of predictions [S, outputs], of each output in its own unit; NaN in `truth` is missing."""
+    """Return errors of predictions [S, outputs], each output in its own unit; NaN in `truth` is left out."""
     scores = {}
     for i in range(truth.shape[1]):
         known = np.isfinite(truth[:, i])
@@ -152,10 +167,10 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
 
 
 def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.ndarray | None) -> dict[str, float]:
-    """Return how many values [S, outputs] lie within half a width of their prediction, and the mean whole width.
+    """Return the share of values [S, outputs] inside prediction ± half width, and the mean full width.
 
     Args:
-        half_widths: [outputs] or [S, outputs]; None gives no metrics.
+        half_widths: [outputs] or [S, outputs]; None returns no metrics.
     """
     if half_widths is None:
         return {}
@@ -170,11 +185,11 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
 
 
 def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
-    """Return metrics of probabilities of intervals [S, K + 1] for durations and events `EVENT_TIME` [S].
+    """Return metrics of survival predictions: probabilities of intervals [S, K + 1] for durations and events [S].
 
-    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the intervals' edges.
-    The calibration error is that of survival at `labels.times`: how far the mean prediction is from Kaplan and Meier's
-    estimate, in groups of series of like prediction, on average over series and times.
+    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges. The
+    calibration error compares the mean predicted survival at `labels.times` with Kaplan and Meier's estimate, in groups
+    of series with similar predictions, averaged over series and times.
     """
     time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
     inner = np.array(labels.edges[1:-1] or labels.edges[1:])
@@ -188,11 +203,12 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
 
 
 def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
-    """Return rows of series in groups of about equal number, by their expected time; fewer of less than 20 each."""
+    """Return row indices of groups of about equal size, by expected time; each has 20 series or more."""
     return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
 
 
 def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, expected: np.ndarray) -> float:
+    """Return the calibration error of survival; see `survival_metrics`."""
     away, weights = [], []
     for rows in like_groups(expected, 5):
         time, event = truth["time"][rows], truth["event"][rows]
@@ -204,10 +220,15 @@ def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, 
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
-    """The middle 95 % of a method's metrics over resamples of the scored series: how far chance alone may move them."""
+    """Return 95 % bootstrap intervals of a method's metrics: how far chance in the choice of series may move them.
+
+    Args:
+        method: name of the method.
+        measure: computes the metrics from (truth, predicted).
+    """
     draw, resampled = np.random.default_rng(0), []
-    with warnings.catch_warnings():  # a resample may lack a class
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):
+        warnings.simplefilter("ignore")  # a resample may lack a class
         for _ in range(max(MIN_RESAMPLES, min(RESAMPLES, MAX_SERIES_IN_RESAMPLES // len(truth)))):
             rows = draw.integers(len(truth), size=len(truth))
             resampled.append(measure(truth[rows], predicted[rows]))
@@ -220,7 +241,7 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
 
 def interval_words(content: Mapping[str, Any]) -> str:
-    """Return the intervals of metrics.json, or the spread over folds, in a sentence; empty without any."""
+    """Return a sentence with the bootstrap intervals of metrics.json, or the spread over folds; "" without either."""
     if "folds" in content:
         chosen = content["predictor"]["chosen"]
         spreads = [f"{metric} {text}" for metric, text in fold_rows(content)[method_words(chosen)].items()]
@@ -236,7 +257,7 @@ def interval_words(content: Mapping[str, Any]) -> str:
 
 
 def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the mean and the standard deviation over folds of each method's metrics, in words."""
+    """Return {method: {metric: "mean ± standard deviation over folds"}} from metrics.json."""
     return {
         method_words(method): {
             metric_of(name).words: f"{spread['mean']:.3g} ± {spread['std']:.2g}" for name, spread in row.items()
@@ -246,7 +267,7 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return {metric: {method: {span: score}}} in words, of early answers and, last, of whole series."""
+    """Return {metric: {method: {time span: score}}} for predictions from the beginnings of series; whole ones last."""
     task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
     shown = [name for name in EARLY_SHOWN if name in content[task]["model"]]
@@ -261,12 +282,28 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return in words which examples the metrics are of."""
+    """Return the words for the scored examples, such as "250 held-out series"."""
     noun, counts = content["noun"], content["series"]
-    return {
-        "test": f"held-out {noun}",
-        "validation": f"the validation {noun}, which chose the epoch",
-        "train": f"the training {noun}",
-        "folds": f"{counts.get('labelled', 0):,} {noun}, each by a model of the folds that it is not in",
-        "labelled": f"{counts.get('labelled', 0):,} of {sum(counts.values()):,} {noun}",
-    }[content["scored_on"]]
+    some = f"{content['sample']['scored']:,} of the " if "sample" in content else ""
+    return (
+        some
+        + {
+            "test": f"held-out {noun}",
+            "validation": f"{'' if some else 'the '}validation {noun}, which chose the epoch",
+            "train": f"{'' if some else 'the '}training {noun}",
+            "folds": f"{counts.get('labelled', 0):,} {noun}, each by a model of the folds that it is not in",
+            "labelled": f"{counts.get('labelled', 0):,} of {sum(counts.values()):,} {noun}",
+        }[content["scored_on"]]
+    )
+
+
+def sample_words(content: Mapping[str, Any]) -> str:
+    """Return in words which examples a run has answered, where it had no time for all."""
+    sample, noun = content["sample"], content["noun"]
+    words = (
+        f"{sample['series']:,} of {sum(content['series'].values()):,} {noun}, drawn at random, are answered and "
+        f"scored ({sample['scored']:,}), as the minutes allow no more"
+    )
+    if sample["stretch"] is not None:
+        words += f"; of longer ones a stretch of {sample['stretch']:,} observations"
+    return words

@@ -82,6 +82,7 @@ class Encoder(nn.Module):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
+        """Build the input projection, [CLS] and the blocks."""
         super().__init__()
         self.config = config
         self.projection = nn.Linear(config.features + config.input_features, config.embed_dim)
@@ -134,6 +135,7 @@ class Encoder(nn.Module):
         return self._encode(tokens, queries=slice(1))[:, 0]
 
     def _encode(self, tokens: Tokens, queries: slice = ALL) -> Float[Tensor, "B Q D"]:
+        """Project the tokens, put [CLS] in front, and run the blocks; return the tokens that `queries` selects."""
         _check_sizes(tokens, self.config)
         weight = self.projection.weight
         # The residual stream keeps the weights' precision under autocast; only matrix products are done in less.
@@ -155,6 +157,7 @@ class MaskedAutoencoder(nn.Module):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
+        """Build the encoder, the mask token, the decoder and its output layer."""
         super().__init__()
         self.config = config
         self.encoder = Encoder(config)
@@ -348,7 +351,7 @@ class MaskedAutoencoder(nn.Module):
 def with_cls(
     positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None, cls_token: bool
 ) -> tuple[Float[Tensor, "B L A"], Bool[Tensor, "B L"] | None]:
-    """Put [CLS] in front of positions and padding, at position 0 on every axis (definition C.1), if there is one."""
+    """Prepend the position of [CLS], 0 on every axis (definition C.1), to positions and padding, if `cls_token`."""
     if not cls_token:
         return positions, padding
     positions = torch.cat([positions.new_zeros(positions.shape[0], 1, positions.shape[2]), positions], dim=1)
@@ -405,7 +408,7 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
 
 
 def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
-    """Return the module that `make` returns, with float32 weights on the CPU, drawn from `generator` alone."""
+    """Call `make()` so that the module's float32 weights are on the CPU and drawn from `generator` only."""
     with torch.device("meta"):  # torch's layers would draw from the state that all threads share
         module = make()
     module = module.to_empty(device="cpu").float()
@@ -414,6 +417,7 @@ def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
 
 
 def _check_sizes(tokens: Tokens, config: RoMAEConfig) -> None:
+    """Raise InputError unless the tokens have the features and position axes of the configuration."""
     features = config.features + config.input_features
     if tokens.features != features or tokens.axes != config.axes:
         parts = (

@@ -45,10 +45,11 @@ def shipped_models() -> tuple[str, ...]:
 
 
 def find_model(source: str | Path) -> Path:
-    """Return the folder of a saved pipeline: the path itself, its `model` if it is a run, a shipped one, or a copy.
+    """Return the folder of a saved pipeline for any name that a user may give.
 
-    Every name that a user gives for a model goes through here. OWNER/NAME or OWNER/NAME@REVISION is a repository of the
-    Hugging Face Hub; its copy is kept in the Hub's cache, which is asked alone with HF_HUB_OFFLINE=1.
+    The name is looked up, in this order, as a folder (for a run folder, its `model`), as a model that ships with the
+    package, and as a repository OWNER/NAME or OWNER/NAME@REVISION of the Hugging Face Hub, which is downloaded into the
+    Hub's cache; with HF_HUB_OFFLINE=1 only the cache is used.
 
     Raises:
         InputError: none of these; the message names the models that ship.
@@ -73,10 +74,10 @@ def find_model(source: str | Path) -> Path:
 
 
 def _within_run(folder: Path) -> Path:
-    """Return the folder of a run's pipeline, or the folder itself.
+    """Return the pipeline's folder inside a run folder; another folder is returned as it is.
 
     Raises:
-        ModelDirectoryError: the pipeline is not the one that the run's metrics.json is of.
+        ModelDirectoryError: the pipeline is not the one that the run's metrics.json was computed with.
     """
     if (folder / CONFIG).exists() or not (folder / MODEL).is_dir():
         return folder
@@ -96,7 +97,7 @@ def known_file(name: str) -> bool:
 
 
 def files_of(folder: Path) -> list[str]:
-    """Return the files of a saved pipeline that decide its answers, relative to its folder: all but the card."""
+    """Return the files that decide a saved pipeline's predictions, as relative paths: all but the model card."""
     names = [name for name in FILES if name != CARD and (folder / name).is_file()]
     partners = folder / PARTNERS
     inside = sorted(f"{PARTNERS}/{path.name}" for path in partners.iterdir()) if partners.is_dir() else []
@@ -115,10 +116,10 @@ def write_config(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json, compare all files with the sums in it, and return it without them.
+    """Read config.json and compare all files with its checksums; return it without format and checksums.
 
     Raises:
-        ModelDirectoryError: another format; a file that is missing, changed, or not part of what was saved.
+        ModelDirectoryError: another format version; a file that is missing, changed or surplus.
     """
     path = folder / CONFIG
     content = read_json(path)
@@ -147,7 +148,7 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON object. Raises ModelDirectoryError when the file is missing, no JSON, or something else."""
+    """Read a JSON object. Raises ModelDirectoryError where the file is missing, damaged or holds something else."""
     if not path.is_file():
         raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder.")
     try:
@@ -172,10 +173,10 @@ def dump_json(path: Path, content: Any) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """Load all tensors of a safetensors file.
+    """Read all tensors of a safetensors file.
 
     Raises:
-        ModelDirectoryError: the file is missing or no safetensors; a pickle is never read.
+        ModelDirectoryError: the file is missing or not in that format; a pickle is never read.
     """
     if not path.is_file():
         pickles = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
@@ -189,7 +190,7 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Give a model without memory the weights of the file.
+    """Load weights into a model on the meta device, strictly.
 
     Raises:
         ModelDirectoryError: a tensor is missing, surplus, of another shape or type, or not finite.
@@ -213,7 +214,7 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
 
 
 def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelDirectoryError for a tensor that is missing or surplus."""
+    """Raise ModelDirectoryError where tensors are missing or surplus."""
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
         raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")

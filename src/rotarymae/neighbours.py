@@ -23,14 +23,14 @@ EMBED_DIM, HIDDEN_DIM = 16, 64
 
 
 class Observed(NamedTuple):
-    """The E visible observations of each series, sorted by channel and, within one, by time; what is none is last.
+    """The visible observations of each series, sorted by channel, then time; missing ones are last.
 
-    Attributes:
-        channel: [B, E] the group within which neighbours are sought; infinity for what is no observation.
-        times: [B, E]
-        values: [B, E, W]
-        mean: [B, E, W] of all observations of the same channel.
-        count: [B, E, 1] how many these are.
+    Attributes (for E observations of W values each):
+        channel: [B, E] infinity for missing ones.
+        times: [B, E].
+        values: [B, E, W].
+        mean: [B, E, W] mean over all observations of the same channel.
+        count: [B, E, 1] number of these.
     """
 
     channel: Float[Tensor, "B E"]
@@ -41,12 +41,12 @@ class Observed(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Features of M queries.
+    """What the nearest observations say about M queries.
 
     Attributes:
-        line: [B, M, V] the straight line between the nearest values; the nearest one alone where the other is
-            missing, 0 (the mean of the training values) where both are.
-        numbers: [B, M, V, K = NUMBERS] the line, and the neighbours themselves.
+        line: [B, M, V] value on the straight line between the nearest observations; the nearest value where one side
+            has none, 0 (the mean of the training values) where both have none.
+        numbers: [B, M, V, NUMBERS] the line and the neighbours themselves, as input of a network.
     """
 
     line: Float[Tensor, "B M V"]
@@ -54,10 +54,13 @@ class Neighbours(NamedTuple):
 
 
 def observe(visible: Tokens, features: int) -> Observed:
-    """Sort the first `features` values of the tokens, whose positions are times, or times and channels.
+    """Sort the visible observations of each series by channel and time, so that neighbours can be looked up.
 
-    Of tokens with a channel each is an observation of all its features. Where positions are times alone each feature is
-    a channel of its own.
+    With a channel axis, each token is one observation with all its features. With times only, each feature is a channel
+    of its own.
+
+    Args:
+        features: number of leading features that are values; the rest are further inputs.
     """
     values, seen = visible.values[..., :features], visible.observed_values[..., :features]
     if visible.axes == 2:
@@ -80,13 +83,13 @@ def observe(visible: Tokens, features: int) -> Observed:
 
 
 def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: int) -> Neighbours:
-    """Return the neighbours of queries at these positions; those of one query depend on no other query."""
+    """Find the neighbours of queries at these positions; each query is independent of the others."""
     near = neighbours_at(observed, *flat_queries(positions, features))
     return Neighbours(*(by_query(part, positions) for part in near))
 
 
 def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Float[Tensor, "B Q"], Float[Tensor, "B Q"]]:
-    """Return times and channels of M queries; where positions are times alone, of M queries of each feature."""
+    """Return times and channels of queries, [B, Q] each; without a channel axis each query asks for all features."""
     if positions.shape[-1] == 2:
         times, channel = positions.unbind(-1)
         return times, channel
@@ -96,19 +99,27 @@ def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Floa
 
 
 def by_query(part: Shaped[Tensor, "B Q W *rest"], positions: Float[Tensor, "B M A"]) -> Shaped[Tensor, "B M V *rest"]:
-    """Return what was computed for flat queries with a row per query."""
+    """Reshape what was computed for flat queries [B, Q, ...] to one row per query [B, M, ...]."""
     return part if positions.shape[-1] == 2 else part.unflatten(1, (positions.shape[1], -1)).flatten(2, 3)
 
 
 def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
-    """Return the neighbours [B, Q, W] of queries of one channel each."""
+    """Find the nearest observations before and after each query in its channel.
+
+    Args:
+        observed: the sorted observations, from `observe`.
+        times, channel: of Q queries per series.
+
+    Returns:
+        Features [B, Q, W] of the neighbours for W values per observation.
+    """
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
     order = _sorted(torch.cat([observed.channel, channel], 1), torch.cat([observed.times, times], 1))
     before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
 
     def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Value, distance in time, mean and count at a place of the query's channel, and whether it is one; else 0."""
+        """Return value, time distance, mean and count at a rank of the query's channel, and whether it exists."""
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
         gap = (times - observed.times.gather(1, inside)).abs()
@@ -132,19 +143,20 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
 
 
 def _sorted(channel: Float[Tensor, "B E"], times: Float[Tensor, "B E"]) -> Int[Tensor, "B E"]:
-    """The order by channel and, within one, by time; what is equal stays in its order."""
+    """Return the order by channel, then time; equal ones keep their order."""
     by_time = times.argsort(dim=1, stable=True)
     return by_time.gather(1, channel.gather(1, by_time).argsort(dim=1, stable=True))
 
 
 class NeighbourHead(nn.Module):
-    """The decoder's outputs of each feature, from its neighbours and the query's token: the line, corrected.
+    """Output layer that adds a correction to the straight line between a query's neighbours.
 
-    One small network serves all features, and knows them apart by a learned embedding; beside it each feature reads
-    the token by weights of its own. Both start at zero.
+    The correction comes from one small network for all features, which are told apart by a learned embedding, and from
+    a linear layer on the query's token. Both start at zero.
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
+        """Build the small network that corrects the straight line between neighbours."""
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))
         self.numbers = nn.Linear(NUMBERS + EMBED_DIM, HIDDEN_DIM)
@@ -156,10 +168,12 @@ class NeighbourHead(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B M D"], near: Neighbours, corrected: Bool[Tensor, "B M V"] | None = None
     ) -> Float[Tensor, "B M out"]:
-        """Return the first outputs of all features, then their second ones, ...; the line is added to the first.
+        """Return the outputs of each query: first those to which the line is added, for all features, then the others.
 
-        Features that are not `corrected` come without the correction of the small network, whose cost grows with the
-        number of those that are.
+        Args:
+            tokens: the decoder's tokens of the queries.
+            near: the neighbours of the queries.
+            corrected: True where the network's correction is wanted; elsewhere it is skipped to save time.
         """
         corrected = torch.ones_like(near.line, dtype=torch.bool) if corrected is None else corrected
         row, query, feature = corrected.nonzero(as_tuple=True)

@@ -101,6 +101,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
 
 
 def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
+    """Translate the published model_config.json to a RoMAEConfig. Raises ModelDirectoryError where it cannot."""
     encoder = settings.get("encoder_config", {})
     decoder = settings.get("decoder_config", encoder)
     encodings: dict[str, Literal["rotary", "absolute"]] = {"ropend": "rotary", "absolute": "absolute"}
@@ -145,9 +146,9 @@ def _mlp_ratio(size: dict[str, Any]) -> float:
 
 
 def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
-    """Return rows of a published query or key weight in our order.
+    """Reorder the rows of a published query or key weight to our order of channels.
 
-    Theirs has for every head the first and the second channels of the first axis' pairs, then those of the next axis;
-    ours the first channels of all pairs, then the second ones (see `rotarymae.rope`).
+    The published order is, for each head and axis, all first channels of its pairs, then all second ones; ours has the
+    first channels of all axes' pairs, then the second ones (see `rotarymae.rope`).
     """
     return rows.unflatten(0, (heads, axes, 2, -1)).transpose(1, 2).flatten(0, 3)

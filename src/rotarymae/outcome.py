@@ -1,8 +1,8 @@
-"""Everything a run found out: what `score` fills in, `outputs` writes, and the report reads."""
+"""The results of a run: `score` fills them in, tables and the report are written from them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,22 +19,22 @@ from rotarymae.training.fit_config import FitConfig
 
 @dataclass
 class Outcome:
-    """Everything a run found out.
+    """All results of a run: `score` fills them in, tables and report are written from them.
 
     Attributes:
-        metrics: the content of metrics.json under "split", "series", "scored_on", "classification", "regression",
+        metrics: content of metrics.json under "split", "series", "scored_on", "classification", "regression",
             "survival", "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
-        fit: the pipeline, and how its training went.
-        visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
+        fit: the trained pipeline, and how its training went.
+        visible, hidden: the scored series' observations that interpolation saw, and those that it predicted.
         interpolated: predictions at the hidden observations.
         reconstructions: of the scored arrays, in their order.
-        predicted: [S, classes] probabilities (of intervals, for times to an event) or [S, outputs] values of all
+        predicted: probabilities [S, classes] (of intervals, for times to an event) or values [S, outputs] for all
             series.
-        baselines: the same of each other method, by its name, at the scored series only.
+        baselines: {method: predictions of the scored series}.
         embeddings: [S, D] of all series.
-        half_widths: [S, outputs] or [outputs], half the width of the intervals of a regression; None without intervals.
-        fold_of: [S] of a cross-validation, the fold of each series, from 1; 0 where it has no label.
-        fold_weights: [S, classes] of a cross-validation, by which each series' class was decided; see `ClassLabels`.
+        half_widths: half the width of a regression's intervals, [S, outputs] or [outputs]; None without intervals.
+        fold_of: [S] in a cross-validation, the fold of each series, from 1; 0 where it has no label.
+        fold_weights: [S, classes] in a cross-validation, the decision weights of each series; see `ClassLabels`.
         seconds: wall time so far.
     """
 
@@ -57,6 +57,36 @@ class Outcome:
     command: str = ""
     warnings: list[str] = field(default_factory=list)
 
+    def sample(self, rows: np.ndarray, most: int) -> Outcome:
+        """Return the outcome of some of the series, with a training series of each class, for want of time for all.
+
+        Args:
+            rows: of the series.
+            most: of each longer series a stretch of so many observations is drawn.
+        """
+        split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
+        kept = [rows, split.train[:1], split.scored[:1]]
+        if self.classes and labels is not None:
+            kept.append(split.train[np.unique(labels[split.train].astype(str), return_index=True)[1]])
+        rows = np.unique(np.concatenate(kept))
+        parts = {name: np.flatnonzero(np.isin(rows, part)) for name, part in vars(split).items()}
+        at = np.flatnonzero(np.isin(split.validation, rows))
+        outputs = {name: predicted[at] for name, predicted in self.fit.validation_outputs.items()}
+        dataset: Any = self.dataset.select(rows)
+        longer = dataset.lengths > most
+        if longer.any():
+            first = np.random.default_rng(self.config.seed).integers(np.maximum(dataset.lengths - most, 0) + 1)
+            place = np.arange(dataset.lengths.sum()) - np.repeat(dataset.offsets[:-1] + first, dataset.lengths)
+            dataset = dataset.mask_observations((place >= 0) & (place < most))
+        sample = {"series": len(rows), "scored": len(Split(**parts).scored), "stretch": most if longer.any() else None}
+        return replace(
+            self,
+            dataset=dataset,
+            labels=None if labels is None else labels[rows],
+            fit=replace(self.fit, split=Split(**parts), validation_outputs=outputs),
+            metrics={**self.metrics, "sample": sample},
+        )
+
     @property
     def pipeline(self) -> Pipeline:
         """The fitted pipeline."""
@@ -69,10 +99,10 @@ class Outcome:
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the weights of the classes by which those of the series at these rows are decided."""
+        """Return the decision weights for the series at these rows."""
         return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The classes that are predicted; none of a regression, or without labels."""
+        """The predicted classes; () for a regression or without labels."""
         return getattr(self.pipeline.labels, "classes", ())

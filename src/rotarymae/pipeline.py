@@ -35,7 +35,7 @@ from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, check_number, choose
 from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.importance import importance
-from rotarymae.interpolation import Interpolation, interpolate
+from rotarymae.interpolation import Interpolation, interpolate, interpolated
 from rotarymae.labels import LABELS, ClassLabels, EventTimes, Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import (
@@ -58,8 +58,8 @@ from rotarymae.model_files import (
 from rotarymae.partners import EACH_CHOICE, INTERVAL, Predictor, half_widths, least_errors
 from rotarymae.prediction import embed, predict_outputs
 from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, preprocessor_class
-from rotarymae.queries import Queries, queries_from, shape_answers
-from rotarymae.series import SeriesDataset, channel_index
+from rotarymae.queries import Queries
+from rotarymae.series import SeriesDataset
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
 from rotarymae.training.fit_config import FitConfig
@@ -77,7 +77,7 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
 @dataclass(frozen=True)
 class Described:
-    """The content of config.json, without the format and the files."""
+    """The content of config.json, without format version and checksums."""
 
     preprocessor: dict[str, Any] | None
     model: dict[str, Any]
@@ -134,6 +134,7 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
+        """Check the model's class; a masked autoencoder is also the pipeline's `autoencoder`. Raises InputError."""
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):
@@ -145,7 +146,7 @@ class Pipeline:
 
     @property
     def pretrained(self) -> Pipeline:
-        """Return the pipeline of the autoencoder alone, which reads no static columns.
+        """Return a pipeline with the autoencoder only, which reads no static columns.
 
         Raises
         ------
@@ -178,17 +179,17 @@ class Pipeline:
         return self.autoencoder
 
     def of_series(self) -> Pipeline:
-        """Return the pipeline that interpolates series, or raise.
+        """Return the part of the pipeline that interpolates series, or raise.
 
         Returns
         -------
         Pipeline
-            `pretrained`, whose preprocessor reads series.
+            The same as `pretrained`, checked to have a preprocessor of series.
 
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was trained on pictures or sounds.
         """
         view = self.pretrained
         view.require_series()
@@ -235,11 +236,11 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series.
+            The model was not trained on series.
         """
         if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
-            raise InputError(f"the model was made from {noun}, and this needs one made from series.")
+            raise InputError(f"the model was trained on {noun}, and this needs one trained on series.")
         return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
@@ -253,10 +254,10 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from arrays.
+            The model was not trained on arrays.
         """
         if self.preprocessor is None or self.preprocessor.kind != "patches":
-            raise InputError("the model was not made from pictures, videos or sounds, and this needs one that was.")
+            raise InputError("the model was not trained on pictures, videos or sounds, and this needs one that was.")
         return cast(PatchPreprocessor, self.preprocessor)
 
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -512,41 +513,7 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder; times that cannot be used; `return_std` of a model without a likelihood.
         """
-        return self.pretrained.interpolated(self.pretrained.dataset(X), X, at, return_std, positions)
-
-    def interpolated(self, dataset: SeriesDataset, X: Any, at: Any, return_std: bool, positions: Any) -> Any:
-        """Predict values as `interpolate`, of data that have been read already.
-
-        Parameters
-        ----------
-        dataset : SeriesDataset
-            The series.
-        X : Any
-            The same series as the caller gave them: the answer is laid out like these.
-        at : array of shape [q], list of arrays or None
-            As in `interpolate`.
-        return_std : bool
-            Whether to return standard deviations as well.
-        positions : array of shape [q, P], list of arrays or None
-            As in `interpolate`.
-
-        Returns
-        -------
-        ndarray, list of ndarray, or tuple of two such
-            As of `interpolate`.
-
-        Raises
-        ------
-        InputError
-            Times that cannot be used; `return_std` of a model without a likelihood.
-        """
-        queries, layout = queries_from(dataset, X, at, positions)
-        answer = self.answer(dataset, queries)
-        if not return_std:
-            return shape_answers(answer.mean, queries, layout)
-        if answer.std is None:
-            raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
-        return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
+        return interpolated(self.pretrained, self.pretrained.dataset(X), X, at, return_std, positions)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
         """Predict values at flat queries, with bands.
@@ -571,32 +538,6 @@ class Pipeline:
             The pipeline has no autoencoder; queries that do not belong to these series.
         """
         return interpolate(self.pretrained, dataset, queries, on_step)
-
-    def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
-        """Standardise observed values like answers at the same places, to compare the two.
-
-        Parameters
-        ----------
-        dataset : SeriesDataset
-            The n observations.
-        answer : Interpolation
-            What was predicted for them.
-        limits : bool
-            Whether to hold gross outliers to the limits that the model's input has.
-
-        Returns
-        -------
-        ndarray of shape [n, V]
-            Standardised values.
-
-        Raises
-        ------
-        InputError
-            The model was not made from series.
-        """
-        known = self.require_series()
-        values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
-        return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
 
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         """Measure how much each observation matters to the model.
@@ -641,7 +582,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was not trained on series.
         """
         view = self.of_series()
         return anomaly_score(view, view.dataset(X), on_step)
@@ -665,7 +606,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was not trained on series.
         """
         view = self.of_series()
         return observation_scores(view, view.dataset(X), on_step)
@@ -693,22 +634,22 @@ class Pipeline:
         """
         known: Any = self.preprocessor
         if known is None:
-            raise InputError("the model has no preprocessor; it was not made from a data set.")
+            raise InputError("the model has no preprocessor; it was not trained on a data set.")
         if known.kind == "patches":
             dataset = as_arrays(X, known.patch_size, known.sample_rate)
             known.check(dataset)
             return dataset
         if isinstance(X, ArrayDataset):
-            raise InputError(f"{X.noun} were given; the model was made from {known.noun}.")
+            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
-            return read_table(Path(X), self.layout(), **names)[0]
+            return read_table(Path(X), self.layout(), **names)
         if is_flat(X):
             X = np.asarray(X)[:, None]
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
 
     def _frame_columns(self) -> TableSchema:
-        """Return the columns of a data frame that is laid out as the training table was."""
+        """Return the columns to read from a data frame: those of the training table."""
         known = self.require_series()
         names = {"id", "time", "channel", "values", "static"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
@@ -732,7 +673,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series; fields that do not fit together.
+            The model was not trained on series; fields that do not fit together.
         """
         return TableSchema.for_model(self.require_series(), self.columns, given)
 
@@ -754,7 +695,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series; a table that cannot be read, or lacks a column.
+            The model was not trained on series; a table that cannot be read, or lacks a column.
         """
         known = self.require_series()
         static = tuple(self.columns.get("static", ()))  # which a pre-trained model ignores
@@ -892,6 +833,7 @@ class Pipeline:
         return pipeline  # pyright: ignore
 
     def _modules(self) -> dict[str, nn.Module]:
+        """Return the torch modules to save, by name: model, autoencoder, calibration, preprocessor."""
         modules: dict[str, nn.Module] = {"model": self.model}
         modules |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
         if self.calibration is not None and self.autoencoder is not None:
@@ -899,6 +841,7 @@ class Pipeline:
         return modules | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
+        """Return the settings of all parts, as config.json keeps them."""
         known = self.preprocessor
         preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
@@ -908,7 +851,7 @@ class Pipeline:
         return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
 
     def _check(self) -> None:
-        """Raise InputError where the parts do not fit together."""
+        """Raise InputError where the parts do not fit together, as a preprocessor for another number of features."""
         from_fields(TableSchema, self.columns, "columns")
         options = {each.name for each in dataclasses.fields(FitConfig)}
         parameters: dict[str, Any] = {
@@ -944,12 +887,14 @@ class Pipeline:
         if self.labels is not None:
             outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
+                kind = "outputs" if self.labels.task == "regression" else "classes"
                 raise InputError(
-                    f"there are {self.labels.outputs} {'outputs' if self.labels.task == 'regression' else 'classes'} "
-                    f"by name; the {type(self.model).__name__} asks for {outputs}."
+                    f"there are {self.labels.outputs} {kind} by name; the {type(self.model).__name__} asks for "
+                    f"{outputs}."
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
+        """Return the text of the model card, README.md."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
             undefined=jinja2.StrictUndefined,
@@ -995,6 +940,7 @@ class Ensemble(Pipeline):
 
     @classmethod
     def of(cls, members: Sequence[Pipeline]) -> Self:
+        """Create an ensemble of the folds' pipelines; its decision weights are their geometric mean."""
         first = members[0]
         labels = first.require_labels()
         decided = [getattr(member.labels, "weights", ()) for member in members]
@@ -1015,6 +961,7 @@ class Ensemble(Pipeline):
         return np.mean([converted(one, member.labels, self.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
+        """Return {predictor: outputs}, each the mean over the folds' pipelines."""
         dataset = self.dataset(X)
         each = [member.every(dataset, on_step) for member in self.members]
         if self.choice == EACH_CHOICE:
@@ -1029,6 +976,7 @@ class Ensemble(Pipeline):
 
     @property
     def errors(self) -> dict[str, list[list[float]]]:
+        """Return the validation errors of all folds by predictor, sorted, for prediction intervals."""
         each = [member.errors for member in self.members]
         if self.choice == EACH_CHOICE and all(each):
             each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
@@ -1043,6 +991,7 @@ class Ensemble(Pipeline):
         return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
 
     def require_one(self) -> Pipeline:
+        """Raise InputError: an ensemble of folds only predicts."""
         raise InputError(
             f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
             f"folder of one, such as {FOLDS}/1 in that of the run.",
@@ -1077,6 +1026,7 @@ class AnySeriesPipeline(Pipeline):
         return self
 
     def require_series(self) -> ObservationPreprocessor:
+        """Raise InputError: this model was trained on no table, so it has no fitted preprocessor."""
         raise InputError(
             "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
@@ -1088,8 +1038,9 @@ class AnySeriesPipeline(Pipeline):
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
+        """Read data in any form into a `SeriesDataset`, whatever its channels."""
         if isinstance(X, str | Path):
-            return read_table(Path(X), self.layout())[0]
+            return read_table(Path(X), self.layout())
         if is_flat(X):
             X = np.asarray(X)[:, None]
         return as_dataset(X, None, self.layout(), self.columns)
@@ -1102,10 +1053,6 @@ class AnySeriesPipeline(Pipeline):
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.errors, on_step)
-
-    def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
-        assert answer.centre is not None and answer.width is not None
-        return (np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]] - answer.centre) / answer.width
 
     def beside_line(self, X: Any) -> BesideLine | None:
         """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""
@@ -1143,19 +1090,19 @@ def load(source: str | Path) -> Pipeline:
 
 
 def converted(outputs: np.ndarray, source: Labels | None, labels: Labels | None) -> np.ndarray:
-    """Return outputs of one fold's model as those of another: intervals of times to an event differ by fold."""
+    """Return outputs of one fold's model in the form of another's, as intervals of survival differ by fold."""
     if isinstance(labels, EventTimes) and isinstance(source, EventTimes):
         return labels.convert(outputs, source)
     return outputs
 
 
 def without_head(preprocessor: Any) -> Any:
-    """Return the preprocessor of a model without a head, which reads no static columns."""
+    """Return the preprocessor for a model without a head, which reads no static columns."""
     return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor
 
 
 def check_replaceable(folder: str | Path) -> None:
-    """Raise InputError when saving a pipeline to `folder` would remove something that is not one."""
+    """Raise InputError where saving a pipeline to `folder` would delete files that are not a saved pipeline."""
     folder = Path(folder)
     if folder.is_symlink():
         raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
@@ -1172,7 +1119,7 @@ def check_replaceable(folder: str | Path) -> None:
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether the files there are such as `save` writes; a README.md may well be somebody else's."""
+    """Return whether a folder looks like a saved pipeline: its config.json, no other folders, no foreign README.md."""
     if not all(path.is_file() or path.name == PARTNERS for path in folder.iterdir()):
         return False
     try:
@@ -1188,15 +1135,22 @@ def _module_settings(model: nn.Module) -> dict[str, Any]:
 
 
 def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
-    """Return a model without memory for its weights."""
+    """Build a model from its settings, without memory for weights (on the meta device).
+
+    Args:
+        tensors: the number of saved tensors, which bounds what a damaged file may ask for.
+    """
     if set(settings) != {"kind", "config", "head"}:
-        raise InputError(f"a model has kind, config and head; {', '.join(sorted(settings))} came.")
+        raise InputError(f"a model has kind, config and head, and not {', '.join(sorted(settings))}.")
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
         raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
     if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
         raise InputError(f"the head of a {settings['kind']} is {head!r}.")
+    members = (head or {}).get("members", 1)
+    if type(members) is not int or members > tensors:
+        raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
     with torch.device("meta"):
         return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)
 
@@ -1208,7 +1162,7 @@ def _labels(content: dict[str, Any]) -> Labels:
 
 
 def _calibration(modules: dict[str, nn.Module]) -> Calibration:
-    """Return a calibration of the loaded model, to be filled."""
+    """Return a calibration of the loaded model's size, whose tensors are filled later."""
     model, preprocessor = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
     if not isinstance(model, MaskedAutoencoder) or not isinstance(preprocessor, ObservationPreprocessor):
         raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
@@ -1216,6 +1170,7 @@ def _calibration(modules: dict[str, nn.Module]) -> Calibration:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
+    """Load the predictor of a pipeline. Raises ModelDirectoryError where it is damaged or does not fit the labels."""
     try:
         partners = Predictor.load(folder)
     except ModelDirectoryError:

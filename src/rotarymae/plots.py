@@ -75,7 +75,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Decorate a function that draws: its figure has the style of all, whatever the caller has set."""
+    """Decorate a drawing function: its figure has this module's style, whatever the caller's matplotlib settings."""
 
     @wraps(draw)
     def drawing(*arguments: Arguments.args, **named: Arguments.kwargs) -> Figure:
@@ -86,21 +86,21 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 
 def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return a colour and a marker per channel: LSST's if every name is one of its bands (u g r i z y, either case)."""
+    """Return (colour, marker) for each channel; LSST's colours if all names are LSST bands, in either case."""
     if names and all(name.lower() in LSST_BANDS for name in names):
         return [LSST_BANDS[name.lower()] for name in names]
     return [style_of(i) for i in range(len(names))]
 
 
 def style_of(i: int) -> tuple[str, str]:
-    """Return colour and marker i; the markers move on by one in every round of colours, so that 128 are distinct."""
+    """Return colour and marker number i; markers shift in each round of colours, which gives 128 combinations."""
     return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
 
 
 def plain(text: object) -> str:
-    """Return a user's name so that matplotlib draws it as it is, at most 32 characters long.
+    """Return a user's name as matplotlib can draw it literally, at most 32 characters long.
 
-    It would read a formula between two dollar signs, and leave a name with a leading underscore out of legends.
+    matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore.
     """
     name = str(text)
     name = name if len(name) <= 32 else f"{name[:31]}…"
@@ -108,7 +108,7 @@ def plain(text: object) -> str:
 
 
 def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
-    """Put (handle, name) pairs under the panels, where they cover nothing."""
+    """Put a legend of (handle, name) pairs below the panels, where it covers nothing."""
     handles, labels = zip(*entries)
     # A column takes its longest name and the handle; a line of 9 pt text has about 13 characters per inch.
     columns = int(np.clip(13 * figure.get_figwidth() // (max(map(len, labels)) + 6), 1, len(labels)))
@@ -206,7 +206,7 @@ def interpolation(
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:
-    """Lay out two columns of panels that share their time axis; the lowest of each has the tick labels."""
+    """Create two columns of panels with a common time axis; the lowest panel of each column has the tick labels."""
     columns = min(2, count)
     rows = -(-count // columns)
     figure = Figure((5.6, 0.9 + (1.5 * rows if count > 1 else 2.4)))
@@ -218,7 +218,7 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _on_axis(times: ArrayLike, dates: bool) -> NDArray[Any]:
-    """Return times as matplotlib takes them: dates as datetime64, whatever epoch the user has set for it."""
+    """Return times as matplotlib needs them; dates as datetime64, whatever epoch the user has set."""
     days = np.asarray(times, np.float64)
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
 
@@ -230,7 +230,7 @@ def _strength(level: float) -> float:
 def _entries(
     hollow: NDArray[np.bool_], words: tuple[str, str], with_errors: bool, curve: Curve
 ) -> list[tuple[Any, str]]:
-    """Return a neutral legend entry per kind of mark; panels' titles name the channels."""
+    """Return legend entries for the kinds of marks, in neutral colours: seen, hidden, errors, prediction, bands."""
     dot, entries = {"marker": "o", "linestyle": "", "color": FAINT, "markersize": 5}, []
     spread = " ± 1σ" if with_errors else ""
     if not hollow.all():
@@ -245,13 +245,13 @@ def _entries(
 
 
 def _plain_numbers(axis: Axis, most: int = 6) -> None:
-    """Label ticks of a linear axis as whole numbers: 59,580, and neither "+5.958e4" nor "1e3" next to the axis."""
+    """Label ticks of a linear axis in full: 59,580 instead of "5.958e4" or a "1e3" beside the axis."""
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−")))
 
 
 def _date_ticks(axis: Axis) -> None:
-    """Label ticks of an axis of datetime64 as briefly as its span allows."""
+    """Label the ticks of a datetime64 axis as briefly as its span allows."""
     locator = matplotlib.dates.AutoDateLocator(minticks=3, maxticks=7)
     axis.set_major_locator(locator)
     axis.set_major_formatter(matplotlib.dates.ConciseDateFormatter(locator))
@@ -342,6 +342,7 @@ def calibration(nominal: ArrayLike, observed: ArrayLike) -> Figure:
 
 
 def _promise(promised: ArrayLike, kept: ArrayLike, x_label: str, y_label: str) -> Figure:
+    """Draw observed against promised shares, with the diagonal on which they agree."""
     figure = Figure(SQUARE)
     axes = figure.subplots()
     axes.plot(promised, kept, "o-", label="observed")
@@ -394,10 +395,10 @@ def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> F
 
 @styled
 def survival(groups: Sequence[tuple[NDArray[Any], NDArray[np.float64]]], times: ArrayLike) -> Figure:
-    """Draw the survival of groups: what was observed in steps, and the mean of what was predicted, dashed.
+    """Draw observed survival of groups in steps, and the mean predicted survival dashed.
 
     Args:
-        groups: durations and events `labels.EVENT_TIME` [n], and predicted survival [T] at the times, of each group.
+        groups: pairs of durations and events `labels.EVENT_TIME` [n], and predicted survival [T].
         times: ascending times [T].
     """
     figure, times = Figure(SQUARE), np.asarray(times, np.float64)

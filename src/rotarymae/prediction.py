@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 
 def inference(pipeline: Pipeline) -> TrainConfig:
-    """Return how predictions of a model are batched and computed."""
+    """Return the settings with which a model predicts: batch size and precision."""
     return TrainConfig(batch_size=None, batch_tokens=8192, precision=pipeline.precision)
 
 
 def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
-    """Return the model's own class probabilities [S, classes], or values [S, outputs] in the unit of the targets."""
+    """Return the network's class probabilities [S, classes], or values [S, outputs] in the targets' units."""
     pipeline.require_labels()
     return _decode(pipeline, *_run(pipeline, dataset, _outputs, on_step))
 
 
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return (predictions, embeddings) of a fine-tuned model, as the other functions give them, in one pass."""
+    """Return (predictions [S, K], embeddings [S, D]) of a fine-tuned model, computed in one pass."""
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         assert isinstance(model, Classifier | Regressor)
-        vector = model.vector(batch.inputs)
-        return list(zip(model.from_vector(vector, batch.static).cpu(), vector.float().cpu(), strict=True))
+        outputs, vector = model.outputs_and_vector(batch.inputs, batch.static)
+        return list(zip(outputs.cpu(), vector.float().cpu(), strict=True))
 
     pipeline.require_labels()
     windows, pairs = _run(pipeline, dataset, read, on_step)
@@ -46,9 +46,11 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
 
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-    """Return embeddings [S, D]: the mean over a series' tokens, their maximum ("max"), or the [CLS] token ("cls").
+    """Return one vector per series [S, D].
 
-    The default is what a fine-tuned model's head pools, else "mean": pre-training gives [CLS] no task of its own.
+    Args:
+        pool: "mean" or "max" over the tokens, or "cls", the [CLS] token. None means what a fine-tuned model's head
+            uses, else "mean", because pre-training does not train [CLS] for any task.
     """
     how = pool or getattr(pipeline.model, "pool", "mean")
 
@@ -64,7 +66,7 @@ def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
 
 
 def _decode(pipeline: Pipeline, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
-    """Return probabilities, or values in their own units; of a series in windows the mean over them."""
+    """Return probabilities or values of each series, averaged over the windows of a long one."""
     return windows.mean(pipeline.require_labels().decode(_finite(outputs)))
 
 
@@ -87,9 +89,9 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     on_step: Any = None,
 ) -> tuple[Windows, list[Any]]:
-    """Return the windows of the series, and what is read of each."""
+    """Run `read` on batches of all series; return the windows into which long series were cut, and its results."""
     if pipeline.preprocessor is None:
-        raise InputError("the model has no preprocessor; it was not made from a data set.")
+        raise InputError("the model has no preprocessor; it was not trained on a data set.")
     windows = pipeline.preprocessor.windows(dataset)  # type: ignore[arg-type]
     pipeline.preprocessor.check(windows.dataset)  # type: ignore[arg-type]
     examples = pipeline.preprocessor.examples(windows.dataset)  # type: ignore[arg-type]

@@ -55,12 +55,12 @@ DESCRIPTORS = 7
 
 
 class Answer(NamedTuple):
-    """Predictions of observations.
+    """Predictions of observations by Gaussian processes.
 
     Attributes:
         mean, log_std: of an observation, noise included.
         curve_log_std: of the curve without noise.
-        disagreement: the standard deviation between kernels, as a share of the whole one.
+        disagreement: standard deviation of the means of the kernels, as a share of the total one.
     """
 
     mean: Float[Tensor, "*shape"]
@@ -70,16 +70,16 @@ class Answer(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Fitted processes that answer queries of U channels.
+    """Fitted processes that predict U channels; of all kernels only the k most probable are stored.
 
     Attributes:
-        times, real, noise: the observations; noise is each one's variance relative to the channel's mean.
-        index: the shapes of the kernels that are kept.
-        periods: of the channel's periodic shapes.
-        weight, amplitude, level: of the kept kernels: share, squared amplitude, noise relative to it.
+        times, real, noise: [U, n] the observations; noise is each one's variance relative to the channel's mean.
+        index: [U, k] shapes of the stored kernels.
+        periods: [U, 2] of the periodic shapes.
+        weight, amplitude, level: [U, k] of the kernels: probability, squared amplitude, noise relative to it.
         alpha, inverse: of their covariance matrices.
-        log_evidence: of all kernels together.
-        tables: of each shape its share, and the amplitude and the noise variance expected with it.
+        log_evidence: [U] of all kernels together.
+        tables: [U, S, 3] for each shape its weight, and its mean amplitude and noise variance.
     """
 
     times: Float[Tensor, "U n"]
@@ -103,7 +103,11 @@ def _levels() -> Float[Tensor, "S noises"]:
 
 
 def _descriptors() -> Float[Tensor, "S noises 6"]:
-    """Describe each kernel: log noise, log length, shares of exponential and smooth parts, periodic, short-lived."""
+    """Return six numbers for each kernel [shapes, noise levels, 6].
+
+    They are log noise, log length scale, the shares of exponential and smooth parts, and whether it is periodic and
+    whether the periods decay.
+    """
     table = torch.zeros(*LEVELS.shape, 6, dtype=torch.float64)
     table[..., 0] = LEVELS.log().nan_to_num() / 3
     for s, shape in enumerate(SHAPES):
@@ -125,13 +129,16 @@ KERNEL_DESCRIPTORS = _descriptors()[KERNEL_SHAPE, KERNEL_NOISE].float()
 def fit(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"], noise: Float[Tensor, "U n"]
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
-    """Weigh all kernels by the observations of U channels; return also each channel's expected hyperparameters.
+    """Fit all kernels to the observations of U channels and weigh them by their evidence.
 
     Args:
-        times: in median gaps.
+        times: in units of the median gap.
         values: with a location near 0 and a spread near 1.
         real: False behind a channel's last observation.
-        noise: variance of each observation, relative to the channel's mean one; 1 where it is not known.
+        noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
+
+    Returns:
+        The fitted processes, and each channel's expected hyperparameters [U, D].
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -143,6 +150,7 @@ def fit(
 
 
 def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Tensor) -> tuple[Fitted, Tensor]:
+    """Fit as `fit`, with the periods of the periodic kernels given."""
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
@@ -177,7 +185,7 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
 
 
 def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
-    """Return the share of each shape, and its amplitude and noise variance expected over its noise levels."""
+    """Return, for each kernel shape, its weight, and its amplitude and noise variance averaged over noise levels."""
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 
     def total(part: Tensor) -> Tensor:
@@ -188,7 +196,12 @@ def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
 
 
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
-    """Return all shapes, which are 1 at distance 0."""
+    """Return the correlation at a time distance under each of the S kernel shapes; it is 1 at distance 0.
+
+    Args:
+        distance: time distances between a and b observations, for each of U channels.
+        periods: the two periods of each channel, for the periodic shapes.
+    """
     parts = {}
     for kind, length in {(kind, length) for shape in SHAPES for kind, length, _ in shape}:
         r = distance / length
@@ -214,7 +227,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the shapes at `index` alone."""
+    """Return the correlations of `shapes` for the shapes at `index` only."""
     every = shapes(distance, periods)
     return every.gather(1, index[:, :, None, None].expand(-1, -1, *every.shape[2:]))
 
@@ -222,9 +235,10 @@ def chosen_shapes(
 def find_periods(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
 ) -> Float[Tensor, "U 2"]:
-    """Return the two best periods: after a line, one wave explains most there, by least squares.
+    """Return the two periods whose sine waves explain the most variance of each channel, after a straight line.
 
-    Frequencies reach from 0.8 cycles per span to `FASTEST`; the second one is at least 1.2 cycles per span away.
+    Frequencies lie between 0.8 cycles per span and `FASTEST`; the second is at least 1.2 cycles per span from the
+    first.
     """
     n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
     last = times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -255,7 +269,7 @@ def find_periods(
 
 
 def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
-    """Predict observations of mean noise [U, m] at these times."""
+    """Predict each channel at `times` as noisy observations with the channel's mean noise."""
     distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
     cross = (chosen_shapes(distance, fitted.periods, fitted.index) + OFFSET) * fitted.real[:, None, :, None]
     mean = (cross * fitted.alpha[..., None]).sum(2)
@@ -274,7 +288,7 @@ def leave_one_out(fitted: Fitted, values: Float[Tensor, "U n"]) -> Answer:
 
 
 def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve: Tensor) -> Answer:
-    """Return mean and spread of a mixture of k normal distributions [U, k, m]."""
+    """Return mean and spread of a mixture of k normal distributions, given by weights [U, k] and moments [U, k, m]."""
     weight = weight[..., None]
     whole = (weight * mean).sum(1)
     between = (weight * (mean - whole[:, None]).square()).sum(1)
@@ -312,9 +326,10 @@ class Joint(NamedTuple):
 
 
 def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) -> Float[Tensor, "R C C"]:
-    """Return correlations between channels from their curves, each point weighed by how well both are known there.
+    """Estimate correlations between C channels from their fitted curves at T common times.
 
-    The result is made positive semidefinite; a channel without observations is uncorrelated.
+    Each point is weighted by how well both channels are known there (`trust`). The matrix is made positive
+    semidefinite; a channel without observations is uncorrelated.
     """
     mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
     away = (curves - mean) * trust
@@ -340,7 +355,15 @@ def fit_joint(
     periods: Float[Tensor, "R 2"],
     alone: Float[Tensor, " R"],
 ) -> Joint:
-    """Weigh the answer of all channels together against that of each alone, whose log evidence is `alone`."""
+    """Fit processes that share information between the channels of each of R series.
+
+    Args:
+        correlation: between channels, from `correlations`.
+        tables: weights of kernel shapes for each channel.
+        present: which channels have observations.
+        periods: for the periodic shapes.
+        alone: log evidence of separate processes for each channel, with which the joint ones are compared.
+    """
     score = (tables[..., 0].clamp(min=1e-4).log() * present[..., None]).sum(1)
     index = score.topk(JOINT_SHAPES, 1).indices
     take = index[:, None].expand(-1, tables.shape[1], -1)
@@ -369,7 +392,7 @@ def fit_joint(
 
 
 def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor, "R m"]) -> Answer:
-    """Predict observations of mean noise [R, m] of these channels at these times."""
+    """Predict noisy observations at these times and channels, with each channel's mean noise."""
     distance = (joint.times[:, :, None] - times[:, None, :]).abs()
     parts = joint.channels, channels, joint.index, joint.periods, joint.amplitude, joint.correlation
     cross = _coupled(distance, *parts) * joint.real[:, None, :, None]
@@ -380,14 +403,14 @@ def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor
 
 
 def leave_one_out_joint(joint: Joint, values: Float[Tensor, "R n"], noise: Float[Tensor, "R n"]) -> Answer:
-    """Predict each observation from all others of its row."""
+    """Predict each observation from all others of its series, over all channels."""
     inner = joint.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     curve = 1 / inner - _of_channels(joint.level, joint.channels) * noise[:, None]
     return _mixture(joint.weight, values[:, None] - joint.alpha / inner, 1 / inner, curve.clamp(min=1e-9))
 
 
 def blend(first: Answer, second: Answer, share: Tensor) -> Answer:
-    """Return the mixture of two answers, with this share of the second."""
+    """Mix two predictions as a mixture of two distributions; `share` (0 to 1) is the weight of the second."""
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()
 
@@ -415,7 +438,10 @@ def _coupled(
     amplitude: Float[Tensor, "R 3 C"],
     correlation: Float[Tensor, "R 2 C C"],
 ) -> Float[Tensor, "R q a b"]:
-    """Return covariances between observations of channels `left` and `right`, each channel's unknown mean included."""
+    """Return covariances between observations of the channels `left` and `right`, for each of q joint kernels.
+
+    The unknown mean of each channel is included, as an offset with a wide prior.
+    """
     shape = chosen_shapes(distance, periods, index)
     sizes = [amplitude.gather(2, part[:, None].expand(-1, amplitude.shape[1], -1)).sqrt() for part in (left, right)]
     size = sizes[0][..., :, None] * sizes[1][..., None, :]

@@ -15,31 +15,33 @@ from rotarymae.errors import InputError, did_you_mean, listed
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.series import SeriesDataset, Windows, as_text, cells, dates
 from rotarymae.series.cells import plain
-from rotarymae.tables import TableSchema, open_source, stem
+from rotarymae.series.reading import NO_ZONE
+from rotarymae.series.tidy import unusable
+from rotarymae.tables import Source, TableReader, TableSchema, open_source, stem
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 
 @dataclass(frozen=True)
 class WindowBlend:
-    """Which answers are blended for each query [n], and the share of the second: windows overlap."""
+    """How the answers of overlapping windows are blended: two rows for each query [n], and the weight of the second."""
 
     first: np.ndarray
     second: np.ndarray
     share: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Blend the answers [W, V, P] of windows into those [n, V, P] of the queries."""
+        """Blend window answers [W, V, P] into query answers [n, V, P]."""
         share = self.share[:, None, None]
         return (1 - share) * answers[self.first] + share * answers[self.second]
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Where to interpolate: flat times and channels (from 0, or None) and offsets [S + 1], one run for each series.
+    """Where to predict: flat times and channel numbers (or None), with `offsets` [S + 1] that delimit each series.
 
-    `errors` [n, V], in the table's units, ask for what would be observed with these standard errors: bands are wider by
-    them than those of the curve. `positions` [n, P] are of series with further positions.
+    With `errors` [n, V], in the table's units, predictions are of observations with these standard errors, whose bands
+    are wider than those of the curve. `positions` [n, P] are needed for series with further positions.
     """
 
     times: np.ndarray
@@ -53,7 +55,7 @@ class Queries:
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
-        """Return each time (and position) of a series once, without channels, and which of them each query asks [n]."""
+        """Return one query per different time (and position) of a series, and the index [n] of each query in them."""
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
         order = np.lexsort((*columns[::-1], self.times, series))
@@ -66,7 +68,11 @@ class Queries:
         return Queries(self.times[order][opens], None, offsets, positions=positions), place
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Return the queries sorted by window, those between two windows twice, and how their answers are blended."""
+        """Sort queries by the window that answers them; those between two windows are asked in both.
+
+        Returns:
+            The sorted queries, and how the two answers are blended for each original query.
+        """
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
         window, query = np.append(before, after[twice]), np.append(np.arange(len(before)), twice)
@@ -88,12 +94,12 @@ class Queries:
         channels: Sequence[np.ndarray] | None = None,
         positions: Sequence[np.ndarray] | None = None,
     ) -> Queries:
-        """Ask for all of a series' times in its first channel, then for all of them in its next.
+        """Create queries for every time of a series in every one of its channels, channel after channel.
 
         Args:
-            times: of each series [q_i].
-            channels: of each series, counted from 0; all channels of the data set when not given.
-            positions: of each series [q_i, P], where the data set has further positions.
+            times: for each series an array [q_i].
+            channels: for each series channel numbers from 0; None means all channels.
+            positions: for each series an array [q_i, P], where the data set has further positions.
         """
         if dataset.channel_names is None:
             counts, number = np.ones(len(times), np.int64), None
@@ -110,10 +116,10 @@ class Queries:
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
-    """Ask for `points` even times from each series' first to its last observation, in every channel of the data set.
+    """Create queries at `points` even times from each series' first to last observation, in every channel.
 
     Raises:
-        InputError: less than one point; more than memory could hold; series that are observed at several positions.
+        InputError: less than one point; more than memory could hold; series observed at several positions.
     """
     if points < 1:
         raise InputError(f"points is {points}; wanted at least 1.")
@@ -124,10 +130,10 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """Return the position of each series for each of its times [q_i, P]; None without further positions.
+    """Return each series' only position, repeated for each of its times [q_i, P]; None without further positions.
 
     Raises:
-        InputError: a series that is observed at several positions, of which none is that of all times.
+        InputError: a series that is observed at several positions.
     """
     if dataset.positions is None:
         return None
@@ -144,9 +150,9 @@ def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> li
 
 
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
-    """Ask for `points` even times over all observations of each series, seen or hidden, in the channels that it has.
+    """Create queries at `points` even times over all observations of each series, visible and hidden, in its channels.
 
-    Of series with further positions, these follow the path of the observations.
+    With further positions, the queries follow the path of the observations.
     """
     times, channels, paths = [], [], []
     for seen, left in zip(visible, hidden, strict=True):
@@ -161,10 +167,10 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
 
 
 def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
-    """Ask for the same times of every series, in every channel when there are channels.
+    """Create queries for the same times in every series and channel.
 
     Args:
-        times: numbers or dates, or texts such as "+4" or "+4h": so long after each series' first observation.
+        times: numbers, dates, or texts such as "+4" or "+4h", counted from each series' first observation.
 
     Raises:
         InputError: another text; more times than memory could hold.
@@ -181,7 +187,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Refuse, before any work, more queries than memory could hold."""
+    """Raise InputError, before any work, for more queries than memory could hold."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -195,18 +201,18 @@ def _check_size(dataset: SeriesDataset, times: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class QueryTable:
-    """Where some series of a table are asked, read from another table with a row per time.
+    """Queries read from a table with one row per time.
 
     Attributes:
         name: of that table, for messages.
         ids: the distinct ids, in order of first appearance.
-        series: int [n], which of them each row asks.
+        series: int [n], index of each row's id.
         times: float64 [n].
         channels: labels [n]; None where every row asks for all channels.
-        errors: [n, V] standard errors of what would be observed; None where the curve is asked for.
-        dates: whether the times were dates, which count in days.
-        table: the table itself, and what it calls ids, times and channels.
-        positions: float64 [n, P] further positions; None where the layout has none.
+        errors: [n, V] standard errors of observations to predict; None to predict the curve.
+        dates: whether the times were dates, which are counted in days.
+        table: the table itself, and its names for ids, times and channels.
+        positions: float64 [n, P] further positions; None without any.
     """
 
     name: str
@@ -222,7 +228,7 @@ class QueryTable:
     positions: np.ndarray | None = None
 
     def in_order(self, answers: pa.Table) -> pa.Table:
-        """Return answers row for row in the order of this table, under its names and with its further columns."""
+        """Return the answers in the row order of this table, with its column names and its further columns."""
         assert self.table is not None
         id, time, channel = self.roles
         code = {as_text(name): k for k, name in enumerate(self.ids)}
@@ -249,8 +255,12 @@ class QueryTable:
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
-        """Read a file; arguments and errors as `of`. It needs no column of ids where the file of observations is one
-        series without such a column."""
+        """Read a table of queries from a file; see `of`.
+
+        Args:
+            observed: the file of observations. Where it is one series without an id column, the queries need none
+                either.
+        """
         source = open_source(path).with_time(layout.time)
         columns = source.read(source.columns)
         table = pa.table(columns)
@@ -260,12 +270,12 @@ class QueryTable:
 
     @classmethod
     def of(cls, table: pa.Table, layout: TableSchema, name: str = "the table of times") -> QueryTable:
-        """Read the columns of ids, times and channels of a table.
+        """Read ids, times and channels of queries from a table.
 
         Args:
-            layout: the columns' names, and how times and missing cells are written. Channels are in its column of
-                channels, or else in the column "channel"; where the table has none, every row asks for all channels.
-                Where it has the columns of errors, it asks for what would be observed with these errors.
+            layout: names of the columns, and how times and missing cells are written. Channels are in its channel
+                column, or else in "channel"; without either, each row asks for all channels. Columns of standard
+                errors, if present, ask for observations with these errors rather than for the curve.
 
         Raises:
             InputError: a missing column or cell, a time that is not finite; no rows.
@@ -287,31 +297,32 @@ class QueryTable:
                 near = did_you_mean(column, table.column_names)
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
         columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
-        series, ids = cells.encode(cells.labels(columns[id], id))
-        when = dates.times(columns[time], time, layout.time_format, layout.na)
-        errors = [cells.numbers(columns[column], column, layout.na).values for column in with_errors]
-        labels = cells.labels(columns[channel], channel) if channel else None
-        empty = {id: series < 0, time: ~np.isfinite(when.values)}
-        empty |= {column: np.isnan(values) for column, values in zip(with_errors, errors, strict=True)}
-        empty |= {} if labels is None else {channel: labels.is_null().to_numpy(zero_copy_only=False)}
-        for column, missing in empty.items():
-            if missing.any():
-                raise InputError(
-                    f"{name}: column {column!r} has {missing.sum()} empty cells or cells that cannot be used, the "
-                    "first "
-                    f"in row {missing.argmax()}; every query needs one."
-                )
-        channels = None if labels is None else labels.to_pylist()
-        stacked = np.stack(errors, axis=1) if errors else None
-        where = [cells.numbers(columns[axis], axis, layout.na).values for axis in axes]
-        positions = np.stack(where, axis=1) if where else None
-        dated, zoneless = when.unit is not None, when.zone == ""
-        roles = (id, time, channel)
-        rest = (channels, stacked, dated, zoneless, table, roles, positions)
-        return cls(name, ids.tolist(), series, when.values, *rest)
+        written: Any = {"time_format": layout.time_format, "na": layout.na}
+        schema = TableSchema(id=id, time=time, channel=channel, positions=axes, values=("",), **written)
+        reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
+        try:
+            rows, _ = reader.rows(columns)
+            empty = [(f"{error!r} is missing", np.isnan(rows.values[:, v])) for v, error in enumerate(with_errors)]
+            rows.leave_out([*unusable(rows), *empty], strict=True)
+        except InputError as error:
+            raise error.within(name) from error
+        names = rows.channel_names
+        return cls(
+            name=name,
+            ids=rows.ids.tolist(),
+            series=rows.series,
+            times=rows.times,
+            channels=None if names is None or rows.channels is None else [names[c] for c in rows.channels],
+            errors=rows.values if with_errors else None,
+            dates=rows.time_unit is not None,
+            zoneless=NO_ZONE in rows.report.notes,
+            table=table,
+            roles=(id, time, channel),
+            positions=rows.positions,
+        )
 
     def queries(self, dataset: SeriesDataset) -> Queries:
-        """Return the queries for the data set's series, in its order.
+        """Return the queries for the series of a data set, in its order.
 
         Raises:
             InputError: an unknown channel; dates, where the times of the data set are numbers.
@@ -343,11 +354,7 @@ class QueryTable:
         return Queries(times, number[order], offsets, errors, where)
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
-        """Refuse to ask series that are not among the ids.
-
-        Raises:
-            InputError: naming the first.
-        """
+        """Raise InputError where the table asks for a series that is not among `ids`."""
         there = set(map(as_text, ids))
         unknown = [name for name in self.ids if as_text(name) not in there]
         if unknown:
@@ -357,7 +364,7 @@ class QueryTable:
 
 
 def _typed(column: pa.ChunkedArray) -> Any:
-    """Return a column of texts that are all numbers as numbers; another as it is."""
+    """Return a column of texts as numbers if all of them are numbers; another column as it is."""
     array = cells.to_arrow(column)
     if not cells.is_text(array.type) or not cells.matches(cells.trimmed(array), cells.NUMBER).all():
         return column
@@ -366,7 +373,7 @@ def _typed(column: pa.ChunkedArray) -> Any:
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:
-    """Ask for a data set's own observations, and their errors if the preprocessor reads some."""
+    """Create queries at a data set's observations, with their errors if the preprocessor reads errors."""
     errors = None
     if preprocessor is not None and preprocessor.errors:
         errors = np.asarray(dataset.with_values(preprocessor.errors).values)
@@ -375,7 +382,7 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Raise InputError for no queries, for another number of series, or for an unknown channel."""
+    """Raise InputError for no queries, queries for another number of series, or an unknown channel."""
     if len(queries.offsets) != len(dataset) + 1 or queries.offsets[-1] != len(queries.times):
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
     if len(queries.times) == 0:
@@ -394,7 +401,7 @@ def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Observ
     if queries.positions is not None and not np.isfinite(queries.positions).all():
         raise InputError("queries have positions that are NaN or infinite.")
     if (queries.channels is None) != (preprocessor.channel_names is None):
-        raise InputError("give queries a channel when the table has channels, and none when it has not.")
+        raise InputError("queries need a channel if the table has channels, and must have none otherwise.")
     if preprocessor.channel_names is not None and queries.channels is not None:
         known = len(preprocessor.channel_names)
         if ((queries.channels < 0) | (queries.channels >= known)).any():
@@ -409,8 +416,8 @@ class AnswerShape(NamedTuple):
 
     Attributes:
         channels: names of channels, or None.
-        common: whether all series are asked at the same number of times.
-        padded: whether the series came as an array [cases, channels, time], and answers are laid out likewise.
+        common: whether all series have the same number of query times.
+        padded: whether the series came as an array [cases, channels, time], whose layout the answers get.
         flat: whether they came as an array [cases, time].
     """
 
@@ -421,16 +428,16 @@ class AnswerShape(NamedTuple):
 
 
 def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
-    """Return queries for all channels of each series, and how their answers are laid out.
+    """Create queries for all channels of each series, and describe how their answers are to be laid out.
 
     Args:
         dataset: the series.
-        X: the form in which they came.
-        at: times [q], the same for all series; or one array of times [q_i] for each series. Without them, the times of
-            an array, or each series' own times. Of series with dates also dates, which are in the zone of the series
-            where they say none.
-        positions: further positions [q, P] (or [q], where there is one), the same for all series; or a list with one
-            array [q_i, P] for each. Series that stay at one position need none, nor do a series' own times.
+        X: the series as the caller gave them, whose form the answers take.
+        at: times [q], the same for all series; or one array of times [q_i] for each series. None means the times of an
+            array, or each series' own. For series with dates these may be dates, in the zone of the series unless they
+            name one.
+        positions: further positions [q, P] (or [q] for one column), the same for all series; or a list with one array
+            [q_i, P] for each. Not needed for series that stay at one position, nor without `at`.
 
     Raises:
         InputError: times for another number of series, or that are not finite; positions of other shapes.
@@ -472,9 +479,9 @@ def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.nd
 
 
 def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:
-    """Lay out flat answers [n, V] as [S, q, V], as [S, C, q, V] of series with channels, or as a list of such.
+    """Lay out flat answers [n, V] as [S, q, V], with channels as [S, C, q, V], or as a list of one array per series.
 
-    Those of series that came as an array are [cases, channels, q] or [cases, q].
+    For series given as an array they are [cases, channels, q] or [cases, q].
     """
     channels, parts = 1 if shape.channels is None else len(shape.channels), []
     for part in np.split(answers, queries.offsets[1:-1]):
@@ -488,7 +495,7 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
 
 
 def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return times [q_i] for every series."""
+    """Return the query times [q_i] of every series."""
     if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
         each = [_as_numbers(times, dataset) for times in at]
     else:
@@ -507,9 +514,9 @@ def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
 
 
 def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
-    """Return times as float64; where the series have dates, also dates and texts that are dates, as days since 1970.
+    """Return times as float64; for series with dates, dates and texts that are dates become days since 1970.
 
-    Dates without a zone are what clocks in the zone of the series show, as for the command.
+    Dates without a zone are read in the zone of the series.
     """
     array = np.asarray(times)
     if array.dtype.kind in "iufb":

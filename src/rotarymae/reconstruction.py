@@ -26,9 +26,9 @@ class Reconstruction:
     """One array with hidden patches, in standardised cells.
 
     Attributes:
-        hidden: [N] bool, the patches that were hidden.
-        truth, predicted: [M, V] what was there, and what the model expects.
-        visible: [N - M, V].
+        hidden: [N] bool, which patches were hidden.
+        truth, predicted: [M, V] their true and their predicted values.
+        visible: [N - M, V] values of the others.
     """
 
     hidden: np.ndarray
@@ -44,10 +44,10 @@ def reconstruct(
     config: TrainConfig | None = None,
     on_step: Any = None,
 ) -> list[Reconstruction]:
-    """Hide patches of every array, the same ones every time, and predict them from the others.
+    """Hide patches of every array, always the same ones, and predict them from the visible ones.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder, or one of other data.
+        InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data.
     """
     autoencoder = pipeline.require_autoencoder()
     preprocessor = pipeline.require_arrays()
@@ -55,6 +55,7 @@ def reconstruct(
     examples = ArrayExamples(dataset, preprocessor, masking=masking)
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Reconstruction]:
+        """Return one Reconstruction for each array of the batch."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         predicted = model.predict(batch.inputs, batch.masked).predicted.float().cpu().numpy()
         seen, masked = batch.inputs.to("cpu"), batch.masked.to("cpu")
@@ -72,9 +73,9 @@ def reconstruct(
 
 
 def drawn(pipeline: Pipeline, array: np.ndarray, hidden: Reconstruction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return an array [*sizes, C], the same with NaN where it was hidden, and the same with predictions there.
+    """Return three arrays [*sizes, C] to draw: the original, with NaN at hidden patches, and with predictions there.
 
-    All three are cropped to whole patches.
+    All are cropped to whole patches.
     """
     preprocessor = pipeline.require_arrays()
     patch_size = preprocessor.patch_size

@@ -22,22 +22,23 @@ from rotarymae.config import BlockSizes, RoMAEConfig
 
 
 class Rotation(NamedTuple):
-    """Cosines and sines of the angle by which each of a head's K/2 pairs of channels is turned."""
+    """Cosines and sines of the angle by which each of the K/2 pairs of channels of a head is rotated."""
 
     cos: Float[Tensor, "B N 1 K/2"]
     sin: Float[Tensor, "B N 1 K/2"]
 
     def select(self, tokens: slice) -> Rotation:
-        """Return the rotation of these tokens alone."""
+        """Return the rotation for some of the tokens."""
         return Rotation(self.cos[:, tokens], self.sin[:, tokens])
 
 
 def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.0) -> Float[Tensor, " F"]:
-    """Return frequencies of the F = K / 2A pairs of one axis, in radians per unit of position, float64, on the CPU.
+    """Return the p-RoPE frequencies of one axis, in radians per unit of position, float64, on the CPU.
 
-    frequency_i = base^(-2i / (K/A)) for i < floor(p · (K/A) // 2), fastest first, and 0 for the rest of the pairs,
-    which are not rotated. They are made anew for every pass: as a buffer of a module they would be rounded with its
-    weights. `head_dim` is a multiple of 2 · axes, as `RoMAEConfig` makes sure.
+    There are F = K / 2A of them, one for each pair of channels, with K = head_dim and A = axes: frequency_i = base^(-2i
+    / (K/A)) for i < floor(p · (K/A) // 2), fastest first, and 0 for the other pairs, which are not rotated. They are
+    computed in every forward pass, because a module's buffer would be rounded together with its weights. `head_dim`
+    must be a multiple of 2 · axes, which `RoMAEConfig` checks.
     """
     channels = head_dim // axes
     i = torch.arange(channels // 2, dtype=torch.float64)
@@ -62,17 +63,18 @@ def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
 
 
 def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B N H K"]:
-    """Turn each pair of channels by its angle (Eq. 2), in the angles' precision; return it in that of x."""
+    """Rotate each pair of channels by its angle (Eq. 2), in the angles' precision; return the precision of x."""
     cos, sin = rotation
     x1, x2 = x.chunk(2, dim=-1)
     return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], dim=-1).to(x.dtype)
 
 
 def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_000.0) -> Float[Tensor, "B N D"]:
-    """Return sines and cosines of the positions, D/A channels per axis, to add to embeddings: the baseline.
+    """Return sines and cosines of positions, D/A channels per axis, to add to embeddings: the baseline encoding.
 
-    Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several axes. Visible and
-    masked tokens get the encoding of their real position; the published code numbers tokens instead, off by one.
+    After Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several axes. Visible and
+    masked tokens get the encoding of their real position; the published code of RoMAE numbers tokens instead, off by
+    one.
     """
     phase = angles(positions, frequencies(embed_dim, positions.shape[-1], 1.0, base))
     phase = phase.unflatten(-1, (positions.shape[-1], -1))

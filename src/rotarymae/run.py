@@ -18,15 +18,17 @@ import numpy as np
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.labels import as_targets
+from rotarymae.metrics import sample_words
 from rotarymae.model_files import FOLDS, METRICS, MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
-from rotarymae.scoring import score, score_folds, without
+from rotarymae.scoring import count_parts, score, score_folds, without
 from rotarymae.splits import Fold, Split, SplitColumn
 from rotarymae.system import Reporter
 from rotarymae.train import FitResult, labelled, train
-from rotarymae.training import broadcast_from_main, is_main_process, single_process, taken_precision
+from rotarymae.training import taken_precision
+from rotarymae.training.cost import Plan
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions, FitConfig
 
 
@@ -59,10 +61,9 @@ def run_fit(
         InputError: before anything is written: an `out` that holds something already and no `resume`; and as `train`.
     """
     reporter = reporter or Reporter(quiet=True)
-    started, out = time.monotonic() if started is None else started, Path(out)
-    writes = is_main_process()  # one of several processes
-    if writes:
-        check_folder(out, resume)
+    out = Path(out)
+    plan = Plan(out, config, started, reporter, resume)
+    check_folder(out, resume)
     if labels is None and not config.pretrains:
         raise InputError(
             "there is nothing to train: the model is pre-trained already and there are no labels. Give labels "
@@ -85,18 +86,18 @@ def run_fit(
         holdout=holdout,
         split_by=split_by,
         columns=columns or {},
-        folder=out,
-        resume=resume,
-        started=started,
+        plan=plan,
         reporter=reporter,
     )
     outcome = Outcome(dataset, config, fit, labels=labels, command=command)
-    outcome.metrics["split"] = fit.split_method
+    outcome.metrics |= {"split": fit.split_method, **count_parts(outcome)}
+    some = plan.answered()
+    if some is not None:
+        outcome = outcome.sample(*some)
+        reporter.say(f"{sample_words(outcome.metrics)}; `rotarymae predict`, `embed` and `evaluate` answer all")
     score(outcome, reporter)
-    if not writes:
-        return outcome
     fit.pipeline.save(out / MODEL, training_note(fit, dataset.noun, config))
-    _write(outcome, out, started, reporter, report)
+    _write(outcome, out, plan.started, reporter, report)
     return outcome
 
 
@@ -116,7 +117,7 @@ def run_folds(
     report: Callable[[Outcome, Path], object] | None = None,
     **how: Any,
 ) -> Outcome:
-    """Train and score each fold of a cross-validation in a run folder of its own, and score all out of fold.
+    """Cross-validate: train and score each fold in its own run folder, and score all out-of-fold predictions together.
 
     What is chosen (the epoch, the blend, the calibration, the decision) is chosen within a fold's training part. The
     folder answers later as the average of the folds' models (`pipeline.Ensemble`).
@@ -131,34 +132,30 @@ def run_folds(
         InputError: before any training: no labels; folds that leave nothing to learn a class from; and as `run_fit`.
     """
     reporter = reporter or Reporter(quiet=True)
-    started, out, writes = time.monotonic() if started is None else started, Path(out), is_main_process()
-    if writes:
-        check_folder(out, resume)
+    started, out = time.monotonic() if started is None else started, Path(out)
+    check_folder(out, resume)
     if labels is None:
         raise InputError("folds are scored by labels, and there are none; give labels (--labels, --label).")
     _, rows, strata = labelled(dataset, as_targets(labels), task, config)
     every = Fold.all(folds, len(dataset), split_by)
     splits = [fold.split(rows, strata, 0.0, config.validation_fraction, config.seed)[0] for fold in every]
-    if writes:
-        open_folder(out, identify(dataset, labels, config, task, 0.0, split_by) | {"folds": folds})
+    open_folder(out, identify(dataset, labels, config, task, 0.0, split_by) | {"folds": folds})
     each = config if config.minutes is None else dataclasses.replace(config, minutes=config.minutes / folds)
     folders = [out / FOLDS / str(fold.number) for fold in every]
     for fold, folder in zip(every, folders, strict=True):
-        if broadcast_from_main((folder / METRICS).exists()):
+        if (folder / METRICS).exists():
             continue
         reporter.say(f"fold {fold.number} of {folds} → {folder}")
         again = (folder / "training").is_dir()
         given: Any = {"command": command, "reporter": reporter, "report": report, **how}
         run_fit(dataset, labels, each, folder, task=task, split_by=fold, resume=again, **given)
-    broadcast_from_main(None)  # the last fold's files are written
     pipeline = Ensemble.of([Pipeline.load(folder, config.precision) for folder in folders])
     others = np.setdiff1d(np.arange(len(dataset)), rows)
     split = Split(rows[:0], rows[:0], rows, others)
     outcome = Outcome(dataset, config, FitResult(pipeline, split), labels=as_targets(labels), command=command)
     outcome.metrics["split"] = {"by": None if split_by is None else split_by.name, "method": "folds", "folds": folds}
     score_folds(outcome, splits, reporter)
-    if writes:
-        _write(outcome, out, started, reporter, report)
+    _write(outcome, out, started, reporter, report)
     return outcome
 
 
@@ -169,18 +166,18 @@ def _write(
     reporter: Reporter,
     report: Callable[[Outcome, Path], object] | None,
 ) -> None:
-    """Write tables, the report and, last, the metrics."""
+    """Write tables and report, and the metrics last, for they mark the run as finished."""
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
-        with without("the report", reporter), reporter.bar("report"), single_process():
+        with without("the report", reporter), reporter.bar("report"):
             report(outcome, out)
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
-    """Say in the model card what the pipeline was trained on."""
+    """Return a sentence for the model card on what the pipeline was trained on."""
     elsewhere = "" if config.pretrained is None else "elsewhere"
     and_then = " and then " if elsewhere and fit.pretrained_on else ""
     here = f"on {fit.pretrained_on:,} {noun}" if fit.pretrained_on else ""

@@ -47,7 +47,7 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 
 def check_folder(out: Path, resume: bool) -> None:
-    """Refuse to write over something; an interrupted run can be resumed."""
+    """Raise InputError where the output folder is not empty, unless it is an interrupted run to `resume`."""
     check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; wanted a new folder.")
@@ -70,7 +70,11 @@ def identify(
     split_by: SplitColumn | Fold | None = None,
     start: torch.nn.Module | None = None,
 ) -> Any:
-    """Return all that a run's results depend on, as JSON; `start` is the trained model that it starts from."""
+    """Return everything that a run's results depend on, as JSON; a resumed run must have the same.
+
+    Args:
+        start: the trained model from which training starts.
+    """
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else _digest_of(labels)
     settings["precision"] = taken_precision(config.precision)
@@ -81,10 +85,10 @@ def identify(
 
 
 def open_folder(out: Path, identity: dict[str, Any]) -> None:
-    """Make the folder of a new run, or continue in that of the same run, without half-written files.
+    """Create the folder of a new run, or continue in that of the same run; half-written files are removed.
 
     Raises:
-        InputError: the run in the folder is of other data or has other settings, which the message names.
+        InputError: the folder holds a run with other data or settings, which the message names.
     """
     out.mkdir(parents=True, exist_ok=True)
     try:
@@ -103,7 +107,7 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
             for name in changed[:5]
         ]
         raise InputError(
-            f"the run in {out} is another: {'; '.join(differences)}. Resume with the same data and settings, or "
+            f"the run in {out} differs: {'; '.join(differences)}. Resume with the same data and settings, or "
             "choose another folder."
         )
     remove_leftovers(out, (*RESULTS, MODEL))
@@ -115,7 +119,7 @@ def _digest_of(column: np.ndarray) -> str:
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:
-    """Write the tables of predictions, embeddings and interpolations, where the run has some."""
+    """Write the tables of predictions, embeddings and interpolations that the run has."""
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
     for name, rows in vars(split).items():
@@ -177,7 +181,7 @@ def as_json(content: dict[str, Any]) -> str:
 
 
 def _finite(content: Any) -> Any:
-    """Return the content with None for NaN and infinity, which JSON lacks."""
+    """Return JSON content in which NaN and infinity are None."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -186,17 +190,16 @@ def _finite(content: Any) -> Any:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """The answers behind a column of ids, called `name` as in the table they came from, or "id" where an answer is
-    called that."""
+    """Return the answers with a column of ids in front, called `name`, or "id" where that name is taken."""
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
-    """Return the columns of a prediction: the class and a probability for each, the value with its interval, or the
-    expected time and survival.
+    """Return the columns of predictions: class and probabilities, value and interval, or expected time and survival.
 
     Args:
-        half_widths: half the width of the intervals, [outputs] or [S, outputs]; without them there are no intervals.
+        predicted: probabilities [S, classes] or values [S, outputs].
+        half_widths: half the width of the intervals, [outputs] or [S, outputs]; None for no intervals.
     """
     columns = labels.columns(predicted)
     if half_widths is not None:
@@ -211,12 +214,12 @@ def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.nd
 
 
 def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
-    """Embeddings [S, D] as columns e0, e1, .."""
+    """Return embeddings [S, D] as columns e0, e1, ..."""
     return {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])}
 
 
 def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
-    """A row per observation: its time (a date, if there is a zone), channel and values, called unlike `others`."""
+    """Return time, channel and values as columns, with a row per observation; names avoid those in `others`."""
     columns = _at(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     taken = (*others, *columns)
     values = zip(dataset.value_names, dataset.values.T, strict=True)
@@ -224,7 +227,7 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 
 
 def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
-    """A row per observation, and the anomaly score [n, V] of each value; empty where it is alone."""
+    """Return the columns of anomaly scores [n, V], with a row per observation; empty where there is no score."""
     names = dataset.value_names[: scores.shape[1]]
     called = ["anomaly_score"] if len(names) == 1 else [f"{name}_anomaly_score" for name in names]
     columns = observation_columns(dataset, *called)
@@ -232,7 +235,7 @@ def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
 
 
 def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
-    """A row per observation: its time (a date, if there is a zone), channel and values, and its importance."""
+    """Return the columns time (a date, if there is a zone), channel, values, importance; a row per observation."""
     columns = observation_columns(dataset, "importance")
     return columns | {"importance": pa.array(np.concatenate(importance).astype(np.float64), from_pandas=True)}
 
@@ -245,8 +248,11 @@ def interpolation_columns(
     answers: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """Return a row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
-    the time to the nearest observation of its channel."""
+    """Return the columns of an interpolation, with a row per query.
+
+    They are time (a date, if there is a zone), channel, for each value its mean, standard deviation and bands, and the
+    time to the nearest observation of the channel.
+    """
     columns = _at(times, channels, channel_names, time_zone)
     taken = ("distance", *columns)
     for v, name in enumerate(value_names):
@@ -260,20 +266,20 @@ def interpolation_columns(
 
 
 def _beside(name: str, what: str, value_names: Sequence[str]) -> str:
-    """The name of a column beside that of a value; another where a value is called so."""
+    """Return the name of a column that belongs to a value; another name where that is taken by a value."""
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
 
 def _not_among(name: str, taken: Iterable[str]) -> str:
-    """The name of a value's column; another where a column of ours is called so."""
+    """Return the name of a value's column; another name where that is taken by a column of ours."""
     return f"{name}_value" if name in taken else name
 
 
 def _at(
     times: np.ndarray, channels: np.ndarray | None, channel_names: tuple[Any, ...] | None, time_zone: str | None
 ) -> dict[str, Any]:
-    """The columns that say when, and in which channel."""
+    """Return the columns time and channel."""
     when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
     columns: dict[str, Any] = {"time": when}
     if channels is not None and channel_names is not None:
@@ -282,12 +288,12 @@ def _at(
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """CSV or Parquet by suffix, written beside and renamed. Raises InputError for another suffix."""
+    """Write a table as CSV or Parquet, by its suffix, in one step. Raises InputError for other suffixes."""
     write_parts([table], path)
 
 
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
-    """As `write_table`, of a table that comes in parts with one schema; without a part nothing is written."""
+    """Write a table that comes in parts with one schema, as `write_table`; without a part nothing is written."""
     path = Path(path)
     check_output(path)
     parts = iter(parts)
@@ -302,7 +308,7 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Refuse, before any work, a table that could not be written."""
+    """Raise InputError, before any work, for a path to which no table could be written."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
     check_writable(path)

@@ -51,16 +51,18 @@ DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hid
 BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
 
-def score(outcome: Outcome, reporter: Reporter) -> None:
-    """Fill in predictions, metrics and baselines, on held-out series if there are any."""
-    dataset, split, noun = outcome.dataset, outcome.split, outcome.dataset.noun
-    outcome.metrics |= {
-        "series": {
-            part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
-        },
-        "scored_on": split.scored_part,
-        "noun": noun,
+def count_parts(outcome: Outcome) -> dict[str, Any]:
+    """Return how many series each part of the split has, and which part is scored, for metrics.json."""
+    split = outcome.split
+    counts = {
+        name: len(rows) for name, rows in vars(split).items() if name not in ("unlabelled", "left_out") or len(rows)
     }
+    return {"series": counts, "scored_on": split.scored_part, "noun": outcome.dataset.noun}
+
+
+def score(outcome: Outcome, reporter: Reporter) -> None:
+    """Predict and score a run, next to the baselines, on held-out series if there are any; fill in `outcome`."""
+    dataset, split = outcome.dataset, outcome.split
     if outcome.pipeline.autoencoder is not None:
         SCORES[dataset.kind](outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
     labels = outcome.pipeline.labels
@@ -75,7 +77,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 @contextmanager
 def without(what: str, reporter: Reporter) -> Iterator[None]:
-    """Leave out what fails inside, with a warning: no training is lost to a baseline or a picture."""
+    """Catch errors in the block, except those of the disk, and warn that `what` (a baseline, a picture) is left out."""
     try:
         yield
     except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
@@ -85,7 +87,7 @@ def without(what: str, reporter: Reporter) -> Iterator[None]:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Put the predictions of what was chosen in place of the model's, and score all methods."""
+    """Predict the scored series with the chosen predictor, and compute the metrics of all methods."""
     predictor = outcome.pipeline.partners
     assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
     dataset, split = outcome.dataset, outcome.split
@@ -114,7 +116,7 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     outcome.metrics["predictor"] = predictor.describe()
     if labels.task == "classification":
         if unseen := [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]:
-            reporter.warn(f"the metrics say nothing of the class {listed(unseen)}: no scored series is of it.")
+            reporter.warn(f"the metrics say nothing about the class {listed(unseen)}: no scored series has it.")
         stages = {"before": raw[scored], "after": every["model"][scored]}
         outcome.metrics["model_calibration"] = {"temperature": predictor.temperatures["model"]} | {
             stage: {name: measure(truth[scored], guess)[name] for name in ("log_loss", CALIBRATION_ERROR)}
@@ -132,7 +134,7 @@ BY_TASK = {
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return what computes the metrics of predictions; classes are decided by the labels' weights, or by others."""
+    """Return the function (truth, predicted) → metrics of a task; `weights` replace the labels' decision weights."""
     measure = BY_TASK[labels.task][1]
     if isinstance(labels, ClassLabels):
         return partial(measure, weights=labels.weights if weights is None else weights, rare=rarest_class(truth))
@@ -149,17 +151,18 @@ def evaluate_predictions(
     spans: Mapping[str, float] | None = None,
     since: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Metrics, laid out as in metrics.json, on series with labels [S]; those without are left out.
+    """Return metrics on labelled series, laid out as in metrics.json; series without a label are left out.
 
-    The methods are the fine-tuned model, the others of its predictor, and their combination.
+    The methods are the fine-tuned model, its partners, and their combination.
 
     Args:
-        spans: also score, under "early", what was known so long after `since`, by the name of each span.
-        since: a time of each series [S]; one where it is NaN is left out of the early scores.
+        targets: labels [S].
+        spans: {name: time span}: also score predictions from what was known that long after `since`, under "early".
+        since: a time for each series [S]; a series with NaN is left out of the early scores.
 
     Raises:
-        InputError: a model without a head, another number of labels than series, a label that is none of its classes,
-            no label at all.
+        InputError: a model without a head, a number of labels unlike that of the series, an unknown class, no label at
+            all.
     """
     labels = pipeline.require_labels()
     targets = one_per_series(targets, len(dataset))
@@ -172,6 +175,7 @@ def evaluate_predictions(
     measure = _measure(labels, truth)
 
     def scores(every: dict[str, np.ndarray], truth: np.ndarray) -> dict[str, dict[str, float]]:
+        """Return {method: metrics} for predictions by method."""
         return {
             name: measure(truth, predicted) | interval_metrics(truth, predicted, pipeline.half_widths(predictor=name))
             for name, predicted in every.items()
@@ -197,12 +201,12 @@ def evaluate_predictions(
 
 
 def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -> None:
-    """Fill in what each fold's pipeline predicts of the series that it has not seen, and score it.
+    """Predict every fold's series with the pipeline that was trained without them, and score all together.
 
-    All of it is computed from the pipelines as they are saved, so that a run that was resumed has the same metrics.
+    Everything is computed from the saved pipelines, so that a resumed run has the same metrics.
 
     Args:
-        splits: of each fold, in the order of `Ensemble.members`.
+        splits: the split of each fold, in the order of `Ensemble.members`.
     """
     pipeline, dataset, rows = cast(Ensemble, outcome.pipeline), outcome.dataset, outcome.split.test
     labels = pipeline.require_labels()
@@ -261,14 +265,14 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
 
 def _spread(values: list[float]) -> dict[str, Any]:
-    """Return a metric of each fold, with its mean and standard deviation over them."""
+    """Return a metric of each fold, with mean and standard deviation."""
     return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
 
 
 def _of_baselines(
     labels: Labels, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
 ) -> dict[str, np.ndarray]:
-    """Return what each simpler method predicts of some series, by its name, having learnt from others."""
+    """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}."""
     guesses, known, scored = {}, dataset.select(train), dataset.select(test)
     learnt = learnt_by_partners(labels, truth[train])
     with reporter.bar("baselines"):
@@ -279,7 +283,7 @@ def _of_baselines(
 
 
 def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
-    """Score the reconstruction of patches, hidden as in pre-training, next to means."""
+    """Score the reconstruction of hidden patches, next to predicting means."""
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
         return
@@ -303,6 +307,7 @@ def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayData
 
 
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
+    """Hide observations of the scored series and score how well the model and the baselines predict them."""
     preprocessor, guesses, forecasts = outcome.pipeline.require_series(), {}, outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
     if not any(len(np.unique(one.times)) > 1 if forecasts else len(one.times) > 1 for one in part):
@@ -328,6 +333,11 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
+        """Return all methods' errors at the hidden observations `rows` for value column `v`.
+
+        Args:
+            own_unit: also return errors in the table's units.
+        """
         # A channel that training never saw has no mean: methods are compared where all of them answer.
         rows = rows[np.all([np.isfinite(guess[rows, v]) for guess in guesses.values()], axis=0)]
         methods = {}
@@ -365,7 +375,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
 
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
-    """Says which simpler method is closer to the hidden observations than the model, and what may help."""
+    """Warn where a simpler method predicts the hidden observations better than the model, and say what may help."""
     errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
     if row["hidden_observations"] < MIN_HIDDEN or errors["model"] <= BEHIND * errors[closest]:

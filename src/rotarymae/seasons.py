@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import find_peaks
 
 from rotarymae.series import SeriesDataset, channel_index
 
@@ -19,17 +18,17 @@ ALIKE = 0.75  # of the most prominent peak: the first such one is the season, an
 
 
 class Season(NamedTuple):
-    """After what time series repeat themselves, in the table's unit, and how many median gaps that is; 0 of none."""
+    """The period after which series repeat, in the table's unit, and as a number of median gaps; 0 for none."""
 
     time: float = 0.0
     gaps: float = 0.0
 
 
 def find_season(dataset: SeriesDataset) -> Season:
-    """Return the season of the first values of the series.
+    """Return the period after which the series' first values repeat themselves, from their autocorrelation.
 
-    Times are rounded to the median of the series' median gaps, and a straight line is subtracted from each channel of a
-    series. The autocorrelations of the longest series are averaged, weighted by their pairs of observations.
+    Times are rounded to multiples of the median gap, and a straight line is subtracted from each channel of a series.
+    The autocorrelations of the longest series are averaged, weighted by their pairs of observations.
     """
     curves = _longest(dataset)
     gaps = [float(np.median(np.diff(times))) for times, _ in curves]
@@ -46,6 +45,8 @@ def find_season(dataset: SeriesDataset) -> Season:
     size = len(known) if known.all() else int(known.argmin())
     if size < 4 or products[0] <= 0:
         return Season()
+    from scipy.signal import find_peaks  # a second or two, which most commands need not wait
+
     correlation = products[:size] / pairs[:size] / (products[0] / pairs[0])
     lags, about = find_peaks(correlation, LEAST_CORRELATION, prominence=LEAST_PROMINENCE)
     if not len(lags):
@@ -63,7 +64,7 @@ def find_season(dataset: SeriesDataset) -> Season:
 
 
 def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return times and first values of channels of the longest series, without repeated times."""
+    """Return (times, first values) of the channels of the longest series; of repeated times only one is kept."""
     channels, curves = channel_index(dataset), []
     for series in np.argsort(-np.asarray(dataset.lengths), kind="stable")[:MOST_SERIES]:
         rows = slice(dataset.offsets[series], dataset.offsets[series + 1])
@@ -79,7 +80,11 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of products by lag, and how many pairs of observations they are of."""
+    """Return sums of products of values by lag, and the number of pairs in each sum.
+
+    Args:
+        slots: times as integers.
+    """
     inside = slots < MOST_SLOTS
     slots, values = slots[inside], values[inside]
     if len(slots) < LEAST_PAIRS:

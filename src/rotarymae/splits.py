@@ -23,10 +23,10 @@ METHODS = {"column": "as it says", "groups": "whole groups held out", "latest": 
 
 @dataclass(frozen=True)
 class Split:
-    """Indices of the series that are trained on, that choose the best epoch, and that are only scored.
+    """Indices of the series used for training, for choosing the best epoch, and for scoring only.
 
-    Where some series have labels and others have none, these three are of the labelled ones; `unlabelled` are the
-    others, which pre-training reads as well, and `left_out` those that belong to a held-out group, which nothing reads.
+    With partly labelled data these three hold labelled series only; `unlabelled` holds the others, which pre-training
+    also uses, and `left_out` those that belong to a held-out group, which are not used at all.
     """
 
     train: np.ndarray
@@ -37,7 +37,7 @@ class Split:
 
     @property
     def pretrain(self) -> np.ndarray:
-        """Return the series that pre-training reads."""
+        """Return the series used in pre-training."""
         return np.sort(np.concatenate([self.train, self.unlabelled]))
 
     @property
@@ -47,7 +47,7 @@ class Split:
 
     @property
     def scored(self) -> np.ndarray:
-        """Return the held-out series; without any those of validation, or else those that were trained on."""
+        """Return the series that are scored: the held-out ones; without any those of validation, else of training."""
         return next((part for part in (self.test, self.validation) if len(part)), self.train)
 
     @property
@@ -58,12 +58,12 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class SplitColumn:
-    """A column with one value per series.
+    """A column with one value per series that decides how series are split.
 
     Attributes:
         name: of the column.
-        values: [S] words or truth values, which name groups; or numbers, such as days, which come in an order. None or
-            NaN where a series has none.
+        values: [S] words or booleans, which name groups; or numbers, such as days, which have an order. None or NaN
+            where a series has none.
         dates: whether the numbers are days since 1970-01-01.
     """
 
@@ -74,24 +74,23 @@ class SplitColumn:
     def split(
         self, rows: np.ndarray, classes: np.ndarray | None, holdout: float, validation: float, seed: int
     ) -> tuple[Split, dict[str, Any]]:
-        """Return the parts, and how they came about as metrics.json has it; `split_words` says it in words.
+        """Split series by this column; return the parts, and how they were made, as in metrics.json.
 
-        Words train, validation (or valid, val) and test, also training and testing, whatever their case, are obeyed;
-        of validation and test one that is lacking is drawn from train. Others beside train or test are refused.
-        Otherwise words name groups, which are held out whole. Of numbers and dates the latest are held out; equal ones
-        stay together. Series without a label share the fate of their group, and where that is held out, nothing is
-        trained on them.
+        If the values are the words train, validation (valid, val) and test (also training, testing; in any case), they
+        name the parts, and a missing part is drawn from train. Other words name groups, which are held out whole. With
+        numbers or dates the latest series are held out, and equal ones stay together. Series without a label go with
+        their group; if it is held out, they are not used for training.
 
         Args:
-            rows: the series with labels, among all.
-            classes: of these, or None.
+            rows: indices of the labelled series.
+            classes: their classes, or None.
             holdout: share of them that is only scored.
             validation: share of the others that chooses the best epoch.
-            seed: of the draw.
+            seed: for random draws.
 
         Raises:
-            InputError: a labelled series without a value; one value in all; words beside train or test; a class that is
-                held out as a whole.
+            InputError: a labelled series without a value; only one value; other words next to train or test; a class
+                that would be held out completely.
         """
         group = self.groups(rows)
         part_of = self._named_parts()
@@ -113,10 +112,10 @@ class SplitColumn:
         return split, self._describe(split, method, drawn)
 
     def groups(self, rows: np.ndarray) -> np.ndarray:
-        """Return the number [S] of each series' value; series without one have numbers of their own.
+        """Return a group number [S] for each series; series without a value are groups by themselves.
 
         Raises:
-            InputError: one of these rows has no value.
+            InputError: a series in `rows` has no value.
         """
         known = self._known
         if not known[rows].all():
@@ -140,7 +139,7 @@ class SplitColumn:
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
     def _named_parts(self) -> np.ndarray | None:
-        """Return the part [S] of each series where the column names parts; None where it does not."""
+        """Return the part [S] that the column names for each series; None where it does not name parts."""
         there = self.values[self._known].tolist()
         words = {value.strip().lower() for value in there if isinstance(value, str)}
         others = sorted(words - set(WORDS))
@@ -156,6 +155,7 @@ class SplitColumn:
         return part_of
 
     def _describe(self, split: Split, method: str, drawn: list[str]) -> dict[str, Any]:
+        """Return how a split was made, as in metrics.json."""
         parts = {}
         for name in PARTS:
             rows = getattr(split, name)
@@ -175,16 +175,16 @@ class SplitColumn:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One fold of a cross-validation: its series are scored, the others are trained on, and some of these choose.
+    """One fold of a cross-validation: its series are scored, the others are for training and validation.
 
-    The folds of one seed have no series in common, and each labelled series is in one of them. Classes keep their
-    proportions, and series of equal value in the column stay together.
+    The folds of one seed are disjoint, and each labelled series is in one of them. Classes keep their proportions, and
+    series with equal values in the column stay together.
 
     Attributes:
         number: of this fold, from 1.
-        folds: how many there are.
-        values: [S] the groups of the series; without a column, numbers of the series.
-        column: that the values are of; None where every series is a group of its own.
+        folds: number of folds.
+        values: [S] groups of the series; without a column, numbers of the series.
+        column: name of the column of groups; None without one.
     """
 
     number: int
@@ -194,7 +194,7 @@ class Fold:
 
     @classmethod
     def all(cls, folds: int, series: int, column: SplitColumn | None) -> list[Self]:
-        """Return the folds of a data set. Raises InputError for a column that names parts."""
+        """Return all folds of a data set. Raises InputError for a column that names train and test."""
         if column is not None and column._named_parts() is not None:
             raise InputError(
                 f"the column {column.name!r} names the parts itself, and folds are to be drawn; leave out one of folds "
@@ -205,13 +205,13 @@ class Fold:
 
     @property
     def name(self) -> str:
-        """Return what the split is called among the settings of a run."""
+        """Return the description of the split among the settings of a run."""
         return f"fold {self.number} of {self.folds}" + ("" if self.column is None else f" by {self.column.name}")
 
     def split(
         self, rows: np.ndarray, classes: np.ndarray | None, holdout: float, validation: float, seed: int
     ) -> tuple[Split, dict[str, Any]]:
-        """Return the parts, and how they came about; as `SplitColumn.split`, but for `holdout`, which is the fold."""
+        """Return the parts, and how they were made, as `SplitColumn.split`; the held-out part is the fold."""
         group = None if self.column is None else self.column.groups(rows)
         of_rows = None if group is None else group[rows]
         held = rows[fold_of(len(rows), classes, of_rows, self.folds, seed) == self.number - 1]
@@ -229,7 +229,7 @@ RANDOM_SPLIT = {"by": None, "method": "random"}
 
 
 def split_words(split: dict[str, Any], private: bool = True) -> str:
-    """Return the "split" of metrics.json in words; unless `private`, without names and dates of series."""
+    """Describe the split of metrics.json in words; with `private`, names and dates of series may appear."""
     if split["method"] == "fold":
         by = "" if split["by"] is None else f", with series of the same {split['by']!r} in one fold"
         return f"fold {split['fold']} of {split['folds']} is held out{by}"
@@ -260,10 +260,14 @@ def split_words(split: dict[str, Any], private: bool = True) -> str:
 
 
 def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
-    """Return the fold [S] of each series, 0 .. folds - 1: classes [S] in proportion, and groups [S] whole.
+    """Assign each series to a fold, 0 to folds - 1, with classes in proportion and groups whole.
+
+    Args:
+        series: number of series.
+        classes, groups: [S], or None.
 
     Raises:
-        InputError: fewer than two folds, or more than there are series or groups.
+        InputError: fewer than two folds, or more folds than series or groups.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -287,10 +291,10 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 
 
 def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> np.ndarray:
-    """Return which series [S] to hold out: the fold nearest to this share that has no class as a whole.
+    """Return a mask [S] of groups to hold out, with about this share of the series and no class completely.
 
     Raises:
-        InputError: no groups can be set aside without a class.
+        InputError: no groups can be held out without losing a class.
     """
     folds = min(max(2, round(1 / min(share, 1 - share))), len(np.unique(groups)))
     number = fold_of(len(groups), classes, groups, folds, seed)
@@ -315,9 +319,10 @@ def _hold_out(
     seed: int,
     latest_first: bool = False,
 ) -> bool:
-    """Move a share of what is trained on to another part: whole groups, the latest ones, or series at random.
+    """Move a share of the training series to another part: whole groups, the latest, or random series.
 
-    Return whether series were drawn at random, as there are no groups, or one that is left.
+    Returns:
+        Whether series were drawn one by one, because there are no groups, or only one is left.
     """
     if not 0 <= share < 1:
         name = "holdout" if part == TEST else "validation_fraction"
@@ -338,7 +343,7 @@ def _hold_out(
 
 
 def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by: str) -> Split:
-    """Return the parts of the labelled and the other series. Raises InputError where a class has none to train on."""
+    """Return the split that `part_of` describes. Raises InputError where a class has no training series."""
     if classes is not None:
         trained = part_of[rows] == TRAIN
         lost = np.setdiff1d(classes[~trained], classes[trained])
@@ -356,19 +361,26 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
 
 
 def latest(number: np.ndarray, share: float) -> int:
-    """Return the smallest number to hold out: with all larger ones it is nearest to the share of all series. Equal
-    numbers stay together, and the smallest of all is never held out."""
+    """Return the threshold at or above which the share of `number` is nearest to `share`.
+
+    Equal numbers stay together, and the smallest is never held out.
+    """
     different, counts = np.unique(number, return_counts=True)
     held = np.cumsum(counts[::-1])[::-1]  # series with this number or a larger one
     return int(different[1 + int(np.abs(held[1:] - share * len(number)).argmin())])
 
 
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rest, part): a random share of the rows, with every class in both if it can be, and always in `rest`,
-    as a class without training series could only be missed. `classes` [S] are those of all series, or None.
+    """Draw a random share of the rows; return (rest, part).
+
+    Every class is in both if possible, and always in the rest, because a class without training series cannot be
+    learnt.
+
+    Args:
+        classes: of all series [S], or None.
 
     Raises:
-        InputError: too few for two parts.
+        InputError: too few rows for two parts.
     """
     from sklearn.model_selection import train_test_split
 
@@ -393,7 +405,7 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
 
 
 def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: int, validation: float = 0.15) -> Split:
-    """Draw random parts, with every class in each as far as it goes, and in `train` always.
+    """Draw random parts for training, validation and scoring; every class is in each if possible, and always in train.
 
     With fewer than ten series all are trained on.
     """

@@ -15,20 +15,29 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool 
     """Return the share [T] of series without the event after each time (Kaplan & Meier 1958).
 
     Args:
-        at: times [T]; after the last duration the share stays as it is there.
-        before: just before each time, instead.
+        time, event: duration of each series, and whether it ended in the event.
+        at: times [T]; beyond the longest duration the share stays constant.
+        before: return the share just before each time instead.
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return _product_limit(time, event, np.zeros(0), at, before)
 
 
 def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
-    """Return the share [T] not yet censored, as `kaplan_meier`; at equal times events come first."""
+    """Return the share [T] of series not yet censored, as `kaplan_meier`; at equal times events come first."""
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return _product_limit(time, ~event, time[event], at, before)
 
 
 def _product_limit(time: Floats, ends: NDArray[np.bool_], earlier: Floats, at: ArrayLike, before: bool) -> Floats:
+    """Return the product-limit estimate at given times.
+
+    Args:
+        time: durations of all series.
+        ends: which of them ended in what is counted.
+        earlier: durations that leave the risk set at equal times before that.
+        at, before: as in `kaplan_meier`.
+    """
     steps, counts = np.unique(time[ends], return_counts=True)
     at_risk = len(time) - np.searchsorted(np.sort(time), steps, side="left")
     known = np.sort(earlier)
@@ -38,10 +47,10 @@ def _product_limit(time: Floats, ends: NDArray[np.bool_], earlier: Floats, at: A
 
 
 def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> float:
-    """Return Harrell's concordance: of the pairs whose order is known, the share that is predicted in this order.
+    """Return Harrell's concordance: the share of pairs predicted in their true order, among those with a known one.
 
-    The order of a pair is known where the earlier one ended in the event; at equal times an event comes before a
-    censored one, and two events are no pair. Equal predictions count half. NaN without a pair.
+    The order is known where the earlier one ended in the event; at equal times an event comes before a censored one,
+    and two events are no pair. Equal predictions count half. NaN without a pair.
 
     Args:
         predicted: [S] larger for longer times.
@@ -59,7 +68,7 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
 
 
 def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int:
-    """Return the number of pairs i < j with rank[i] < rank[j], of the i that count, by merging halves."""
+    """Count pairs i < j with rank[i] < rank[j], for i where `counts` is True, by merging halves."""
     size = 1 << max(len(rank) - 1, 0).bit_length()
     low = np.full(size - len(rank), rank.min(initial=0))  # padding is later than all, and larger than none
     rank, counts = np.concatenate([rank, low]), np.concatenate([counts, np.zeros(len(low), bool)])
@@ -77,8 +86,9 @@ def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int
 
 
 def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> Floats:
-    """Return the Brier score [T] of survival [S, T] at times, each series weighted by the inverse of the probability
-    that it was not censored before (Graf et al. 1999).
+    """Return the Brier score [T] of predicted survival [S, T], weighted for censoring (Graf et al. 1999).
+
+    Each series has as weight the inverse of the probability that it was not censored before.
 
     Args:
         at: ascending times [T], before the last duration.
@@ -91,6 +101,6 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayL
 
 
 def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> float:
-    """Return the mean of the Brier score over the span of the times; of one time the score itself."""
+    """Return the Brier score averaged over the span of the times; for one time the score itself."""
     scores, at = brier_scores(time, event, survival, at), np.asarray(at, np.float64)
     return float(np.trapezoid(scores, at) / (at[-1] - at[0]) if len(at) > 1 else scores.mean())

@@ -84,6 +84,7 @@ def unpatchify(
 
 
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of an array's axes. Raises InputError where patch sizes do not fit."""
     if array.ndim < 3:
         raise InputError(f"array has shape {tuple(array.shape)}; expected [batch, d_1, .., d_D, channels].")
     sizes = tuple(array.shape[1:-1])
@@ -114,6 +115,7 @@ def _position_dtype(*of: Tensor) -> torch.dtype:
 def _grid(
     batch: int, counts: Sequence[int], coordinates: Mapping[int, Tensor], dtype: torch.dtype
 ) -> Float[Tensor, "B N A"]:
+    """Return the position of every patch [B, N, A]: its number from 1 on regular axes, `coordinates` on others."""
     axes = []
     for axis, count in enumerate(counts):
         at = coordinates.get(axis)

@@ -53,6 +53,7 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
+        """Check shapes and numbers. Raises InputError."""
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)
@@ -83,7 +84,7 @@ class Tokens:
 
     @property
     def real(self) -> Bool[Tensor, "B N"]:
-        """Mask [B, N], True where there is a token."""
+        """Return a mask [B, N], True where there is a token and no padding."""
         if self.padding is None:
             return torch.ones(self.values.shape[:2], dtype=torch.bool, device=self.values.device)
         return ~self.padding
@@ -203,15 +204,15 @@ def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -
 def pad_rows(
     flat: Shaped[np.ndarray | Tensor, "n C"], lengths: Sequence[int] | np.ndarray | Tensor
 ) -> tuple[Shaped[Tensor, "B N C"], Bool[Tensor, "B N"] | None]:
-    """Lay out concatenated rows of different lengths as a table of N = max(lengths) columns, padded behind with zeros.
+    """Lay out concatenated rows of different lengths as an array [B, N, C], padded at the end with zeros.
 
     Args:
         flat: all rows, concatenated; n is the sum of `lengths`.
         lengths: [B], entries of each row.
 
     Returns:
-        The table, in the type and on the device of `flat`, and its padding (True behind a row's end), or None when all
-        rows are equally long.
+        The array, with the type and device of `flat`, and its padding (True beyond a row's end), or None when all rows
+        are equally long.
     """
     flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths).cpu()
     longest = int(lengths.max())
@@ -224,16 +225,16 @@ def pad_rows(
 
 
 def rounding_step(length: int) -> int:
-    """Return the power of two to whose multiples batches of this length are padded, a 16th of it or less, at most 64.
+    """Return the multiple to which batches of this length are padded: a power of two, at most 64 and length / 16.
 
-    Blocks of every size that a process has computed with stay in pieces on the heap: a training whose batches have
-    hundreds of lengths takes several times the memory of one whose batches have a few dozen.
+    Padding to few different lengths keeps memory low: for every size of tensor that a process has used, freed blocks
+    stay on its heap.
     """
     return min(64, 1 << max(0, (length // 16).bit_length() - 1))
 
 
 def round_up(tokens: Tokens, step: int) -> Tokens:
-    """Return the same rows, padded behind to a multiple of `step`; rows without padding stay as they are."""
+    """Pad the rows to a multiple of `step`; a batch without padding is returned as it is."""
     more = -tokens.length % step
     if tokens.padding is None or more == 0:
         return tokens
@@ -247,10 +248,10 @@ def round_up(tokens: Tokens, step: int) -> Tokens:
 
 
 def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
-    """Keep only these tokens, moved to the front of each row in their order.
+    """Keep some tokens of each row, moved to its front in their order.
 
-    Rows that keep fewer than others are padded behind, and a row that keeps nothing is padding throughout. Padding is
-    None when all rows keep equally many. What `keep` says of padding does not matter.
+    Shorter rows are padded at the end; a row that keeps nothing is all padding. Padding is None when all rows keep the
+    same number. `keep` is ignored at padded positions.
 
     Raises:
         InputError: nothing is kept in any row.
@@ -264,6 +265,7 @@ def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
 
 
 def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, observed: Tensor | None) -> None:
+    """Raise InputError unless values, positions, padding and observed have matching shapes and types."""
     if values.ndim != 3 or positions.ndim != 3:
         raise InputError(
             f"values have shape {tuple(values.shape)} and positions {tuple(positions.shape)}; "
@@ -303,7 +305,7 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
 
 
 def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) -> Tensor | None:
-    """Refuse NaN, infinity and empty rows; return the padding, None when it marks nothing."""
+    """Raise InputError for NaN, infinity and empty rows; return the padding, or None if it marks nothing."""
     if padding is not None:
         empty = padding.all(dim=1)
         if empty.any():

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,7 +40,7 @@ from rotarymae.labels import (
     truth_at,
 )
 from rotarymae.model import Encoder, MaskedAutoencoder, build
-from rotarymae.partners import fit_predictor, sorted_errors
+from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
 from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
@@ -48,6 +48,7 @@ from rotarymae.preprocess import (
     Inputs,
     ObservationPreprocessor,
     PatchPreprocessor,
+    StaticColumn,
     fit_static,
     maskable,
     require_maskable,
@@ -57,8 +58,8 @@ from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
-from rotarymae.training.cost import Plan, Schedule, check_memory
+from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, learning
+from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
 # Options that mean nothing to pictures, videos and sounds.
@@ -68,23 +69,24 @@ NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, 
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
 SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
+MEMBERS, FEW_OF_A_CLASS = 3, 200  # networks that are averaged where the rarer of two classes has fewer series
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
 
 @dataclass(eq=False)
 class FitResult:
-    """The result of a training, and how it went.
+    """The result of a training.
 
     Attributes:
-        pipeline: the fitted model with all that its answers need.
-        split: which examples were trained on, chose the epoch, and were set aside.
-        split_method: how they were split; `split_words` says it.
-        pretraining, finetuning: losses and the best epoch of each training that was made.
+        pipeline: the trained pipeline.
+        split: which examples were used for training, for choosing the epoch, and set aside.
+        split_method: how they were split; `split_words` describes it.
+        pretraining, finetuning: losses and best epoch of each stage, None for a stage that was not run.
         loaded: names of the tensors that fine-tuning took from the pre-trained model.
-        trained_weights: the number of weights that fine-tuning trained.
-        validation_outputs: predictions [V, K] of the validation examples by partners that had not learnt these.
-        pretrained_on: the number of examples that pre-training read; 0 without pre-training.
+        trained_weights: number of weights that fine-tuning trained.
+        validation_outputs: {partner: predictions} of the validation examples, by partners trained without these.
+        pretrained_on: number of examples in pre-training; 0 without it.
     """
 
     pipeline: Pipeline
@@ -99,7 +101,7 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """How the last training went."""
+        """The losses and best epoch of the last training."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
@@ -119,37 +121,32 @@ def train(
     holdout: float = 0.0,
     split_by: SplitColumn | Fold | None = None,
     columns: Mapping[str, Any] | None = None,
-    folder: str | Path | None = None,
-    resume: bool = False,
+    plan: Plan | None = None,
     continue_training: bool = False,
-    started: float | None = None,
     reporter: Reporter | None = None,
 ) -> FitResult:
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
         targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
-            NaN) is pre-trained on; the others are split, fine-tuned on and learnt by the partners.
-        config: how.
+            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by the partners.
+        config: all options of the training.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
-        holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
-        split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
-        columns: how the table was laid out; kept with the pipeline.
-        folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
-        resume: continue an interrupted run in the folder.
-        continue_training: train on from `start` with its preprocessor: its head, where there are targets, or its
-            pre-training.
-        started: time.monotonic() when the work on the data began, for `config.minutes`; without it, now.
+        holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
+        split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
+        columns: layout of the table, which is saved with the pipeline.
+        plan: run folder for checkpoints, and the time of the run; the folder must be empty, or that of the same run to
+            resume.
+        continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
         reporter: shows progress.
 
     Raises:
-        InputError: before any training: labels or settings that cannot be used, a start of other values or channels; a
-            folder with another run.
+        InputError: before any training: labels or settings that cannot be used; a start with other values or channels;
+            a folder with another run.
     """
     reporter = reporter or Reporter(quiet=True)
-    started = time.monotonic() if started is None else started
     if start is None and config.pretrained is not None:
         start = open_start(config.pretrained)
     if start is not None and not continue_training:
@@ -167,10 +164,18 @@ def train(
     if kind is EventTimes and dataset.kind == "observations":
         _warn_if_followed_to_the_end(dataset, cast(np.ndarray, targets), rows)  # pyright: ignore
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
+    static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
         if not continue_training:
-            fit_static(dataset.select(split.train), config.static)  # pyright: ignore
+            static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
+        members = 1 if continue_training else number_of_members(config, kind, narrowed(targets[split.train]))
+        if config.members is None and members > 1:
+            reporter.say(
+                f"fine-tuning trains {members} networks and averages them, as few series are of the rarer class "
+                "(members=1 trains one)"
+            )
+        config = replace(config, members=members)
     head_start = start if continue_training and kind is not None else None
     pretrain_start = None if start is None or head_start is not None else _without_head(start)
     part = dataset.select(split.pretrain)
@@ -180,13 +185,19 @@ def train(
     if head_start is None:
         with reporter.bar("scaling"):
             preprocessor = prepare(part, config, pretrain_start)
-    if folder is not None and is_main_process():
-        model = None if start is None else _without_head(start).model
-        open_folder(Path(folder), identify(dataset, targets, config, task, holdout, split_by, model))
     how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731
-    if folder is not None:
-        how = Plan(Path(folder), config, kind is not None, started, reporter, resume).options
+    if plan is not None:
+        model = None if start is None else _without_head(start).model
+        open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model))
+        plan.of(dataset.lengths, split.scored, split.train if kind is not None else None, config.members or 1)
+        how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
+    partners = None
+    if kind is not None and targets is not None:
+        labels = head_start.labels if head_start is not None else kind.fit(narrowed(targets[split.train]))
+        if head_start is not None:
+            static = head_start.preprocessor.static  # pyright: ignore
+        partners = _fit_partners(dataset, split, targets, labels, static, config, plan, reporter)  # pyright: ignore
     if head_start is not None:
         result.pipeline = head_start
     elif pretrain_start is not None and not config.pretrains:
@@ -228,7 +239,8 @@ def train(
             f"fine-tuning started from all {len(tuned.loaded)} tensors of the pre-trained encoder and trained "
             f"{tuned.trained_weights:,} weights (tune={config.tune})"
         )
-        _fit_partners(result, dataset, targets, config, reporter)
+        assert partners is not None
+        _choose(result, dataset, targets, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
@@ -240,7 +252,10 @@ def train(
 def labelled(
     dataset: AnyDataset, targets: np.ndarray | None, task: str, config: FitConfig
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
-    """Return the kind of labels, which series have one, and what a split keeps in proportion among these."""
+    """Return the kind of labels, the indices of labelled series, and their classes for a stratified split.
+
+    Without targets kind and classes are None; for a regression only the classes are.
+    """
     rows = np.arange(len(dataset))
     if targets is None:
         return None, rows, None
@@ -256,7 +271,7 @@ def labelled(
 
 
 def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
-    """Warn where the length of a series tells its duration, as it does where observations go on until the event."""
+    """Warn where the length of series reveals their durations, as when observations continue until the event."""
     spans = (dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]])[rows]
     time = EventTimes.check(targets[rows], len(rows))["time"]
     if len(rows) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
@@ -281,7 +296,7 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
-    """Return the parts of the data set, and how it was split."""
+    """Split the data set; return the parts, and how it was split."""
     method = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
@@ -299,22 +314,41 @@ def _split(
 
 
 def _fit_partners(
-    result: FitResult, dataset: AnyDataset, targets: np.ndarray, config: FitConfig, reporter: Reporter
+    dataset: AnyDataset,
+    split: Split,
+    targets: np.ndarray,
+    labels: Labels,
+    static: tuple[StaticColumn, ...],
+    config: FitConfig,
+    plan: Plan | None,
+    reporter: Reporter,
+) -> FittedPartners:
+    """Fit what predicts together with the model. Its time is known then, and the trainings have what is left."""
+    rows = np.sort(np.concatenate([split.train, split.validation]))
+    truth = truth_at(labels, targets, rows)
+    every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
+    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
+    parts = (train, validation, labels.outputs, static, config.seed, reporter)
+    return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
+
+
+def _choose(
+    result: FitResult,
+    dataset: AnyDataset,
+    targets: np.ndarray,
+    fitted: FittedPartners,
+    config: FitConfig,
+    reporter: Reporter,
 ) -> None:
-    """Fit what predicts together with the model, and let the validation part choose."""
+    """Let the validation part choose what predicts, and how classes are decided."""
     pipeline, split = result.pipeline, result.split
-    assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
+    assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(pipeline.labels, targets, rows)
-    every, learnt = _early(dataset, learnt_by_partners(pipeline.labels, truth), config)
-    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     of_model = np.zeros((0, pipeline.labels.outputs))
-    if len(validation):
-        of_model = predict_outputs(pipeline, every.select(validation))
-    parts = (train, validation, of_model, pipeline.preprocessor.static)
-    partners, outputs = fit_predictor(  # pyright: ignore
-        config.predictor, pipeline.labels.task, every, learnt, *parts, config.seed, reporter
-    )
+    if fitted.held is not None:
+        of_model = predict_outputs(pipeline, fitted.held)
+    partners, outputs = choose_predictor(config.predictor, pipeline.labels.task, fitted, of_model, reporter)
     result.validation_outputs = {name: part[: len(split.validation)] for name, part in outputs.items()}
     labels = pipeline.labels
     if labels.task == "regression":
@@ -342,14 +376,14 @@ def _fit_partners(
 
 
 def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """Return the series and their targets; with `early`, behind them copies that end early, and theirs."""
+    """With `early`, return the series and copies of them that end early, with their targets; else both as they are."""
     if not config.early:
         return dataset, targets
     return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
 
 
 def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
-    """Return where series at these rows lie among all copies of `series` series."""
+    """Return the indices of some series among several stacked copies of `series` series."""
     return np.concatenate([rows + start for start in range(0, copied, series)])
 
 
@@ -360,6 +394,7 @@ def as_parameters(config: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Convert numpy values, tuples and paths to what JSON can hold."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -373,13 +408,13 @@ def _plain(value: Any) -> Any:
 
 
 def open_start(source: Any) -> Pipeline:
-    """Return a trained pipeline to start from.
+    """Return the trained pipeline from which training starts.
 
     Args:
         source: a run folder of `rotarymae fit`, a saved pipeline, a model's name, or a `Pipeline`.
 
     Raises:
-        InputError: another kind of source; a model without a preprocessor, whose series nobody could scale.
+        InputError: another kind of source; a model without a preprocessor, whose inputs could not be scaled.
         ModelDirectoryError: as `Pipeline.load`.
     """
     if isinstance(source, str | Path):
@@ -391,12 +426,12 @@ def open_start(source: Any) -> Pipeline:
         )
     source.require_one()
     if source.preprocessor is None:
-        raise InputError("the pretrained model has no preprocessor; it was not made from series.")
+        raise InputError("the pretrained model has no preprocessor; it was not trained on series.")
     return source
 
 
 def _without_head(start: Pipeline) -> Pipeline:
-    """Return the pre-trained part of a pipeline, or where there is none its model's encoder without what decodes it."""
+    """Return the pre-trained part of a pipeline; if there is none, its model's encoder, without labels."""
     if start.autoencoder is not None:
         return start.pretrained
     assert start.preprocessor is not None
@@ -404,26 +439,30 @@ def _without_head(start: Pipeline) -> Pipeline:
 
 
 def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
-    """Return the options of a pre-training that continues. Raises InputError where they ask for another model."""
+    """Return the options with the sizes of the model that is trained further. Raises InputError for other sizes."""
     model, known = start.require_autoencoder(), start.preprocessor
     assert known is not None
     if config.neighbours == "auto":
         config = replace(config, neighbours="on" if model.config.neighbours else "off")
     if model.config != config.model_config(known.axes, known.features, known.input_features):
-        raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
+        raise InputError(
+            "the sizes of the model have changed; warm_start continues only with a model of the same sizes."
+        )
     return config
 
 
-def as_configured(objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
+def as_configured(
+    objective: Objective, examples: Examples, validation: Examples | None, training: TrainConfig
+) -> TrainConfig:
     """Train exactly as configured."""
     return training
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
+    """Return the options adapted to a fit without labels: `neighbours="auto"` is switched on, long series are cut.
 
-    What an answer needs is near it or a season away, and many steps teach more than few long ones. A window has about
-    `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` of all.
+    What a prediction needs is nearby or a season away, and many small steps teach more than few large ones. A window
+    has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
@@ -440,13 +479,13 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Fit the preprocessor of a training set, after everything that the trainings could refuse has been checked.
+    """Check everything that training could refuse, then fit the preprocessor of a training set.
 
     Args:
-        start: the trained model to start from, whose scalers are used as they are.
+        start: the trained model from which training starts; its preprocessor is used unchanged.
 
     Raises:
-        InputError: nothing with two tokens; an option that does not fit the data; other data than those of `start`; a
+        InputError: no series with two tokens; an option that does not fit the data; data unlike those of `start`; a
             training that would not fit into memory, or would take days.
     """
     if config.pretrains and (dataset.lengths < 2).all():
@@ -473,6 +512,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
+    """Check the options for arrays, and return their preprocessor: fitted, or that of `start`."""
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
@@ -487,6 +527,7 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | N
 
 
 def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
+    """Check the options for series, and return their preprocessor: fitted, or that of `start`."""
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
         inputs = None
@@ -508,8 +549,8 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
     fit_static(dataset, config.static)
     if config.neighbours == "on" and preprocessor.position_names:
         raise InputError(
-            "neighbours are found by time, and positions have further axes "
-            f"({', '.join(preprocessor.position_names)}), on which none is nearest; leave neighbours out.",
+            "neighbours are looked up by time alone, and the positions have further axes "
+            f"({', '.join(preprocessor.position_names)}); leave neighbours out.",
             code="neighbours-of-positions",
         )
     if config.masking == "tubes":
@@ -522,8 +563,10 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """Return the window and its overlap: the given ones, those of the model to start from, or, for very long series
-    without either, ones whose steps fit into 2 GB."""
+    """Return window and overlap: those of the options, else of the model to start from, else none.
+
+    Very long series get a window with which a training step fits into 2 GB.
+    """
     if config.window is not None:
         return config.window, config.shared
     if before is not None and before.window is not None:
@@ -552,13 +595,13 @@ def pretrain(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a masked autoencoder on a data set; series in which a mask hides nothing are left out, with a warning.
+    """Train a masked autoencoder on a data set; series in which masking hides nothing are left out with a warning.
 
     Args:
-        preprocessor: the data set's scalers, if `prepare` has made them already.
-        start: the pipeline to start from, instead of random weights; it is left as it is.
-        validation: others, whose loss chooses the best epoch.
-        schedule: given the objective, the examples and the settings, says how many epochs are made.
+        preprocessor: of the data set, if `prepare` has fitted it already.
+        start: the pipeline to start from, instead of random weights; it is not changed.
+        validation: another data set, whose loss chooses the best epoch.
+        schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
         how: folder, resume, on_step and on_resume, as `training.fit`.
 
     Raises:
@@ -594,7 +637,7 @@ def pretrain(
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = examples(windows.select(hides)) if hides.any() else None
-    result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
+    result = fit(objective, data, schedule(objective, data, held, config.pretraining()), validation=held, **how)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", as_parameters(config)
     pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
@@ -615,15 +658,15 @@ def finetune(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a classifier or regressor that starts from all of the encoder: projection, [CLS] and blocks.
+    """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
 
     Args:
-        pretrained: a pipeline with the encoder to start from. It is left as it is.
-        targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression", or `labels.EVENT_TIME`
-            for task="survival".
-        validation: others and their targets, whose loss chooses the best epoch.
-        continue_training: `pretrained` is fine-tuned: its head and its labels are kept, too.
-        schedule, how: as `pretrain`.
+        pretrained: a pipeline with that encoder; it is not changed.
+        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `labels.EVENT_TIME` for
+            task="survival".
+        validation: another data set and its targets, whose loss chooses the best epoch.
+        continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
+        schedule, how: as in `pretrain`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
@@ -631,7 +674,7 @@ def finetune(
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
-        raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
+        raise InputError("the pre-trained model has no preprocessor; it was not trained on a data set.")
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
@@ -647,40 +690,65 @@ def finetune(
     pool = pool_of(config, preprocessor)
     if continue_training and config.pool == "auto":
         pool = getattr(pretrained.model, "pool", pool)
-    generator = make_generator(config.seed, 1)
-    encoder = copy_encoder(pretrained.model, config)
-    model = build(lambda: labels.model(Encoder(encoder.config), pool, preprocessor.static_features), generator)
-    model.encoder = encoder
-    if continue_training:
-        if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != pool:
-            raise InputError(
-                f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone."
-            )
-        model.load_state_dict(pretrained.model.state_dict())
-    model.encoder.requires_grad_(config.tune != "probe")
-    trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+    if continue_training and not (isinstance(pretrained.model, kind.head) and pretrained.model.pool == pool):
+        raise InputError(f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone.")
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
-    shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise, "early": config.early}
-    data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
-    objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
-    result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
-    model.requires_grad_(True)
+    targets = encoded[windows.series]
+    members, models, results = config.members or 1, [], []
+    if continue_training and (members > 1 or pretrained.model.members > 1):  # pyright: ignore
+        raise InputError("fine-tuning continues with one network; several that are averaged are trained anew.")
+    on_step = how.pop("on_step", None) or (lambda *_: None)
+    folder = how.pop("folder", None)
+    for member in range(members):
+        seed = config.seed + member
+        encoder = copy_encoder(pretrained.model, config)
+        make = partial(labels.model, Encoder(encoder.config), pool, preprocessor.static_features)
+        model = build(make, make_generator(seed, 1))
+        model.encoder = encoder
+        if continue_training:
+            model.load_state_dict(pretrained.model.state_dict())
+        model.encoder.requires_grad_(config.tune != "probe")
+        trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+        shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
+        data = preprocessor.examples(windows.dataset, seed=seed, **shown)
+        objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
+        training = replace(schedule(objective, data, held, config.finetuning()), seed=seed)
+        one: Any = {"on_step": partial(_of_member, on_step, member, members)}
+        if folder is not None:
+            one["folder"] = folder if not member else folder.with_name(f"{folder.name}-{member + 1}")
+        results.append(fit(objective, data, training, validation=held, **one, **how))
+        models.append(model.requires_grad_(True))
+    model = models[0]
+    model.others.extend(models[1:])
+    result = replace(results[0], seconds=sum(each.seconds for each in results))
     loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)
     pipeline.precision = config.precision
-    return FitResult(pipeline, finetuning=result, loaded=loaded, trained_weights=trained_weights)
+    return FitResult(pipeline, finetuning=result, loaded=loaded, trained_weights=members * trained_weights)
+
+
+def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
+    on_step(member * steps + step, members * steps, loss)
+
+
+def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
+    """Return the number of networks to fine-tune and average: several where a rare class has few series."""
+    if config.members is not None or labels is not ClassLabels:
+        return config.members or 1
+    counts = np.unique(targets, return_counts=True)[1]
+    return MEMBERS if resolve(config.decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1
 
 
 def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
-    """Return what the head reads; a mean, or attention, which starts as one, loses a bark among seconds of silence."""
+    """Return the head's pooling; "auto" is attention, or for sounds the maximum, as a mean hides short events."""
     if config.pool != "auto":
         return config.pool
     return "attention" if getattr(preprocessor, "sample_rate", None) is None else "max"
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
+    """Return a copy of a model's encoder, with all its weights, and with the dropout of fine-tuning."""
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once
         copied = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))

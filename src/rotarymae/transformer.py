@@ -53,7 +53,7 @@ class DropPath(Dropping):
 
 @contextmanager
 def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
-    """Let every layer of `module` that drops draw from `generator`, on the device of the module."""
+    """Let all dropout layers of `module` draw from `generator` inside the block, instead of torch's global state."""
     layers = [layer for layer in module.modules() if isinstance(layer, Dropping)]
     for layer in layers:
         layer.generator = generator
@@ -71,6 +71,7 @@ class Attention(nn.Module):
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
+        """Build the projections of queries, keys, values and outputs."""
         super().__init__()
         self.head_dim = sizes.head_dim
         self.dropout = Dropout(sizes.dropout)
@@ -87,10 +88,10 @@ class Attention(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Let the tokens `queries` attend to the tokens `keys` (L of them).
+        """Let the tokens selected by `queries` attend to the L tokens selected by `keys`.
 
-        `rotation` is of all N tokens, None when positions are not rotary. `key_mask` is True where a key may be
-        attended to; no [B, N, N] is ever built. None means every key, which leaves the choice to the fastest kernel.
+        `rotation` holds the angles of all N tokens; None for positions that are not rotary. `key_mask` is True for keys
+        that may be attended to; None means all, which permits the fastest kernel. No [B, N, N] mask is built.
         """
         query, key = self._rotated(x, rotation, queries, keys)
         value = self.value(x[:, keys]).unflatten(-1, (-1, self.head_dim))
@@ -100,6 +101,7 @@ class Attention(nn.Module):
     def _rotated(
         self, x: Float[Tensor, "B N D"], rotation: Rotation | None, queries: slice, keys: slice
     ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B L H K"]]:
+        """Return the queries and keys, rotated by their positions."""
         query = self.query(x[:, queries]).unflatten(-1, (-1, self.head_dim))
         key = self.key(x[:, keys]).unflatten(-1, (-1, self.head_dim))
         if rotation is None:
@@ -108,6 +110,7 @@ class Attention(nn.Module):
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
+    """Compute attention; in training with bf16 on a processor in float32, whose backward pass is faster there."""
     query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
     if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or not torch.is_grad_enabled():
         return _weighted(query, key, value, key_mask, dropout)
@@ -118,6 +121,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, 
 
 
 def _weighted(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
+    """Compute attention, with dropout of its weights if that is on."""
     if not dropout.drops:
         return F.scaled_dot_product_attention(query, key, value, key_mask)
     # torch's kernel would drop weights by the random state that all threads share. On processors it builds the matrix
@@ -132,6 +136,7 @@ class MLP(nn.Module):
     """Linear, SiLU, dropout, linear; no biases."""
 
     def __init__(self, sizes: BlockSizes) -> None:
+        """Build the two linear layers."""
         super().__init__()
         self.up = nn.Linear(sizes.embed_dim, sizes.hidden_dim, bias=False)
         self.down = nn.Linear(sizes.hidden_dim, sizes.embed_dim, bias=False)
@@ -145,6 +150,7 @@ class Block(nn.Module):
     """Pre-norm residual block: attention, then MLP."""
 
     def __init__(self, sizes: BlockSizes, drop_path: float = 0.0) -> None:
+        """Build norms, attention and MLP."""
         super().__init__()
         self.attention_norm = nn.RMSNorm(sizes.embed_dim, eps=sizes.norm_eps)
         self.attention = Attention(sizes)
@@ -160,7 +166,7 @@ class Block(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Return the tokens `queries` after this block; arguments as `Attention.forward`."""
+        """Return the tokens selected by `queries` after this block; arguments as in `Attention.forward`."""
         attended = self.attention(self.attention_norm(x), rotation, key_mask, queries, keys)
         x = x[:, queries] + self.drop_path(attended)
         return x + self.drop_path(self.mlp(self.mlp_norm(x)))
@@ -181,10 +187,10 @@ class Transformer(nn.Module):
         queries: slice = ALL,
         context: int | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """Return the tokens `queries` after all blocks; the final block computes no others.
+        """Return the tokens selected by `queries` after all blocks; the last block computes no others.
 
-        With `context` every token attends to the first `context` tokens only, and so no token behind them changes
-        another's result. Results at padded positions have no meaning.
+        With `context`, all tokens attend to the first `context` tokens only, so that the tokens behind those do not
+        influence one another. Results at padded positions have no meaning.
         """
         keys = slice(context)
         key_mask = None if padding is None else ~padding[:, None, None, keys]

@@ -18,15 +18,16 @@ from torch import Tensor
 
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
-from rotarymae.interpolation import SHOWN, Interpolation, Predicted, time_to_nearest
+from rotarymae.interpolation import SHOWN, Interpolation, Predicted, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LinearInterpolation
 from rotarymae.queries import Queries, as_queries
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, pad_rows
+from rotarymae.training.batching import by_length
 
 WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channels, that are answered together
 OVERLAP = 0.25  # share of a window that it has in common with the next
-BATCH_TOKENS, BATCH_SERIES = 6000, 64
+BATCH_TOKENS = 6000
 QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
 COMPARED, SHORTEST, HIDDEN = 200, 5, 0.1  # series that are compared with the line, their observations, share hidden
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
@@ -45,7 +46,7 @@ class Answers(NamedTuple):
 def interpolate_any(
     model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> Interpolation:
-    """Predict what would be observed at queries, in the table's units, with bands that include the noise.
+    """Predict observations at queries without training, in the table's units, with bands that include the noise.
 
     Args:
         dataset: the observations. Its last value columns may be standard `errors`, one for each other column.
@@ -70,7 +71,10 @@ def interpolate_any(
 def embed_any(
     model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> np.ndarray:
-    """Return one vector [S, D] for each series: the mean over its encoded observations, windows weighed by theirs."""
+    """Return one vector [S, D] for each series: the mean over its encoded observations.
+
+    The windows of a long series are weighted by their observations.
+    """
     windows = _windows(dataset, errors)
     vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
     for index, times, channels, values, noise, padding in _batches(windows.dataset, None, errors):
@@ -100,6 +104,7 @@ class BesideLine:
     line: float
 
     def __str__(self) -> str:
+        """Return a sentence on the errors of the model and of a straight line, and on whether training may pay."""
         said = (
             f"with a tenth of the observations of {self.compared:,} series hidden, the median error is "
             f"{self.error:.2g} of a series' spread, and the straight line's {self.line:.2g}"
@@ -112,7 +117,7 @@ class BesideLine:
 
 
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
-    """Hide a tenth of some series' observations, and compare the answers there with a straight line.
+    """Hide a tenth of some series' observations; compare the model's predictions with a straight line.
 
     Returns:
         None where all series are shorter than five observations.
@@ -134,7 +139,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 def ask(
     model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> Answers:
-    """Return the model's answers in the order of the queries."""
+    """Return the model's predictions in the order of the queries."""
     if len(queries.offsets) != len(dataset) + 1:
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
     if not np.isfinite(queries.times).all():
@@ -144,39 +149,26 @@ def ask(
         queries, fade = queries.of_windows(windows)
     part, V = windows.dataset, len(dataset.value_names) - len(errors)
     typical = _typical(dataset, V)
-    asked_channels = channel_index(queries)
+    numbers = channel_index(queries).astype(np.int64)[:, None] * V + np.arange(V)
     lengths = np.diff(queries.offsets)
-    parameters = torch.zeros(len(queries.times), V, model.likelihood.outputs, dtype=torch.float64)
-    centre, width = np.zeros((2, len(queries.times), V))
+    parameters = torch.zeros(*numbers.shape, model.likelihood.outputs, dtype=torch.float64)
+    centre, width = np.zeros((2, *numbers.shape))
     done, model = 0, model.eval()
     for index, times, channels, values, noise, padding in _batches(part, lengths, errors):
-        positions, scaled, relative, scale = standardise(times, channels, values, ~padding, noise)
-        at = np.concatenate([np.arange(queries.offsets[i], queries.offsets[i + 1]) for i in index])  # pyright: ignore
-        row = np.repeat(np.arange(len(index)), lengths[index])
-        place = np.concatenate([np.arange(n) for n in lengths[index]]) if len(at) else at
+        at = np.concatenate([np.arange(queries.offsets[i], queries.offsets[i + 1]) for i in index])
         if not len(at):
             continue
-        ask_times = torch.zeros(len(index), int(lengths[index].max()), V, dtype=torch.float64)
-        ask_channels, none = (
-            torch.zeros(ask_times.shape, dtype=torch.int64),
-            torch.ones(ask_times.shape, dtype=torch.bool),
-        )
+        positions, scaled, relative, scale = standardise(times, channels, values, ~padding, noise)
+        row = np.repeat(np.arange(len(index)), lengths[index])
         moved = (queries.times[at] - scale.origin.numpy()[row]) / scale.unit.numpy()[row]
-        ask_times[row, place] = torch.from_numpy(moved)[:, None]
-        ask_channels[row, place] = torch.from_numpy(asked_channels[at].astype(np.int64))[:, None] * V + torch.arange(V)
-        none[row, place] = False
+        places = np.stack([np.repeat(moved, V), numbers[at].ravel() + 1.0], 1).astype(np.float32)
+        asked, none = pad_rows(places, lengths[index] * V)
+        visible = _tokens(positions, channels, scaled, relative, padding)
         with torch.inference_mode():
-            context = model.context(_tokens(positions, channels, scaled, relative, padding))
-            flat = [tensor.flatten(1) for tensor in (ask_times, ask_channels, none)]
-            pieces = [
-                model.decode(context, torch.stack([t, c + 1.0], -1).float(), p)
-                for t, c, p in zip(*(tensor.split(QUERIES_AT_A_TIME, 1) for tensor in flat), strict=True)
-            ]
-        answers = torch.cat(pieces, 1)[:, :, 0].unflatten(1, (-1, V)).double()
-        parameters[at] = answers[row, place]
+            answers = predict_at(model, visible, asked, none, QUERIES_AT_A_TIME).parameters[:, :, 0]
+        parameters[at] = (answers.flatten(0, 1) if none is None else answers[~none]).double().unflatten(0, (-1, V))
         c, w = (_with_absent(part, typical[i], channels, padding) for i, part in enumerate((scale.centre, scale.width)))
-        number = ask_channels[row, place].numpy()
-        centre[at], width[at] = c[row[:, None], number], w[row[:, None], number]
+        centre[at], width[at] = c[row[:, None], numbers[at]], w[row[:, None], numbers[at]]
         done += len(index)
         if on_step is not None:
             on_step(done, len(part))
@@ -189,14 +181,14 @@ def ask(
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
-    """Return the parameters [n, V, 3] of the same values in other units: value · factor + shift."""
+    """Return Student's t parameters [n, V, 3] after a change of units: value · factor + shift."""
     location, log_scale, freedom = parameters.unbind(-1)
     location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
     return torch.stack([location, log_scale + 2 * torch.from_numpy(factor).log(), freedom], -1)
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
-    """Cut series that are longer than the model was trained on."""
+    """Cut series that are longer than those in the model's training into windows."""
     columns = len(dataset.value_names) - len(errors)
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     window = max(2, min(WINDOW * channels, MAX_WINDOW // columns))
@@ -204,41 +196,23 @@ def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
 
 
 def _batches(dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[str, ...]) -> Iterator[tuple]:
-    """Yield (index [B], times, channels, values, standard errors or None, padding [B, N]) of series of similar length.
+    """Yield batches of series of similar length.
 
-    An observation of several values is one of several channels.
+    Each is (index [B], times, channels, values, standard errors or None, padding [B, N]). An observation with several
+    values becomes one observation for each.
     """
     V = len(dataset.value_names) - len(errors)
     lengths = np.asarray(dataset.lengths)
     total = lengths * V + (0 if queries is None else np.minimum(queries * V, QUERIES_AT_A_TIME))
-    order, start = np.argsort(lengths, kind="stable"), 0
-    while start < len(order):
-        stop = start + 1
-        widest = total[order[start]]
-        while stop < len(order) and stop - start < BATCH_SERIES:
-            widest = max(widest, total[order[stop]])
-            if widest * (stop + 1 - start) > BATCH_TOKENS:
-                break
-            stop += 1
-        index = order[start:stop]
-        start = stop
+    for index in by_length(total, batch_tokens=BATCH_TOKENS):
         times, channels, values, *_ = dataset.gather(index)
         channels = np.zeros(len(times), np.int64) if channels is None else channels.astype(np.int64)
-        n = lengths[index]
-        row = np.repeat(np.arange(len(index)), n * V)
-        place = np.concatenate([np.arange(m * V) for m in n])
-        shape = (len(index), int(n.max()) * V)
-        padded = [torch.zeros(shape, dtype=kind) for kind in (torch.float64, torch.int64, torch.float64)]
-        flat = np.repeat(times, V), (channels[:, None] * V + np.arange(V)).ravel(), values[:, :V].ravel()
-        for store, part in zip(padded, flat, strict=True):
-            store[row, place] = torch.from_numpy(np.ascontiguousarray(part)).to(store.dtype)
-        noise = None
-        if errors:
-            noise = torch.full(shape, torch.nan, dtype=torch.float64)
-            noise[row, place] = torch.from_numpy(np.ascontiguousarray(values[:, V:].ravel())).double()
-        padding = torch.ones(shape, dtype=torch.bool)
-        padding[row, place] = False
-        yield index, *padded, noise, padding
+        parts = np.split(np.asarray(values, np.float64), [V], axis=1)
+        columns = [np.repeat(times, V), *(part.ravel() for part in parts if part.shape[1])]
+        padded, padding = pad_rows(np.stack(columns, 1), lengths[index] * V)
+        numbers = pad_rows((channels[:, None] * V + np.arange(V)).reshape(-1, 1), lengths[index] * V)[0][..., 0]
+        padding = torch.zeros_like(numbers, dtype=torch.bool) if padding is None else padding
+        yield index, padded[..., 0], numbers, padded[..., 1], padded[..., 2] if errors else None, padding
 
 
 def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tensor, padding: Tensor) -> Tokens:
@@ -248,7 +222,7 @@ def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tenso
 
 
 def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
-    """Return median and spread of each channel of the table [2, channels · V], for series that do not have it."""
+    """Return median and spread of each channel over the table [2, channels · V], for series without that channel."""
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]
     count = 1 if dataset.channel_names is None else len(dataset.channel_names)
@@ -262,7 +236,7 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 
 
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
-    """Return a scale [B, all channels], with the table's where a series has no observation of a channel."""
+    """Return the scale of all channels [B, channels], with the table's for channels that a series has not observed."""
     full = np.tile(typical, (len(scale), 1))
     row = torch.arange(len(scale))[:, None].expand_as(channels)[~padding].numpy()
     seen = channels[~padding].numpy()

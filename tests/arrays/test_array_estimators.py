@@ -106,13 +106,13 @@ def test_parameters_are_kept_and_what_does_not_fit_is_refused(classifier, pictur
         classifier.predict([pictures[0][0], pictures[0][1][:3]])
     with refuses("24 series"):
         RoMAEClassifier(patch_size=4, **BOTH).fit(pictures[0], pictures[1][:5])
-    with refuses("made from pictures", "made from series"):
+    with refuses("trained on pictures", "trained on series"):
         RoMAEInterpolator(pretrained=classifier.pipeline_.pretrained).fit([([0.0, 1.0], [1.0, 2.0])])
     classifier.save(tmp_path / "model")
-    with refuses("made from pictures", "made from series"):
+    with refuses("trained on pictures", "trained on series"):
         RoMAEInterpolator.load(tmp_path / "model")
     RoMAEEmbedder(pretrained=classifier.pipeline_.pretrained).fit(pictures[0]).save(tmp_path / "autoencoder")
-    with refuses("made from pictures", "made from series"):
+    with refuses("trained on pictures", "trained on series"):
         RoMAEInterpolator.load(tmp_path / "autoencoder")
 
 

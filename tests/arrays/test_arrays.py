@@ -186,9 +186,9 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
     preprocessor = PatchPreprocessor.fit(dataset)
     directory = Pipeline(preprocessor, Encoder(small(axes=2, features=16)).eval())
     series = SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]])
-    with refuses("series were given", "made from pictures"):
+    with refuses("series were given", "trained on pictures"):
         embed(directory, series)
-    with refuses("made from pictures", "made from series"):
+    with refuses("trained on pictures", "trained on series"):
         directory.require_series()
     with refuses("channels 3", "trained on 1"):
         embed(directory, ArrayDataset.from_arrays(ragged_pictures(), 4))
@@ -211,7 +211,7 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
         (np.zeros((2, 8, 8)), None, ("need patch_size",)),
         ([], 4, ("no arrays", "at least one")),
         (np.ma.masked_greater(np.ones((2, 8, 8)), 0), 4, ("picture 0", "NaN")),
-        ("pictures", 4, ("data came as str",)),
+        ("pictures", 4, ("data is of type str",)),
     ],
 )
 def test_what_cannot_be_used_is_named(arrays, patch_size, parts):

@@ -216,7 +216,7 @@ def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tm
 def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys):
     folder = write_pictures(tmp_path / "train", 4)
     for options, said in (
-        (["--images", "--id", "star"], "options of tables, to leave out with --images: --id."),
+        (["--images", "--id", "star"], "leave out the options of tables with --images: --id."),
         (["--images", "--audio"], "give one of --images and --audio"),
         (["--images", "--label", "kind"], "with --images: --label."),
         (["--images", "--patch-size", "1", "2", "3"], "--patch-size has 3 numbers"),
@@ -265,7 +265,7 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
     for words, part in (
         (
             ["predict", run, folder, "--out", tmp_path / "p.csv", "--id", "x"],
-            "the model was made from pictures: --id.",
+            "the model was trained on pictures; leave out the options of tables: --id.",
         ),
         (["predict", run, folder, "--out", tmp_path / "p.csv", "--resample"], "--resample concerns sounds"),
         (["evaluate", run, folder, "--label-id", "x"], "--label-id concern tables"),

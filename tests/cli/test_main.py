@@ -29,7 +29,7 @@ from rotarymae.interpolation import Interpolation
 from rotarymae.partners import Predictor
 from rotarymae.pipeline import Pipeline
 from rotarymae.system import Reporter
-from rotarymae.tables import TableReader, TableSchema
+from rotarymae.tables import TableReader, TableSchema, read_table
 from rotarymae.tables.labels import align_labels
 
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -286,7 +286,7 @@ def test_labels_are_a_column_of_the_table_itself_and_channels_all_others(tmp_pat
     path.write_text("id;time;pulse;warmth;sex\n" + "".join(";".join(map(str, row)) + "\n" for row in rows))
     how = ["--wide", "--na", "-", "--time-format", "%d.%m.%Y", "--label", "sex"]
     assert command("fit", path, "--out", tmp_path / "run", *how, *TINY) == 0
-    said = ["6 of 36 cells dropped: warmth missing 6", "taken as UTC", "separated by ';', decimal commas"]
+    said = ["6 of 36 cells dropped: 'warmth' is missing in 6", "taken as UTC", "separated by ';', decimal commas"]
     assert all(part in " ".join(capsys.readouterr().err.split()) for part in said[:1])
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["preprocessing"]["channels"] == ["pulse", "warmth"]
@@ -602,9 +602,9 @@ def test_a_channel_never_seen_in_training(fitted, tmp_path, capsys):
     rows[20] = (*rows[20][:2], "z", rows[20][3])
     strange = write_csv(tmp_path / "strange.csv", "star,day,band,flux", rows)
     for name in ("predict", "interpolate", "embed"):
-        how = ["--out", tmp_path / "out.csv", "--unknown-channels", "error"]
+        how = ["--out", tmp_path / "out.csv", "--strict"]
         assert command(name, fitted / "run", strange, *how) == 2
-        said = ["'band'", "'z'", rows[20][0], "'g', 'r'", "--unknown-channels drop"]
+        said = ["'band' is 'z'", "'g', 'r' are known", rows[20][0]]
         assert says_all(capsys.readouterr().err, said)
     assert contents(tmp_path) == ["strange.csv"]
     dataset = SeriesDataset.from_file(strange, "star", "day", "band", ["flux"])
@@ -638,10 +638,11 @@ def test_what_was_read_is_said_and_written_down(tmp_path, capsys):
     rows = [("a", 0, 1), ("a", 1, ""), ("a", 2, 3), ("b", 0, 1), ("b", 1, 2), ("c", 0, "")]
     path = write_csv(tmp_path / "table.csv", "id,time,value", rows)
     assert command("fit", path, "--out", tmp_path / "run", *TINY) == 0
-    said = ["read table.csv: 2 of 6 rows dropped: value missing 2; 1 series without observations left out"]
+    said = ["read table.csv: 2 of 6 rows dropped: 'value' is missing in 2; 1 series without observations left out"]
     assert says_all(capsys.readouterr().err, said)
     reading = json.loads((tmp_path / "run/metrics.json").read_text())["reading"]
-    assert (reading["total"], reading["kept"], reading["missing"], reading["empty"]) == (6, 4, 2, ["c"])
+    assert (reading["total"], reading["kept"], reading["empty"]) == (6, 4, ["c"])
+    assert reading["missing"] == {"'value' is missing": 2}
 
 
 def test_other_columns_than_in_training(fitted, tmp_path, capsys):
@@ -772,13 +773,13 @@ def test_a_wide_table_with_missing_cells(tmp_path):
     # A ward without a thermometer: never observed, not an error.
     cold = write_csv(tmp_path / "cold.csv", "id,time,pulse", [row[:3] for row in cells])
     with pytest.warns(InputWarning, match="no column 'temperature'"):
-        direct = SeriesDataset.from_file(cold, values=["pulse", "temperature"], wide=True, unknown_channels="drop")
+        names = ("pulse", "temperature")
+        direct = read_table(cold, TableSchema(values=names, wide=True), channel_names=names)
     assert (
         direct.channel_names == ("pulse", "temperature") and direct.channels is not None and not direct.channels.any()
     )
     assert command("interpolate", run, cold, "--out", tmp_path / "cold.parquet", "--grid", "3", "--quiet") == 0
     assert table(tmp_path / "cold.parquet")["channel"].to_pylist() == (["pulse"] * 3 + ["temperature"] * 3) * 2
-    assert command("interpolate", run, cold, "--out", tmp_path / "x.csv", "--unknown-channels", "error") == 2
     assert command("fit", cold, "--out", tmp_path / "y", "--wide", "--values", "pulse", "temperature") == 2
     more = write_csv(tmp_path / "more.csv", "id,time,pulse,temperature,oxygen", [(*row, 97) for row in cells])
     reader = TableReader.open(more, TableSchema(values=("pulse", "temperature"), wide=True), ("pulse", "temperature"))
@@ -807,9 +808,10 @@ def test_a_log_without_ids_is_asked_by_times_without_ids(tmp_path):
 
 
 def test_one_token_for_every_time(tmp_path):
-    rows = [(i, t, c, t * i + (c == "v")) for i in (1, 2, 3) for t in range(5) for c in "uv"]
-    path = write_csv(tmp_path / "long.csv", "id,time,channel,value", rows)
-    run, out = both_ways(tmp_path, path, ["--channel", "channel", "--tokens", "time"], "interpolate")
+    path = write_csv(
+        tmp_path / "wide.csv", "id,time,u,v", [(i, t, t * i, t * i + 1) for i in (1, 2, 3) for t in range(5)]
+    )
+    run, out = both_ways(tmp_path, path, ["--wide", "--values", "u", "v", "--tokens", "time"], "interpolate")
     assert {"u", "v", "u_std"} <= set(out.column_names) and "channel" not in out.column_names
     assert Pipeline.load(run).preprocessor.features == 2
 
@@ -824,7 +826,7 @@ def test_parquet_without_channels_with_missing_values_and_a_regression(tmp_path)
     pq.write_table(pa.table({"id": ids, "time": times, "value": values}), tmp_path / "t.parquet")
     targets = {f"é, {i}": round(0.1 * i, 2) for i in range(12)}
     pq.write_table(pa.table({"id": list(targets), "label": list(targets.values())}), tmp_path / "labels.parquet")
-    options = ["--missing", "drop", "--labels", tmp_path / "labels.parquet"]
+    options = ["--labels", tmp_path / "labels.parquet"]
     run, out = both_ways(tmp_path, tmp_path / "t.parquet", options, "predict")
     assert out.column_names == ["id", "predicted"] and out["id"].to_pylist() == list(targets)
     there = pq.read_table(run / "predictions.parquet")

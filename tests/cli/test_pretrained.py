@@ -97,11 +97,11 @@ def test_what_does_not_fit_the_model_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-def test_unknown_channels_are_left_out_when_that_is_asked_for(fitted, other, tmp_path, capsys):
+def test_unknown_channels_are_left_out(fitted, other, tmp_path, capsys):
     table = edited(other, tmp_path / "table", ",r,-", ",z,-")
-    options = ["--pretrained", fitted / "run", "--unknown-channels", "drop", *FINETUNE]
+    options = ["--pretrained", fitted / "run", *FINETUNE]
     assert fit(table, tmp_path / "run", *options) == 0
-    assert "channel z unknown" in " ".join(capsys.readouterr().err.split())
+    assert "'z', where 'g', 'r' are known" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_wide_table_may_lack_a_channel_of_the_model(tmp_path, capsys):

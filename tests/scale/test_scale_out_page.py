@@ -1,11 +1,9 @@
-"""The lines of docs/scale-out.md that need a program of somebody else, or several processes; the others are run by
-tests/test_docs.py. In their place stand the folders that there are, and fewer workers."""
+"""The lines of docs/scale-out.md that need a program of somebody else; the others are run by tests/test_docs.py.
 
-import os
+In their place stand the folders that there are, and fewer workers.
+"""
+
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -68,37 +66,3 @@ def test_ray(here, model):
     finally:
         ray.shutdown()
     assert rows == 36
-
-
-@pytest.mark.slow  # each process imports torch
-@pytest.mark.parametrize("nodes", [2, 3])
-def test_torchrun(here, tmp_path, nodes):
-    """As many hosts on this one, a process each: the run of one process, from a folder of files."""
-    from rotarymae.cli.main import main
-    from rotarymae.pipeline import Pipeline
-
-    line = block("torchrun").split("\ntorchrun")[0].replace("\\\n", " ")
-    words = shlex.split(line.replace("shards/", "survey/").replace("/shared/run", "several"))
-    for option, value in (("--nnodes", str(nodes)), ("--nproc-per-node", "1"), ("--master-addr", "127.0.0.1")):
-        words[words.index(option) + 1] = value
-    launcher = [sys.executable, "-m", "torch.distributed.run"]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    processes = []
-    for rank in range(nodes):
-        words[words.index("--node-rank") + 1] = str(rank)
-        processes.append(subprocess.Popen([*launcher, *words[1:], *QUICK.split()], env=environment))
-    assert [process.wait(600) for process in processes] == [0] * nodes
-    alone = [word if word != "several" else "alone" for word in words[words.index("rotarymae") + 1 :]]
-    main([*alone, *QUICK.split()])
-    several, one = (Pipeline.load(tmp_path / name).pretrained.model.state_dict() for name in ("several", "alone"))
-    for name, weight in one.items():
-        assert (several[name] - weight).abs().max() < 1e-4, name
-
-
-@pytest.mark.slow  # each process imports torch
-def test_accelerate(here, tmp_path):
-    words = shlex.split(block("accelerate launch").replace("shards/", "survey/").replace("/shared/run", "several"))
-    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*launcher, *words[2:], *QUICK.split()], env=environment, check=True, timeout=900)
-    assert (tmp_path / "several" / "metrics.json").exists()

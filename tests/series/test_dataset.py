@@ -34,6 +34,7 @@ COLUMNS = {
     "kind": ["x", "y", "x", "y", "x", "x"],
 }
 ROLES: Any = {"id": "star", "time": "mjd", "channel": "band", "values": ["flux", "err"], "static": ["ra", "kind"]}
+NAN, INF = float("nan"), float("inf")
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 
 
@@ -44,6 +45,10 @@ def frame(**changes):
 
 def build(**changes):
     return SeriesDataset.from_frame(frame(**changes), **ROLES)
+
+
+def from_wide(table, id="id", time="time", channels: Any = None, static: Any = (), **options):
+    return SeriesDataset.from_frame(table, id, time, None, channels, static, wide=True, **options)
 
 
 def says(*parts):
@@ -205,26 +210,11 @@ def test_shuffled_rows_equal_arrays(data):
 # ── two tokenisations, wide and padded ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_time_tokens_from_long():
-    table = pa.table({"id": [1, 1, 1, 1], "time": [0, 0, 2, 2], "s": ["b", "a", "a", "b"], "v": [1.0, 2.0, 3.0, 4.0]})
-    data = SeriesDataset.from_frame(table, channel="s", values="v", tokens="time")
-    assert data.channels is None and data.channel_names is None and data.value_names == ("a", "b")
-    assert data.times.tolist() == [0.0, 2.0] and data.values.tolist() == [[2.0, 1.0], [3.0, 4.0]]
-    ordered = SeriesDataset.from_frame(table, channel="s", values="v", tokens="time", channel_names=["b", "a"])
-    assert ordered.value_names == ("b", "a") and ordered.values.tolist() == [[1.0, 2.0], [4.0, 3.0]]
-
-
-def test_time_tokens_with_two_value_columns():
-    table = pa.table({"id": [1, 1], "time": [0, 0], "s": ["b", "a"], "v": [1.0, 2.0], "w": [3.0, 4.0]})
-    data = SeriesDataset.from_frame(table, channel="s", values=["v", "w"], tokens="time")
-    assert data.value_names == ("a_v", "a_w", "b_v", "b_w") and data.values.tolist() == [[2, 4, 1, 3]]
-
-
 WIDE = {"id": [1, 1, 2], "time": [0.0, 1.0, 0.0], "hr": [60.0, None, 70.0], "bp": [None, 90.0, 0.0], "age": [4, 4, 5]}
 
 
 def test_wide_channel_tokens_skip_missing_cells(maker):
-    data = SeriesDataset.from_wide(maker(WIDE), "id", "time", ["hr", "bp"], static=["age"])
+    data = from_wide(maker(WIDE), "id", "time", ["hr", "bp"], static=["age"])
     assert data.channel_names == ("hr", "bp") and data.value_names == ("value",)
     assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 1]
     assert data.values.ravel().tolist() == [60.0, 90.0, 70.0, 0.0] and data.lengths.tolist() == [2, 2]
@@ -233,27 +223,30 @@ def test_wide_channel_tokens_skip_missing_cells(maker):
 
 def test_wide_time_tokens():
     full = WIDE | {"hr": [60.0, None, 70.0], "bp": [1.0, None, 0.0]}
-    data = SeriesDataset.from_wide(pa.table(full), "id", "time", ["hr", "bp"], tokens="time")
+    data = from_wide(pa.table(full), "id", "time", ["hr", "bp"], tokens="time")
     assert data.value_names == ("hr", "bp") and data.channels is None
     assert data.values.tolist() == [[60.0, 1.0], [70.0, 0.0]]  # the row without any value is gone
     with pytest.raises(InputError, match=says("series 1 at time 0", "'hr'", "'bp'", "2 of 3", 'tokens="channel"')):
-        SeriesDataset.from_wide(pa.table(WIDE), channels=["hr", "bp"], tokens="time")
+        from_wide(pa.table(WIDE), channels=["hr", "bp"], tokens="time")
 
 
-def test_padded():
+def test_arrays_of_channels():
     nan = np.nan
     array = np.array([[[1, 2, nan], [3, 4, nan]], [[5, nan, nan], [6, nan, nan]]], dtype=np.float32)
-    data = SeriesDataset.from_padded(array)
+    data = as_dataset(array)
     assert data.values.tolist() == [[1, 3], [2, 4], [5, 6]] and data.values.dtype == np.float32
     assert data.times.tolist() == [0, 1, 0] and data.lengths.tolist() == [2, 1] and data.ids.tolist() == [0, 1]
     assert data.value_names == ("channel_0", "channel_1")
+    assert as_dataset([array[0, :, :2], array[1, :, :1]]).fingerprint() == data.fingerprint()
     array[0, 1, 1] = nan
-    times = np.array([[0.5, 0.7, nan], [0.1, nan, nan]])
-    data = SeriesDataset.from_padded(array, times, tokens="channel", ids=["x", "y"], channel_names=["p", "q"])
-    assert data.times.tolist() == [0.5, 0.5, 0.7, 0.1, 0.1] and data.channel_names == ("p", "q")
+    data = as_dataset(array)
+    assert data.times.tolist() == [0, 0, 1, 0, 0] and data.channel_names == ("channel_0", "channel_1")
     assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 0, 1]
-    with pytest.raises(InputError, match=says("series 'x' at time 1", "'p'", "'q'", 'tokens="channel"')):
-        SeriesDataset.from_padded(array, ids=["x", "y"], channel_names=["p", "q"])
+    times, options = [[0.5, 0.7, 0.8]] * 2, {"value_names": ["p", "q"], "ids": ["x", "y"], "wide": True}
+    data = SeriesDataset.from_arrays(times, [one.T for one in array], **options)
+    assert data.times.tolist() == [0.5, 0.5, 0.7, 0.5, 0.5] and data.channel_names == ("p", "q")
+    with pytest.raises(InputError, match=says("series 'x' at time 0.7", "'p'", "'q'", 'tokens="channel"')):
+        SeriesDataset.from_arrays(times, [one.T for one in array], **options, tokens="time")
 
 
 def test_masked_values_are_missing_ones():
@@ -269,88 +262,28 @@ def test_masked_values_are_missing_ones():
 
 
 @pytest.mark.parametrize(
-    "change, parts",
+    "array, parts",
     [
-        ({"array": np.zeros((2, 3))}, ["(2, 3)", "[cases, channels, time]", "array[:, None, :]"]),
-        ({"array": np.zeros((2, 0, 3))}, ["(2, 0, 3)"]),
-        ({"array": np.full((1, 1, 1), "x")}, ["<U1"]),
-        ({"ids": [1]}, ["2 cases", "1 ids"]),
-        ({"ids": [1, 1]}, ["1 ids", "more than one series", "1"]),
-        ({"channel_names": ["a"]}, ["3 channels", "1 channel_names"]),
-        ({"channel_names": ["a", "b", "a"]}, ["'a'", "more than once"]),
-        ({"times": np.zeros(5)}, ["(5,)", "(4,)", "(2, 4)"]),
-        ({"times": np.zeros(4, "V4")}, ["times", "no table holds"]),
-        ({"times": np.array([0, 1, np.inf, 3])}, ["infinite in 2", "series 0"]),
-        ({"tokens": "chanel"}, ["tokens='chanel'", "Did you mean 'channel'"]),
+        (np.zeros((2, 0, 3)), ["(2, 0, 3)"]),
+        (np.zeros((2, 3, 4), "U1"), ["numbers [channels, time]"]),
+        ([np.zeros((2, 3)), np.zeros((1, 3))], ["1, 2 channels"]),
+        (np.array([[[0.0]], [[NAN]]]), ["1 of 2 series have no observation left: 1"]),
     ],
 )
-def test_padded_refuses(change, parts):
+def test_arrays_of_channels_refuse(array, parts):
     with pytest.raises(InputError, match=says(*parts)):
-        SeriesDataset.from_padded(**({"array": np.zeros((2, 3, 4))} | change))
-
-
-def test_padded_refuses_an_empty_case():
-    array = np.zeros((3, 1, 2))
-    array[1] = np.nan
-    with pytest.raises(InputError, match=says("1 of 3 series", "NaN throughout", "'q'")):
-        SeriesDataset.from_padded(array, ids=["p", "q", "r"])
+        as_dataset(array)
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_files_give_the_same_dataset(tmp_path):
-    plain = pd.DataFrame(COLUMNS)
-    plain.to_csv(tmp_path / "a.csv", index=False)
-    plain.to_csv(tmp_path / "a.csv.gz", index=False)
-    plain.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
-    pyarrow.feather.write_feather(frame(), tmp_path / "a.feather")
-    pyarrow.feather.write_feather(frame(), tmp_path / "a.arrow")
-    pyarrow.parquet.write_table(frame(), tmp_path / "a.parquet")
-    for suffix in ("csv", "csv.gz", "tsv", "feather", "arrow", "parquet"):
-        made = SeriesDataset.from_file(tmp_path / f"a.{suffix}", **ROLES)
-        assert made.fingerprint() == build().fingerprint(), suffix
-    for name in ("a.csv", "a.csv.gz", "a.tsv"):
-        assert SeriesDataset.from_file(tmp_path / name, **ROLES).fingerprint() == build().fingerprint()
-    assert SeriesDataset.from_file(str(tmp_path / "a.parquet"), **ROLES).fingerprint() == build().fingerprint()
-
-
-def test_files_pass_every_option_on(tmp_path):
-    pyarrow.parquet.write_table(frame(), tmp_path / "a.parquet")
-    pd.DataFrame(COLUMNS).to_csv(tmp_path / "a.csv", index=False)
-    options: Any = [{"tokens": "x"}, {"missing": "x"}, {"duplicates": "x"}, {"channel_names": ["x"]}]
-    for name in ("a.parquet", "a.csv"):
-        for option in options:
-            with pytest.raises(InputError, match=next(iter(option)).split("_")[0]):
-                SeriesDataset.from_file(tmp_path / name, **ROLES, **option)
-
-
-def test_write_parquet_round_trip(tmp_path):
+def test_a_table_of_a_data_set_is_the_data_set(tmp_path):
     data = build()
-    data.write_parquet(tmp_path / "out.parquet", id="star", time="mjd", channel="band")
-    assert [p.name for p in tmp_path.iterdir()] == ["out.parquet"]
+    pyarrow.parquet.write_table(data.to_arrow(id="star", time="mjd", channel="band"), tmp_path / "out.parquet")
     assert SeriesDataset.from_file(tmp_path / "out.parquet", **ROLES).fingerprint() == data.fingerprint()
     # Unless told, the ids are called as in the table they came from, also after a choice of series.
     assert data.select([1, 0]).to_arrow().column_names[0] == data.id_name == ROLES["id"]
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "out.parquet"
-    path.write_text("old")
-
-    def fail(table, where, **_):
-        where.write_text("half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(pyarrow.parquet, "write_table", fail)
-    with pytest.raises(OSError, match="disk full"):
-        build().write_parquet(path)
-    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.parquet"]
-
-
-def test_write_refuses(tmp_path):
-    with pytest.raises(InputError, match=says("nowhere", "does not exist")):
-        build().write_parquet(tmp_path / "nowhere" / "a.parquet")
     with pytest.raises(InputError, match=says("'flux'", "more than once")):
         build().to_arrow(time="flux")
 
@@ -385,8 +318,6 @@ def test_read_table_refuses_what_is_not_there(tmp_path):
 
 # ── bad tables ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-NAN, INF = float("nan"), float("inf")
-
 
 @pytest.mark.parametrize(
     "changes, parts",
@@ -394,7 +325,10 @@ NAN, INF = float("nan"), float("inf")
         ({"star": [dt.date(2020, 1, 1)] * 6}, ["'star'", "date32", "strings"]),
         ({"star": pa.array([2**63] * 6, pa.uint64())}, ["'star'", "64 bits"]),
         ({"mjd": ["1.2.2020"] * 6}, ["'mjd'", "text", "'1.2.2020'", "datetimes"]),
-        ({"flux": ["high", "low", "n/a", "high", "low", "high"]}, ["'flux'", "no numbers but text", "'high'", "'low'"]),
+        (
+            {"flux": ["high", "low", "n/a", "high", "low", "high"]},
+            ["'flux'", "holds text and no numbers", "'high'", "'low'"],
+        ),
         ({"err": [dt.date(2020, 1, 1)] * 6}, ["'err'", "not numeric", "date32"]),
         ({"band": ["g"] * 6}, ["'b' at time 1", "'g'", "2 observations", "1 rows too many", 'duplicates="mean"']),
         ({"ra": [20.0, 10.0, 20.0, 11.0, 20.0, 20.0]}, ["'ra'", "'a'", "10.0", "11.0", "1 series"]),
@@ -428,8 +362,8 @@ def test_one_bad_cell_is_left_out_counted_and_named(changes, column, reason, cou
     with pytest.warns(InputWarning, match=says(f"{count} of 6 rows are left out", repr(column), reason, first)):
         data = SeriesDataset.from_frame(frame(**changes), **options)
     assert data.reading is not None and data.reading.kept == len(data.times) == 6 - count
-    [left] = data.reading.left_out
-    assert (left.column, left.count) == (column, count) and left.reason.startswith(reason)
+    [(said, number)] = data.reading.left_out.items()
+    assert said.startswith(f"{column!r} {reason}") and number == count
     with pytest.raises(InputError) as refused:
         SeriesDataset.from_frame(frame(**changes), **options, strict=True)
     assert refused.value.code == "unusable-cell" and first in str(refused.value)
@@ -443,23 +377,11 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
         says("3 cells of 'flux' cannot be read", "'NEG' 2", "'<0.5' 1", "--na NEG"), str(caught[0].message)
     )
     assert data.reading is not None and data.reading.words == {"flux": {"NEG": 2, "<0.5": 1}}
-    assert data.values.ravel().tolist() == [1.0, 2.5] and data.reading.missing == 4
+    assert data.values.ravel().tolist() == [1.0, 2.5] and data.reading.missing == {"'flux' is missing": 4}
     limits = SeriesDataset.from_frame(
         frame(flux=cells), **(ROLES | {"values": "flux"}), limits="number", missing_cells=["NEG"]
     )
     assert sorted(limits.values.ravel().tolist()) == [0.5, 1.0, 2.5]
-
-
-@pytest.mark.parametrize(
-    "err, parts",
-    [
-        ([0.1, NAN, 0.3, None, 0.5, NAN], ["'err'", "2 missing values", "'a'", "time 5", "'err': 3", 'missing="drop"']),
-        ([None] * 6, ["'err'", "4 missing values", "'b'", "'err': 6"]),
-    ],
-)
-def test_missing_values_are_refused_where_asked(err, parts):
-    with pytest.raises(InputError, match=says(*parts)):
-        SeriesDataset.from_frame(frame(err=err), **ROLES, missing="error")
 
 
 @pytest.mark.parametrize(
@@ -473,10 +395,8 @@ def test_missing_values_are_refused_where_asked(err, parts):
         ({"values": [3]}, ["values", "3", "no string"]),
         ({"id": 0}, ["strings", "id=0"]),
         ({"tokens": "times"}, ["tokens='times'", "'channel', 'time'", "Did you mean 'time'"]),
-        ({"missing": "ignore"}, ["missing='ignore'", "'error', 'drop'"]),
-        ({"unknown_channels": "x"}, ["unknown_channels='x'", "'error', 'drop'"]),
         ({"duplicates": "newest"}, ["duplicates='newest'", "'error', 'mean', 'first', 'last'"]),
-        ({"channel_names": ["r"]}, ["'band'", "'g'", "first in series 'a'", "known channels are 'r'"]),
+        ({"channel_names": ["r"], "strict": True}, ["'band' is 'g', where 'r' are known, in 4 (first: series 'a'"]),
         ({"channel_names": ["g", "r", "g"]}, ["'g'", "twice"]),
         ({"channel": None, "channel_names": ["g"]}, ["'g'", "channel=..."]),
     ],
@@ -514,8 +434,8 @@ def test_given_channels_keep_their_order():
 def test_missing_values_are_missing_observations_and_counted():
     data = build(flux=[1.0, NAN, 3.0, 4.0, 5.0, 6.0], err=[0.1, NAN, 0.3, 0.4, 0.5, 0.6])  # nothing observed is lost
     assert data.values[:, 0].tolist() == [3.0, 1.0, 5.0, 6.0, 4.0] and data.reading is not None
-    assert str(data.reading) == "1 of 6 rows dropped: flux missing 1, err missing 1" and data.reading.kept == 5
-    with pytest.warns(InputWarning, match=says("1 of 6 rows", "although", "value", "'err' in 1")):
+    assert str(data.reading) == "1 of 6 rows dropped: 'flux' is missing in 1" and data.reading.kept == 5
+    with pytest.warns(InputWarning, match=says("1 observed values are dropped", "'err' is missing in 1 of 6 rows")):
         data = build(err=[0.1, 0.2, None, 0.4, 0.5, 0.6])
     assert data.values[:, 0].tolist() == [1.0, 5.0, 6.0, 2.0, 4.0] and data.lengths.tolist() == [3, 2]
     assert str(build().reading) == "none of 6 rows dropped"
@@ -526,27 +446,27 @@ def test_series_without_observations_are_left_out_and_counted():
         data = SeriesDataset.from_frame(frame(flux=[1.0, NAN, 3.0, NAN, 5.0, 6.0]), **(ROLES | {"values": "flux"}))
     assert data.ids.tolist() == ["b"] and data.static["ra"].tolist() == [20.0] and len(data.times) == 4
     assert data.reading is not None and data.reading.empty == ("a",) and data.reading.as_json()["kept"] == 4
-    with pytest.raises(InputError, match=says("value", "observed", "'flux'", "6", "6")):
+    with pytest.raises(InputError, match=says("no value was observed", "6 of 6", "'flux'")):
         SeriesDataset.from_frame(frame(flux=[NAN] * 6), **(ROLES | {"values": "flux"}))
 
 
 def test_a_column_that_would_cost_most_of_what_was_observed_is_refused():
     limits = [1.0] + [None] * 5  # as where a limit is given only for what was not detected
-    with pytest.raises(InputError, match=says("5 of 6 rows", "'limit'", "5", "--wide", "lacks most, 'limit'")):
+    with pytest.raises(InputError, match=says("'limit' is missing in 5 of 6 rows", "--wide", "lacks most")):
         SeriesDataset.from_frame(frame(limit=limits), **(ROLES | {"values": ["flux", "limit"]}))
     gaps = {name: [1.0 if i == k else None for i in range(6)] for k, name in enumerate(("hr", "bp", "ph"))}
-    with pytest.raises(InputError, match=says("6 of 6 rows", "channel", "from_wide")):
+    with pytest.raises(InputError, match=says("of 6 rows", "channel", "--wide")):
         SeriesDataset.from_frame(frame(**gaps), **(ROLES | {"values": list(gaps)}))
 
 
 def test_rows_of_unknown_channels_are_dropped_where_asked_and_counted():
-    with pytest.warns(InputWarning, match=says("2 of 6 rows", "know", "channel", "r in 2")):
-        data = SeriesDataset.from_frame(frame(), **ROLES, channel_names=["g", "i"], unknown_channels="drop")
+    with pytest.warns(InputWarning, match=says("2 of 6 rows", "'band' is 'r', where 'g', 'i' are known, in 2")):
+        data = SeriesDataset.from_frame(frame(), **ROLES, channel_names=["g", "i"])
     assert data.channel_names == ("g", "i") and data.channels is not None and data.channels.tolist() == [0] * 4
-    assert str(data.reading) == "2 of 6 rows dropped: channel r unknown 2"
+    assert str(data.reading) == "2 of 6 rows dropped: 'band' is 'r', where 'g', 'i' are known, in 2"
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(40))
 def test_kept_and_dropped_add_up_to_the_rows_of_the_file(tmp_path, seed):
     """Whatever is missing, repeated, unknown or empty; in memory and mapped."""
     draw = np.random.default_rng(seed)
@@ -561,7 +481,7 @@ def test_kept_and_dropped_add_up_to_the_rows_of_the_file(tmp_path, seed):
     roles: Any = (
         {"values": ["v", "w"], "wide": True} if wide else {"channel": "band", "values": ["v", "w"][: 1 + seed % 2]}
     )
-    roles |= {} if wide else {"channel_names": ["g", "r"], "unknown_channels": "drop"}
+    roles |= {} if wide else {"channel_names": ["g", "r"]}
     for memory in (None, 0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
@@ -570,10 +490,10 @@ def test_kept_and_dropped_add_up_to_the_rows_of_the_file(tmp_path, seed):
         assert report is not None and report.total == rows * (2 if wide else 1)
         assert report.kept == len(data.times) and len(data) + len(report.empty) == len(set(table["id"].tolist()))
         if not wide:
-            assert report.unknown == {"z": int((table["band"] == "z").sum())}
+            assert sum(report.left_out.values()) <= int((table["band"] == "z").sum())
         gone = {name: int(np.isnan(table[name]).sum()) for name in roles["values"]}
         if wide:
-            assert report.missing_by_column == {name: count for name, count in gone.items() if count}
+            assert report.missing == {f"{name!r} is missing": count for name, count in gone.items() if count}
 
 
 @pytest.mark.parametrize(
@@ -588,15 +508,14 @@ def test_a_value_that_looks_like_a_code_is_named(value, said):
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         data = SeriesDataset.from_frame(table, channel="s")
-    where = "channel 'b'" if said else ""
-    assert [str(warning.message).startswith(where) for warning in raised] == [True] * said
-    assert data.reading is not None and sum(data.reading.suspects.values()) == 2 * said
+    assert ["rows have channel 'b'" in str(warning.message) for warning in raised] == [True] * said
+    assert data.reading is not None and sum(data.reading.doubts.values()) == 2 * said
 
 
 def test_a_code_that_comes_often_is_named_where_values_vary():
     values = np.random.default_rng(0).uniform(18, 79, 300)
     values[::3] = -999
-    with pytest.warns(InputWarning, match="column 'value' is -999 in 100 rows"):
+    with pytest.warns(InputWarning, match="100 rows have column 'value' -999"):
         SeriesDataset.from_frame(pa.table({"id": np.arange(300) % 5, "time": np.arange(300), "value": values}))
     values[::3] = -150  # as far from the rest as the rest spreads
     with warnings.catch_warnings():
@@ -604,13 +523,9 @@ def test_a_code_that_comes_often_is_named_where_values_vary():
         SeriesDataset.from_frame(pa.table({"id": np.arange(300) % 5, "time": np.arange(300), "value": values}))
 
 
-def test_time_tokens_refuse_an_incomplete_time():
-    with pytest.raises(InputError, match=says("'b' at time 2", "'g_flux'", "'r_flux'", "4 of 5", 'tokens="channel"')):
+def test_time_tokens_are_of_wide_tables():
+    with refuses("tokens='time'", "channel='band'", "wide"):
         SeriesDataset.from_frame(frame(), **ROLES, tokens="time")
-    # A value missing within a row is named by its own column, not dropped with the rest of its row.
-    table = pa.table({"id": [1, 1], "time": [0, 0], "s": ["a", "b"], "v": [1.0, 2.0], "w": [3.0, NAN]})
-    with pytest.raises(InputError, match=says("series 1 at time 0", "'a_v'", "'b_w'", "1 of 1")):
-        SeriesDataset.from_frame(table, channel="s", values=["v", "w"], tokens="time", missing="drop")
 
 
 def test_static_numbers_may_be_missing():
@@ -620,7 +535,7 @@ def test_static_numbers_may_be_missing():
 
 
 def test_unsorted_times_are_sorted_with_one_warning():
-    with pytest.warns(InputWarning, match=says("1 of 2 series", "'b'", "sorted")) as caught:
+    with pytest.warns(InputWarning, match=says("1 series had", "sorted", "'b'")) as caught:
         data = build(mjd=[9.0, 5.0, 1.0, 6.5, 2.0, 3.5])
     assert len(caught) == 1
     assert data[0].times.tolist() == [1.0, 2.0, 3.5, 9.0] and data[0].values[-1, 0] == 1.0
@@ -638,10 +553,10 @@ def test_duplicates_mean_and_first():
     assert kept.values.dtype == np.float32
     # Rows out of order: the first is the first of the table.
     table = pa.table({"id": [1, 1, 1], "time": [5, 2, 5], "value": [1.0, 2.0, 3.0]})
-    with pytest.warns(InputWarning, match="1 of 1"):
+    with pytest.warns(InputWarning, match="1 series had"):
         assert SeriesDataset.from_frame(table, duplicates="first").values.ravel().tolist() == [2.0, 1.0]
     wide = pa.table({"id": [1, 1], "time": [0, 0], "a": [1.0, 3.0], "b": [NAN, 5.0]})
-    assert SeriesDataset.from_wide(wide, channels=["a", "b"], duplicates="mean").values.ravel().tolist() == [2.0, 5.0]
+    assert from_wide(wide, channels=["a", "b"], duplicates="mean").values.ravel().tolist() == [2.0, 5.0]
 
 
 def test_same_time_in_two_channels_or_series_is_no_duplicate():
@@ -676,7 +591,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"channels": [["a", "b"], ["a", "b"]]}, ["channels of series 1", "2 labels for 1 times"]),
         ({"channels": [["a", "b"], [1]]}, ["channels of series 1", "int64", "string"]),
         ({"channels": [["a", 2], ["a"]]}, ["channels of series 0", "mixed type"]),
-        ({"channels": [["a", "b"], ["c"]], "channel_names": ["a", "b"]}, ["'c'", "series 1", "'a', 'b'"]),
+        ({"channels": [["a", "b"], ["c"]], "channel_names": ["a", "b"]}, ["'c'", "'a', 'b'", "series 1"]),
         ({"channel_names": ["a"]}, ["channels=[...]"]),
         ({"value_names": ["a", "b"]}, ["2 names for 1 features"]),
         ({"values": [np.zeros((2, 2)), np.zeros((1, 2))], "value_names": ["a", "a"]}, ["'a'", "more than once"]),
@@ -688,19 +603,19 @@ def test_bad_arrays_are_named(change, parts):
 
 
 def test_wide_refuses():
-    every = SeriesDataset.from_wide(pa.table(WIDE), "id", "time", static=["age"])  # as the command's --wide
+    every = from_wide(pa.table(WIDE), "id", "time", static=["age"])  # as the command's --wide
     assert every.channel_names == ("hr", "bp")
-    one = SeriesDataset.from_wide(pa.table(WIDE), "id", "time", np.array(["hr"]), static="age")  # as an index gives it
+    one = from_wide(pa.table(WIDE), "id", "time", np.array(["hr"]), static="age")  # as an index gives it
     assert one.channel_names == ("hr",) and list(one.static) == ["age"]
-    for odd in ({"channels": 5}, {"static": 3}):
-        with pytest.raises(InputError, match=says(next(iter(odd)), "give column names")):
-            SeriesDataset.from_wide(pa.table(WIDE), "id", "time", **odd)
+    for odd, name in (({"channels": 5}, "values"), ({"static": 3}, "static")):
+        with pytest.raises(InputError, match=says(name, "give column names")):
+            from_wide(pa.table(WIDE), "id", "time", **odd)
     with pytest.raises(InputError, match=says("'hrt'", "'hr'")):
-        SeriesDataset.from_wide(pa.table(WIDE), "id", "time", ["hrt"])
-    with pytest.raises(InputError, match=says("2 of 2 series", "3", "3", "3")):
-        SeriesDataset.from_wide(pa.table(WIDE | {"hr": [None] * 3}), "id", "time", ["hr"])
+        from_wide(pa.table(WIDE), "id", "time", ["hrt"])
+    with pytest.raises(InputError, match=says("in 2 series", "3 of 3", "3")):
+        from_wide(pa.table(WIDE | {"hr": [None] * 3}), "id", "time", ["hr"])
     with pytest.raises(InputError, match=says("series 1 at time 0", "'hr'", "2 observations")):
-        SeriesDataset.from_wide(pa.table(WIDE | {"time": [0, 0, 0], "hr": [1, 2, 3]}), "id", "time", ["hr", "bp"])
+        from_wide(pa.table(WIDE | {"time": [0, 0, 0], "hr": [1, 2, 3]}), "id", "time", ["hr", "bp"])
 
 
 @pytest.mark.parametrize(
@@ -828,7 +743,7 @@ def test_nothing_shares_memory_with_the_table():
     before = data.fingerprint()
     flux[:] = 0
     assert data.fingerprint() == before
-    for made in (data, build(star=[7, 3, 7, 3, 7, 7]), SeriesDataset.from_padded(np.zeros((2, 1, 3)))):
+    for made in (data, build(star=[7, 3, 7, 3, 7, 7]), as_dataset(np.zeros((2, 1, 3)))):
         arrays = [made.times, made.values, made.offsets, made.ids, *made.static.values()]
         assert all(array.flags.writeable for array in arrays)  # else torch warns
 
@@ -898,7 +813,7 @@ def test_labels_of_many_integer_ids():
         (["a", "b"], [None, 2], ["'label'", "missing", "row 0"]),
         (["a", "b"], [1.0, NAN], ["'label'", "NaN", "row 1"]),
         (["a", "b"], [1.0, INF], ["'label'", "infinite"]),
-        ([1, 2], [1, 2], ["strings", "'b'", "numbers", "1"]),
+        ([1, 2], [1, 2], ["'b', 'a'", "labels of 1, 2"]),
         ([], [], ["labels table has no rows"]),
     ],
 )
@@ -985,13 +900,6 @@ def test_times_that_have_lost_digits_are_refused(tmp_path, memory):
         SeriesDataset.from_frame(pa.table({"id": [1, 1], "time": [0.5, float(start)], "value": [1.0, 2.0]}))
 
 
-def test_many_channels_at_few_times_are_refused_before_memory_is_taken():
-    n = 5_000
-    frame = pa.table({"id": [1] * n, "time": np.arange(n), "channel": np.arange(n), "value": np.ones(n)})
-    with refuses("5,000 channels", "25,000,000 numbers", 'tokens="channel"'):
-        SeriesDataset.from_frame(frame, channel="channel", tokens="time")
-
-
 def test_one_long_id_takes_no_memory_for_the_others(tmp_path):
     ids = ["x" * 1_000_000, *(f"{i}" for i in range(10_000)), "a\0"]
     made = SeriesDataset.from_frame(pa.table({"id": ids, "time": np.zeros(len(ids)), "value": np.ones(len(ids))}))
@@ -1017,15 +925,14 @@ def test_channels_and_ids_are_the_same_as_numbers_and_as_texts():
     found = align_labels(SeriesDataset.from_frame(frame), labels, unlabelled="none")
     assert found.tolist() == ["one", "two", None]
     frame = pa.table({"id": ["001", "2"], "time": [0, 0], "value": [1.0, 2.0]})
-    with refuses("strings ('001')", "numbers (2)"):
-        align_labels(SeriesDataset.from_frame(frame), labels, unlabelled="none")
+    with refuses("'001'", "labels of 1"):
+        align_labels(SeriesDataset.from_frame(frame), labels)
 
 
 def test_what_a_wide_table_cannot_obey_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("id,time,a,b\n1,0,1,\n1,1,2,3\n")
-    for options, part in (({"missing": "error"}, "missing='error'"), ({"channel": "id2"}, "channel='id2'")):
-        with refuses(part, "wide"):
-            SeriesDataset.from_file(tmp_path / "t.csv", values=["a", "b"], wide=True, **options)
+    with refuses("channel='id2'", "wide"):
+        SeriesDataset.from_file(tmp_path / "t.csv", values=["a", "b"], wide=True, channel="id2")
 
 
 def test_texts_that_say_there_is_no_label_are_warned_of():
@@ -1038,7 +945,7 @@ def test_a_channel_without_observations_is_warned_of():
     wide = pa.table(
         {"id": [1, 1], "time": [0.0, 1.0], "seen": [1.0, 2.0], "dead": pa.array([None, None], pa.float64())}
     )
-    data = SeriesDataset.from_wide(wide, channels=["seen", "dead"])
+    data = from_wide(wide, channels=["seen", "dead"])
     with pytest.warns(InputWarning, match="channel 'dead' was never observed: .* leave it out"):
         assert data.warn_constant_channels() == ()
 
@@ -1052,10 +959,9 @@ def test_codes_are_named_by_channel_and_column_but_exact_errors_are_none():
     frame = pa.table({"id": [1] * n, "time": np.arange(n), "band": ["g", "r"] * (n // 2), **values})
     with pytest.warns(InputWarning) as caught:
         SeriesDataset.from_frame(frame, channel="band", values=list(values))
-    said = sorted(str(warning.message).split(":")[0] for warning in caught)
+    said = sorted(str(warning.message).split(",")[:2] for warning in caught)
     assert said == [
-        f"channel 'g', column {name!r} is -999 in {n} rows, far from all others"
-        for name, n in (("mag", 12), ("seeing", 22))
+        [f"{n} rows have channel 'g'", f" column {name!r} -999"] for name, n in (("mag", 12), ("seeing", 22))
     ]
 
 

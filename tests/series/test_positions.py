@@ -50,13 +50,6 @@ def test_one_observation_twice_is_one_at_the_same_position():
     assert len(build(positions=same, duplicates="mean").times) == 6
 
 
-def test_channels_of_one_position_become_features():
-    dataset = SeriesDataset.from_arrays(
-        [[0.0, 0.0, 0.0, 0.0]], [[1.0, 2.0, 3.0, 4.0]], [["a", "a", "b", "b"]], positions=[[1, 2, 1, 2]], tokens="time"
-    )
-    assert dataset.values.tolist() == [[1, 3], [2, 4]] and dataset.positions.tolist() == [[1], [2]]
-
-
 @pytest.mark.parametrize("mapped", [False, True])
 def test_whatever_gives_back_series_carries_positions(mapped, tmp_path, monkeypatch):
     dataset = build()

@@ -177,7 +177,7 @@ def test_windows_of_a_table_larger_than_memory_are_no_copy_in_memory(tmp_path, m
     frame = {"id": np.repeat(whole.ids, whole.lengths), "time": whole.times, "value": whole.values[:, 0]}
     pq.write_table(pa.table(frame), tmp_path / "t.parquet")
     mapped = SeriesDataset.from_file(tmp_path / "t.parquet", memory=0)
-    monkeypatch.setattr("rotarymae.series.dataset.SAMPLE", 10)
+    monkeypatch.setattr("rotarymae.series.mapped.SAMPLE", 10)
     monkeypatch.setattr("rotarymae.series.mapped.CHUNK", 20)
     there, here = (Windows.cut(one, 12, 3) for one in (mapped, SeriesDataset.from_file(tmp_path / "t.parquet")))
     assert isinstance(there.dataset.times, np.memmap) and not isinstance(here.dataset.times, np.memmap)

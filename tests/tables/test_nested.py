@@ -75,9 +75,9 @@ def long():
 def test_every_form_is_the_long_table(tmp_path, monkeypatch, form):
     wanted = SeriesDataset.from_frame(long(), *ROLES).fingerprint()
     table = FORMS[form]()
-    found = SeriesDataset.from_nested(table, *ROLES)
+    found = SeriesDataset.from_frame(table, *ROLES)
     assert found.fingerprint() == wanted and found.reading is not None
-    assert found.reading.empty == (9,) and found.reading.missing == 1 and found.reading.kept == 5
+    assert found.reading.empty == (9,) and sum(found.reading.missing.values()) == 1 and found.reading.kept == 5
     if isinstance(table, pa.Table):
         monkeypatch.setattr(read, "READ", 3)
         rows = 4 if form == "lists of categories" else 2  # pyarrow reads such lists of one row group only
@@ -100,13 +100,13 @@ def test_flags_and_padding_are_missing_observations():
             "saturated": [[False, True, True, False], [False] * 4],
         }
     )
-    data = SeriesDataset.from_nested(table, "id", "t", None, "f", flags=["catflags", "saturated"])
+    data = SeriesDataset.from_frame(table, "id", "t", None, "f", flags=["catflags", "saturated"])
     assert data.times.tolist() == [1, 1] and data.values.ravel().tolist() == [5, 8] and data.reading is not None
-    assert data.reading.flagged == {"catflags": 1, "saturated": 1}
-    assert (data.reading.total, data.reading.missing, data.reading.kept) == (8, 4, 2)
-    said = "6 of 8 rows dropped: f missing 4, flagged by catflags 1, flagged by saturated 1; 2 rows with lists are 8"
+    assert data.reading.missing == {"'catflags' is a flag": 1, "'saturated' is a flag": 1, "'f' is missing": 4}
+    assert (data.reading.total, data.reading.kept) == (8, 2)
+    said = "'saturated' is a flag in 1, 'f' is missing in 4; 2 rows with lists are 8"
     assert said in str(data.reading)
-    every = SeriesDataset.from_nested(table, "id", "t", None, "f")
+    every = SeriesDataset.from_frame(table, "id", "t", None, "f")
     assert every.times.tolist() == [1, 2, 3, 1]
 
 
@@ -119,7 +119,7 @@ def test_flags_of_a_wide_table_are_refused(tmp_path):
 def test_a_time_that_is_missing_next_to_a_value_is_left_out_and_named():
     table = pa.table({"id": ["a"], "t": [[1.0, None]], "f": [[1.0, 2.0]]})
     with pytest.warns(InputWarning, match="'t' is missing in 1 .first: row 1"):
-        assert SeriesDataset.from_nested(table, "id", "t", None, "f").times.tolist() == [1.0]
+        assert SeriesDataset.from_frame(table, "id", "t", None, "f").times.tolist() == [1.0]
 
 
 def test_rows_of_one_object_and_one_filter_each_join():
@@ -135,18 +135,18 @@ def test_rows_of_one_object_and_one_filter_each_join():
             ],
         }
     )
-    with pytest.warns(InputWarning, match="times were not ascending"):
-        data = SeriesDataset.from_nested(table, "object", "lc.mjd", "filter", ["lc.mag"])
+    with pytest.warns(InputWarning, match="times that were not ascending"):
+        data = SeriesDataset.from_frame(table, "object", "lc.mjd", "filter", ["lc.mag"])
     assert data.ids.tolist() == [4, 5] and data.times.tolist() == [1, 2, 3, 9]
     assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 0] and data.channel_names == (1, 2)
 
 
 def test_names_of_fields_are_checked():
     with refuses("'lc.mjd'", "'lc.mjdd'"):
-        SeriesDataset.from_nested(
+        SeriesDataset.from_frame(
             pa.table({"id": [1], "lc": [{"mjdd": [1.0], "f": [1.0]}]}), "id", "lc.mjd", None, "lc.f"
         )
     with refuses("0", "2", "'lc.t'", "1", "'lc.f'"):
-        SeriesDataset.from_nested(
+        SeriesDataset.from_frame(
             pa.table({"id": [1], "lc": [{"t": [1.0, 2.0], "f": [1.0]}]}), "id", "lc.t", None, "lc.f"
         )

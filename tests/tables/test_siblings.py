@@ -43,7 +43,7 @@ def looked_at(path):
     proposal = propose(source, TableSchema(), set())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        return proposal, read_table(source, proposal.schema)[0]
+        return proposal, read_table(source, proposal.schema)
 
 
 NAMES = [
@@ -135,6 +135,16 @@ def test_a_date_in_columns_of_its_parts(base, when, tmp_path, suffix):
     np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
 
 
+def test_a_year_and_a_month_are_a_date(tmp_path):
+    table = pd.DataFrame(
+        {"YEAR": np.repeat(range(1950, 1960), 12), "MONTH": [*range(1, 13)] * 10, "SST": np.arange(120.0)}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.time, proposal.schema.id) == ("YEAR+MONTH", "file")
+    assert dataset.times[:2].tolist() == [-7305, -7274]
+
+
 def test_times_as_names_of_columns_are_named(tmp_path):
     days = pd.date_range("2024-01-20", periods=24).strftime("%Y-%m-%d")
     pd.DataFrame(np.random.default_rng(0).normal(size=(5, 24)), columns=days).to_csv(tmp_path / "t.csv")
@@ -161,7 +171,7 @@ def test_the_objects_may_call_their_ids_otherwise(tmp_path):
     label, static, unsure = propose_objects(open_source(objects), "file", None, 6)
     assert (label, static) == ("died", ("age",))
     assert any("'RecordID'" in text for text in unsure) and any("'los' look like outcomes" in text for text in unsure)
-    dataset = read_table(files, TableSchema(id="file", static=("age",), objects=objects))[0]  # pyright: ignore
+    dataset = read_table(files, TableSchema(id="file", static=("age",), objects=objects))  # pyright: ignore
     assert dataset.static["age"].tolist() == [*range(50, 56)]
     key = key_column(open_source(objects), "file")
     assert align_labels(dataset, objects, key, "died").tolist() == [0, 1] * 3
@@ -184,7 +194,7 @@ def test_files_that_begin_alike_are_looked_at_once(tmp_path, monkeypatch):
     (tmp_path / "5.csv").write_text("# note\ntime;value\n" + "".join(f"{t};5,{t}\n" for t in range(5)))
     sniffed = []
     monkeypatch.setattr(formats, "sniff", lambda *args, _sniff=formats.sniff: sniffed.append(args[0]) or _sniff(*args))
-    dataset = read_table(tmp_path, TableSchema(id="file"))[0]
+    dataset = read_table(tmp_path, TableSchema(id="file"))
     assert [path.name for path in sniffed] == ["0.csv", "5.csv"]
     assert dataset.values[:, 0].tolist() == [i + t / 10 for i in (0, 1, 2, 3, 5) for t in range(5)]
 
@@ -208,9 +218,9 @@ def test_dates_in_an_index_without_a_name_are_the_time(hourly, tmp_path, suffix)
 
 
 def test_the_index_of_a_frame_is_read_where_it_has_names_or_dates(base, hourly):
-    dataset = read_table(hourly, TableSchema(id="file", values=("a",)))[0]
+    dataset = read_table(hourly, TableSchema(id="file", values=("a",)))
     assert dataset.time_unit == "day" and len(dataset.times) == 60
-    indexed = read_table(base.set_index(["id", "time"]), TableSchema())[0]
+    indexed = read_table(base.set_index(["id", "time"]), TableSchema())
     np.testing.assert_array_equal(indexed.values[:, 0], base.value)
     assert open_source(base.set_index(base.id)).columns == ["id", "time", "value"]  # a level that is a column, too
 

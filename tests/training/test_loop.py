@@ -23,18 +23,16 @@ from torch import nn
 
 from _runs import Poisoned, config, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
-from rotarymae.batch import Batch
 from rotarymae.errors import InputWarning
 from rotarymae.masking import MaskChannels
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.preprocess import SeriesExamples
-from rotarymae.tokens import collate
-from rotarymae.training import distributed as precisions
+from rotarymae.training import device as precisions
 from rotarymae.training import evaluation
 from rotarymae.training import loop as training
 from rotarymae.training.batching import plan
 from rotarymae.training.checkpointing import CHECKPOINT, RunFolder, read_checkpoint
-from rotarymae.training.distributed import has_matrix_units
+from rotarymae.training.device import has_matrix_units
 from rotarymae.training.evaluation import evaluate, predict
 from rotarymae.training.fit_config import Optimizer, TrainConfig
 from rotarymae.training.loop import TrainingDiverged, fit
@@ -330,40 +328,18 @@ def test_no_examples_are_refused():
 
 @tries(max_examples=60, deadline=None)
 @given(st.data())
-def test_the_order_is_the_same_on_any_number_of_processes(data):
+def test_every_series_comes_once_an_epoch_and_in_the_same_order_again(data):
     count = data.draw(st.integers(1, 90), "series")
     lengths = np.array(data.draw(st.lists(st.integers(1, 40), min_size=count, max_size=count), "lengths"))
     by_tokens = data.draw(st.booleans(), "by tokens")
     budget = data.draw(st.integers(1, 120), "budget")
     epoch, seed = data.draw(st.integers(0, 1000), "epoch"), data.draw(st.integers(0, 2**64 - 1), "seed")
-    ranks = data.draw(st.integers(1, 5), "ranks")
     sizes = {"batch_size": None, "batch_tokens": budget} if by_tokens else {"batch_size": budget}
     how = TrainConfig(**sizes, seed=seed)
     batches = plan(lengths, seed, epoch, how.batch_size, how.batch_tokens)
-    offset = data.draw(st.integers(0, len(batches)), "offset")
     assert sorted(np.concatenate(batches)) == list(range(count)), "every series once"
-    calls = []
-
-    def batch(index, at):
-        calls.append(at)
-        return Batch(index, collate([(torch.zeros(1, 1), torch.zeros(1, 1))]))
-
-    steps = []
-    for rank in range(ranks):
-        loop = SimpleNamespace(
-            accelerator=SimpleNamespace(process_index=rank, num_processes=ranks),
-            config=how,
-            device=torch.device("cpu"),
-            examples=SimpleNamespace(batch=batch, lengths=lengths),
-            state=SimpleNamespace(epoch=epoch),
-        )
-        again = training._Loop._plan(loop, epoch)
-        assert len(again) == len(batches) and all((a == b).all() for a, b in zip(again, batches))
-        steps.append([training._Loop._share(loop, i) for i in again[offset:]])
-    for number, wanted in enumerate(batches[offset:]):
-        found = [i for shard, real in (step[number] for step in steps) if real for i in shard.series]
-        assert sorted(found) == sorted(wanted)
-    assert set(calls) <= {epoch}
+    again = plan(lengths, seed, epoch, how.batch_size, how.batch_tokens)
+    assert len(again) == len(batches) and all((a == b).all() for a, b in zip(again, batches))
 
 
 def test_seeds_next_to_each_other_share_no_order():
@@ -380,7 +356,7 @@ def test_seeds_next_to_each_other_share_no_order():
 
 @pytest.mark.parametrize("what", ["pretrain", "classify", "regress"])
 def test_a_batch_does_not_depend_on_the_others_in_it(what):
-    """Masks and augmentation of a series are its own: on several processes it is padded otherwise."""
+    """Masks and augmentation of a series are its own: in another batch it is padded otherwise."""
     data = examples(what, 30)
     for epoch in (0, 3, None):
         together = data.batch(np.arange(30), epoch)
@@ -619,8 +595,7 @@ def test_evaluation_gives_the_device_back_after_an_error(monkeypatch):
     """As on a GPU: the device of a run is another one than that of the model."""
     what, data = objective("classify"), examples("classify", 9, augment=False)
     seen = []
-    meta = SimpleNamespace(device=torch.device("meta"), process_index=0, num_processes=1)
-    monkeypatch.setattr(evaluation, "make_accelerator", lambda: meta)
+    monkeypatch.setattr(evaluation, "default_device", lambda: torch.device("meta"))
     monkeypatch.setattr(type(what), "to", lambda self, device: (seen.append(str(device)), self)[1])
     monkeypatch.setattr(data, "batch", lambda index, epoch: 1 / 0)
     with pytest.raises(ZeroDivisionError):

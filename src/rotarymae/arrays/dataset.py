@@ -74,16 +74,18 @@ class ArrayDataset:
     static: ClassVar[dict[str, np.ndarray]] = {}  # which only series have
 
     def __post_init__(self) -> None:
+        """Check ids, patch size and every array. Raises InputError."""
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
             raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
         if len(self.arrays) == 0:
             raise InputError("there are no arrays; give at least one.")
         if len(self.arrays) != len(self.ids):
-            raise InputError(f"{len(self.arrays)} arrays and {len(self.ids)} ids came; wanted one id for each.")
+            raise InputError(f"{len(self.arrays)} arrays have {len(self.ids)} ids; wanted one id for each.")
         for i, array in enumerate(self.arrays):
             self._check(array, i)
 
     def _check(self, array: np.ndarray, i: int) -> None:
+        """Raise InputError unless array number `i` has the right axes, channels, finite numbers and a whole patch."""
         name, axes = f"{self.noun[:-1]} {_plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1 or array.shape[-1] != self.arrays[0].shape[-1]:
             channels = f"{self.arrays[0].shape[-1]} as the first" if i else "one or more"
@@ -109,7 +111,7 @@ class ArrayDataset:
     def from_arrays(
         cls, arrays: Any, patch_size: int | Sequence[int], ids: Sequence[Any] | np.ndarray | None = None
     ) -> ArrayDataset:
-        """From pictures, videos, or arrays of any number D of axes.
+        """Make a data set of pictures, videos, or arrays with any number of axes.
 
         Args:
             arrays: one array [S, *sizes] or [S, *sizes, C], or a list of S arrays [*sizes] or [*sizes, C] of unequal
@@ -141,7 +143,7 @@ class ArrayDataset:
         patch_size: int | Sequence[int] = SOUND_PATCH,
         ids: Sequence[Any] | np.ndarray | None = None,
     ) -> ArrayDataset:
-        """From sounds: each becomes a spectrogram [frames, 128, 1] by `filterbank`.
+        """Make a data set of sounds: each waveform becomes a spectrogram [frames, 128, 1] by `filterbank`.
 
         Args:
             waveforms: S arrays [n_i] of unequal lengths: floats from -1 to 1, or whole numbers of 8, 16 or 32
@@ -174,7 +176,7 @@ class ArrayDataset:
         return f"ArrayDataset({self.describe()})"
 
     def describe(self) -> str:
-        """Return the counts and sizes in words."""
+        """Describe the data set in one line: how many arrays, their sizes and channels."""
         sizes = np.array([array.shape[:-1] for array in self.arrays])
         low, high = ("×".join(map(str, edge)) for edge in (sizes.min(0), sizes.max(0)))
         parts = [f"{len(self):,} {self.noun}", f"sizes {low}" + (f" to {high}" if low != high else "")]
@@ -185,7 +187,7 @@ class ArrayDataset:
 
     @property
     def noun(self) -> str:
-        """The plural for people: "pictures", "videos", "sounds" or "arrays"."""
+        """The plural for messages: "pictures", "videos", "sounds" or "arrays"."""
         return "sounds" if self.sample_rate is not None else NOUNS.get(len(self.patch_size), "arrays")
 
     @property
@@ -194,11 +196,11 @@ class ArrayDataset:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Patches of each array, int64 [S]."""
+        """Number of patches of each array, int64 [S]."""
         return np.array([math.prod(patch_counts(one.shape[:-1], self.patch_size)) for one in self.arrays], np.int64)
 
     def select(self, index: np.ndarray | Sequence[int]) -> ArrayDataset:
-        """The arrays at integer `index`, in that order (repeats allowed), or where a boolean mask [S] is True.
+        """Return the arrays at integer `index`, in that order (repeats allowed), or where a boolean mask [S] is True.
 
         Raises:
             InputError: an index that does not exist, a mask of another length, nothing selected.
@@ -207,7 +209,7 @@ class ArrayDataset:
         return replace(self, arrays=tuple(self.arrays[i] for i in at), ids=self.ids[at])
 
     def fingerprint(self) -> str:
-        """SHA-256 of content, ids, patch size and sample rate, as 64 hex digits."""
+        """Return the SHA-256 of content, ids, patch size and sample rate, as 64 hex digits."""
         digest = hashlib.sha256(repr((self.patch_size, self.sample_rate, self.ids.tolist())).encode())
         for array in self.arrays:
             digest.update(f"{array.dtype.newbyteorder('<').str} {array.shape}".encode())
@@ -216,22 +218,22 @@ class ArrayDataset:
 
 
 def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: int | None = None) -> ArrayDataset:
-    """Data as an `ArrayDataset`: waveforms where a sample rate is given, else pictures or videos.
+    """Turn pictures, videos or waveforms into an `ArrayDataset`; an `ArrayDataset` is returned as it is.
 
     Args:
-        data: an `ArrayDataset`, which is given back; waveforms as `ArrayDataset.from_waveforms` takes them; or arrays
-            as `ArrayDataset.from_arrays` takes them.
-        patch_size: as there; needed for arrays, and `SOUND_PATCH` of waveforms without.
-        sample_rate: of waveforms.
+        data: an `ArrayDataset`; with `sample_rate`, waveforms as `ArrayDataset.from_waveforms` takes them; without it,
+            arrays as `ArrayDataset.from_arrays` takes them.
+        patch_size: size of a patch on each axis; required for arrays. None means `SOUND_PATCH` for waveforms.
+        sample_rate: of waveforms, in Hz.
 
     Raises:
-        InputError: another form; and as these.
+        InputError: data in another form; a missing patch size; and as the two constructors.
     """
     if isinstance(data, ArrayDataset):
         return data
     if not isinstance(data, np.ndarray | list | tuple) or getattr(data, "ndim", 1) == 0:
         what = "waveforms [n]" if sample_rate is not None else "arrays [*sizes] or [*sizes, channels]"
-        raise InputError(f"data came as {type(data).__name__}; wanted a list of {what}, or one array of them.")
+        raise InputError(f"data is of type {type(data).__name__}; wanted a list of {what}, or one array of them.")
     if sample_rate is not None:
         return ArrayDataset.from_waveforms(list(data), sample_rate, SOUND_PATCH if patch_size is None else patch_size)
     if patch_size is None:
@@ -240,7 +242,7 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 
 
 def sides(patch_size: int | Sequence[int]) -> tuple[int, ...]:
-    """The sides of a patch, where a single number stands for two. Raises InputError for what are no whole numbers."""
+    """Return the patch size as a tuple; one number counts for two axes. Raises InputError for other than integers."""
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)
         return tuple(operator.index(number) for number in numbers)
@@ -249,12 +251,12 @@ def sides(patch_size: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def patch_counts(sizes: Sequence[int], patch_size: Sequence[int]) -> tuple[int, ...]:
-    """Whole patches along each axis."""
+    """Return the number of whole patches along each axis."""
     return tuple(size // patch for size, patch in zip(sizes, patch_size, strict=True))
 
 
 def crop(array: np.ndarray, patch_size: Sequence[int]) -> np.ndarray:
-    """The middle of an array [*sizes, C] that is whole patches; an odd cell more is cropped at the end of an axis."""
+    """Return the central part of an array [*sizes, C] that divides into whole patches; an odd rest goes at the end."""
     cuts = []
     for size, patch in zip(array.shape, patch_size, strict=False):
         left = (size % patch) // 2

@@ -17,7 +17,7 @@ FLOOR = float(np.finfo(np.float32).eps)  # of energies, so that silence has a lo
 
 
 def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
-    """The natural logarithms [frames, 128] of a sound's energies in mel bins, float32.
+    """Return the log-mel spectrogram of a sound, float32 [frames, 128]: logarithms of its energy in 128 mel bins.
 
     Frames of 25 ms follow one another every 10 ms, each without its mean, pre-emphasised and under a Hamming window.
     Nothing is dithered, so the same sound gives the same numbers. Kaldi's Fourier transform has the next power of two
@@ -33,12 +33,12 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
     sound = unmasked(waveform)
     if sound.ndim != 1 or sound.dtype.kind not in "fiu":
         raise InputError(
-            f"a waveform came as {sound.dtype} {sound.shape}; wanted numbers [n]. Take the mean over the channels of "
+            f"a waveform is {sound.dtype} {sound.shape}; wanted numbers [n]. Take the mean over the channels of "
             "a stereo sound first."
         )
     if sound.dtype.kind in "iu" and sound.dtype.itemsize > 4:
         raise InputError(
-            f"a waveform came as {sound.dtype}, as lists of Python's whole numbers do, which does not say how loud the "
+            f"a waveform is {sound.dtype}, as lists of Python's whole numbers are, which does not say how loud the "
             "loudest sound is; give it in the type of its file, such as np.int16, or as floats from -1 to 1."
         )
     if not isinstance(sample_rate, int | np.integer) or sample_rate < 1000:
@@ -73,7 +73,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
 
 
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
-    """The weight of each frequency of the spectrum in each bin, [frequencies, 128]: triangles on the mel scale."""
+    """Return the weight of each frequency in each mel bin, [frequencies, 128]: triangles on the mel scale."""
     lowest, highest = _mel(np.array([LOWEST, sample_rate / 2]))
     edges = np.linspace(lowest, highest, BINS + 2)
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]

@@ -43,7 +43,7 @@ def read_pictures(
     channels: int | None = None,
     on_file: OnFile | None = None,
 ) -> FolderData:
-    """The pictures below a folder, in the order of their paths, turned as their cameras say.
+    """Read all pictures below a folder, in the order of their paths, rotated as their EXIF data say.
 
     Args:
         folder: with one folder per class, or with pictures alone; or a single file.
@@ -73,6 +73,7 @@ def read_pictures(
     stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
+        """Read one picture as an array [rows, columns, channels], scaled down if larger than `longest_side`."""
         with image.open(path, formats=FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
             if getattr(opened, "n_frames", 1) > 1:
@@ -113,7 +114,7 @@ def read_sounds(
     resample: bool = False,
     on_file: OnFile | None = None,
 ) -> FolderData:
-    """The sounds below a folder as spectrograms, in the order of their paths; of several channels the mean.
+    """Read all sounds below a folder as spectrograms, in the order of their paths; several channels are averaged.
 
     Args:
         folder: with one folder per class, or with sounds alone; or a single file.
@@ -133,6 +134,7 @@ def read_sounds(
     rate = sample_rate
 
     def read(path: Path) -> np.ndarray:
+        """Read one sound as a spectrogram; raise WrongSampleRate where its rate differs and resampling is off."""
         nonlocal rate
         samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)
         waveform, target_rate = samples.mean(1), file_rate if rate is None else rate
@@ -160,7 +162,7 @@ DEPTHS = {"I": "32 bits", "F": "fractions"}
 
 
 class WrongSampleRate(InputError):
-    """A sound whose sample rate is not the others'. It is no broken file: it is refused in any case."""
+    """A sound with another sample rate than the others. The file is not broken, so it is always refused."""
 
 
 def _read_all(
@@ -170,7 +172,16 @@ def _read_all(
     read: Callable[[Path], np.ndarray],
     on_file: OnFile | None,
 ) -> tuple[list[np.ndarray], np.ndarray | None, dict[str, Any]]:
-    """Return the arrays of the files that can be read, their labels, and their ids with further facts."""
+    """Read every file of some kinds below a folder; files that cannot be read are left out with one warning.
+
+    Args:
+        kinds: suffixes of the files.
+        noun: "pictures" or "sounds", for messages.
+        read: reads one file.
+
+    Returns:
+        The arrays; the class of each (the name of its top folder) or None; and ids with further facts, by field name.
+    """
     paths, others = _list(folder, kinds, noun)
     if folder.is_file():
         folder = folder.parent
@@ -205,7 +216,10 @@ def _read_all(
 
 
 def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], Counter[str]]:
-    """The files of these kinds, as paths below the folder, and the kinds of the others; hidden ones do not count."""
+    """List the files below a folder: paths of those with a suffix in `kinds`, and the counts of other suffixes.
+
+    Hidden files are skipped. Raises InputError where the folder does not exist or has no such file.
+    """
     if folder.is_file() and folder.suffix.lower() in kinds:
         return [Path(folder.name)], Counter()
     if not folder.is_dir():
@@ -236,7 +250,7 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
 
 
 def _refuse_small(sizes: Sequence[int], patch: Sequence[int], before: Sequence[int] | None = None) -> None:
-    """`before` are the sizes before something was scaled down."""
+    """Raise InputError where an array is smaller than one patch; `before` is its size before it was scaled down."""
     if any(size < p for size, p in zip(sizes, patch, strict=True)):
         array_size, patch_size, whole = ("×".join(map(str, numbers)) for numbers in (sizes, patch, before or sizes))
         scaled = f", to which {whole} was scaled down," if whole != array_size else ""
@@ -244,12 +258,12 @@ def _refuse_small(sizes: Sequence[int], patch: Sequence[int], before: Sequence[i
 
 
 def _text(path: str) -> str:
-    """A path as UTF-8 can hold it, with bytes that are none as \\xff."""
+    """Return a path as valid UTF-8, with other bytes written as \xff."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def resampled(waveform: np.ndarray, before: int, after: int) -> np.ndarray:
-    """A waveform [n] of one sample rate at another, in Hz."""
+    """Resample a waveform [n] from the sample rate `before` to the rate `after`, both in Hz."""
     if before == after:
         return waveform
     from scipy.signal import resample_poly

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rotarymae.series import SeriesDataset
 
 Workers = Annotated[
-    int, arg(help="So many processes share a folder of tables; more may run the same command elsewhere.")
+    int, arg(help="This many processes share a folder of tables; the same command may also run on other computers.")
 ]
 
 
@@ -95,7 +95,7 @@ def embed(
             of tables they go to this folder, a file for each, and what is there already is not done again.
         pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
             to use.
-        stage: This model of the folder that `fit` wrote makes the embedding.
+        stage: The embedding comes from the pre-trained or from the fine-tuned model in the folder.
     """
 
     from rotarymae import scale
@@ -161,12 +161,12 @@ def interpolate(
         model: This folder was written by `fit`, or is the directory of a pre-trained model.
         table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
-        at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all. One
-            series needs no ids. With the columns of errors that fit was given, bands are those of an observation, and
-            not of the curve.
-        times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel; +4 or +4h is
-            so long after a series' first observation.
-        grid: So many even times are wanted, from each series' first to its last observation, for every channel.
+        at: Values are predicted for the ids, times and channels in this table; without channels, for all channels.
+            One series needs no ids. With the error columns of the training, bands are those of observations with
+            these errors instead of those of the curve.
+        times: Values of every series and channel are predicted at these numbers or dates (2024-03-31T10:00); +4 or +4h
+            count from each series' first observation.
+        grid: Values are predicted at this many even times, from each series' first to its last observation.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
@@ -242,8 +242,9 @@ def evaluate(
         model: This folder was written by `fit`, or is a model directory.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
             of pictures or sounds with one folder per class.
-        out: The metrics go to this new JSON file, a picture of --at beside it.
-        at: Also score what was known so long after each first observation: 30, 6h, 2d.
+        out: The metrics go to this new JSON file; with --at a picture goes next to it.
+        at: Also score predictions from the beginnings of series: what was known 30 (in the unit of time), 6h or 2d
+            after the first observation.
         first: --at counts from the first observation where this column is not 0.
     """
     from rotarymae.labels import has_label
@@ -281,7 +282,7 @@ def evaluate(
                     )
                 folder.check_table()
                 known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
-                dataset, _ = tables.read_table(
+                dataset = tables.read_table(
                     table,
                     layout,
                     channel_names=known.channel_names,
@@ -298,7 +299,7 @@ def evaluate(
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
-                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside)[0])
+                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside))
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
@@ -318,7 +319,7 @@ def evaluate(
 
 
 def _span(text: str, unit: str | None) -> float:
-    """Return a span as `interpolate --times` writes it, with or without its +. Raises InputError for another text."""
+    """Return a time span such as "30", "6h" or "+2d" as a number in `unit`. Raises InputError for other text."""
     from rotarymae.series.dates import parse_span
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
@@ -328,7 +329,7 @@ def _span(text: str, unit: str | None) -> float:
 
 
 def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
-    """Return the first time [S] at which a series' flag is not 0; NaN where it never is."""
+    """Return the first time at which each series' flag is not 0; NaN where it always is."""
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
     earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
     since = np.array([earliest.get(id, np.inf) for id in dataset.ids.tolist()])
@@ -336,7 +337,7 @@ def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
 
 
 def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
-    """Warn where the run in a folder was trained on series with these ids: their scores are too good."""
+    """Warn where some of these ids were in the training set of the run: their scores would be too good."""
     import pyarrow.parquet as pq
 
     if not (run / "predictions.parquet").is_file():
@@ -355,7 +356,7 @@ def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
 
 
 def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
-    """Return the model and the table; a table alone is for the model that needs no training.
+    """Return (model, table); a lone argument is a table, for the model that needs no training.
 
     Raises:
         InputError: a model without a table.
@@ -370,7 +371,7 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 
 
 def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: system.Reporter) -> None:
-    """Say that nothing was trained, how good the answers are, and when a training would pay."""
+    """Print, for the untrained model, how well it predicts hidden observations here, and when training would pay."""
     from rotarymae.pipeline import AnySeriesPipeline
 
     if not isinstance(pipeline, AnySeriesPipeline) or str(table) == "-":
@@ -384,7 +385,7 @@ def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: sy
 def _answer_table(
     question: scale.Question, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
 ) -> scale.Totals:
-    """Answer for one table in another."""
+    """Write the answers for every series of one table to one file; return the totals."""
     from rotarymae import scale
 
     with as_file(out) as file, reporter.bar(title) as on_step:
@@ -403,12 +404,12 @@ def _answer_each(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Write what a pipeline predicts of each series of a table or of a folder of tables, or of each picture or sound.
+    """Write one answer per series, for a table, a folder of tables, or a folder of pictures or sounds.
 
     Args:
         open_question: loads the pipeline; also called in each worker process.
         command: "embed" or "predict".
-        options: those of the question, for the manifest of a folder of shards.
+        options: the command's options, recorded in the manifest of a folder of outputs.
     """
     from rotarymae import scale
 

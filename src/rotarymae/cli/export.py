@@ -38,7 +38,7 @@ def export(
             interpolates or embeds.
         pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
             to use.
-        stage: This model of the folder that `fit` wrote makes embeddings.
+        stage: Embeddings come from the pre-trained or from the fine-tuned model in the folder.
     """
     from rotarymae.export import export_program
 
@@ -53,6 +53,7 @@ def export(
 
 
 def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained", "finetuned"]) -> Program:
+    """Load a model as an exportable program; job "auto" predicts where the model can, else interpolates or embeds."""
     from rotarymae.export import make_program
     from rotarymae.pipeline import Pipeline
     from rotarymae.scale import open_stage

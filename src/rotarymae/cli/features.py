@@ -35,7 +35,7 @@ def features(
     check_new(out)
     layout = replace(tables.TableSchema.resolve(asdict(columns)), errors=errors)
     with reporter.catching_warnings(), reporter.bar("reading"):
-        dataset, _ = tables.read_table(table, layout)
+        dataset = tables.read_table(table, layout)
     import numpy as np
     import pyarrow as pa
 

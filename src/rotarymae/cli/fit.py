@@ -15,7 +15,7 @@ from tyro.conf import Positional, arg
 from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, saying
-from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
+from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.training.fit_config import (
     ClassificationOptions,
@@ -45,17 +45,17 @@ class Labels(LabelColumn):
     """The labels are classes, numbers or durations; auto takes numbers that are not whole for a regression, and those
     with --event for durations."""
     holdout: float = 0.25
-    """This share of the series is only scored; with fewer than ten series none are."""
+    """This share of the labelled series is set aside to score the model; none with fewer than ten series."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """Whole groups (words) or latest series (dates, numbers) of this column are held out, or what it calls test."""
+    """This column decides what is held out: whole groups of equal words, the latest dates, or rows called test."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
-    """Cross-validate: train this many times, score each series by a model without it, and predict with the average."""
+    """Cross-validate: train this many times, score each series by the model without it; average these models."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
-        """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
+        """Return the column of `--split-by` in the order of the series, or None without that option.
 
         Raises:
-            InputError: a column that neither has, or one that differs within a series.
+            InputError: the column is in neither table, or differs within a series.
         """
         if self.split_by is None:
             return None
@@ -68,7 +68,7 @@ class Labels(LabelColumn):
         return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
-        """Raises InputError for an option that says how labels are read where there are none."""
+        """Raise InputError for options about labels when no labels are read."""
         given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
         if self.event is not None and self.name is None:
             raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
@@ -108,20 +108,20 @@ def fit(
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
         invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
-        anonymous: Leave ids and values of single series out of the report; the tables hold both.
+        anonymous: Leave ids and values of single series out of the report; the other files of the run still hold them.
     """
+    started = time.monotonic()  # importing takes seconds, too
     from rotarymae import report
     from rotarymae.run import run_fit, run_folds
     from rotarymae.run_folder import check_folder
     from rotarymae.train import open_start
 
-    started, reporter = time.monotonic(), new_reporter(quiet)
+    reporter = new_reporter(quiet)
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     if not folder.given:
         labels.check()
-    if first_process():
-        check_folder(out, resume)
+    check_folder(out, resume)
     if labels.folds is not None and labels.holdout != Labels.holdout:
         raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
@@ -165,7 +165,7 @@ def fit(
 
 
 def _several(labels: np.ndarray | None) -> np.ndarray | None:
-    """The classes of a folder's files, or None and a warning where there is one alone."""
+    """Return the classes of a folder's files; None, with a warning, where all files are of one class."""
     names = [] if labels is None else sorted({str(label) for label in labels if label is not None})
     if len(names) != 1:
         return labels
@@ -179,7 +179,7 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
 
 
 def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
-    """Refuse to invert what the report does not draw."""
+    """Raise InputError where `--invert` names a column or channel that the report does not draw."""
     known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
     for name in invert:
         if name not in known:
@@ -204,19 +204,15 @@ class LoadedData:
 
 
 def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> LoadedData:
-    """Read the table; `start` is a pipeline that was trained already."""
+    """Read the table and its labels; with `start`, a trained pipeline, in the layout of its training table."""
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
     layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)
     objects = layout.objects or (None if labels.labels is None else str(labels.labels))
     layout = replace(layout, static=config.static, errors=errors, objects=objects)
-    reading, channels = layout, None
-    if known is not None:
-        # A channel that a wide table lacks was never observed; one that the model does not know may be a mistake.
-        unknown = "drop" if layout.wide else columns.unknown_channels or "error"
-        reading, channels = replace(layout, unknown_channels=unknown), known.channel_names
+    channels = None if known is None else known.channel_names
     beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
-    dataset, _ = tables.read_table(table, reading, channel_names=channels, others=beside)
+    dataset = tables.read_table(table, layout, channel_names=channels, others=beside)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":
@@ -225,7 +221,7 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn where a label looks like a duration and a column beside it says whether its end was seen."""
+    """Warn where a label looks like a duration and another column says whether the event was observed (censoring)."""
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
@@ -304,7 +300,7 @@ def configure(seed: int = 0, quick: bool = False) -> FitConfig:
 
 
 def _free(folder: Path) -> Path:
-    """The folder, or the first of folder-2, folder-3, .. that does not exist."""
+    """Return the folder, or the first of folder-2, folder-3, ... that does not exist."""
     number, candidate = 2, folder
     while candidate.exists():
         number, candidate = number + 1, folder.with_name(f"{folder.name}-{number}")

@@ -50,7 +50,7 @@ def info(table: Positional[Table], columns: Columns) -> None:
     event = tables.status_of(label or "", labelled)
     others = tuple(name for name in (label, event, proposal.split) if name and name in source.columns)
     with reporter.catching_warnings():
-        dataset, schema, merged = _read(source, schema, others)
+        dataset, merged = _read(source, schema, others)
         schema = schema.with_values_of(dataset)
     report = dataset.reading
     assert report is not None
@@ -65,8 +65,6 @@ def info(table: Positional[Table], columns: Columns) -> None:
     roles = {name for _, name in schema.roles} | set(others) | set(schema.time.split("+"))
     if unused := [name for name in source.columns if name not in roles]:
         lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
-    if constant := _constant(dataset):
-        lines.append(("constant", f"{listed(constant, 20)} in every series: read them by --static, not as channels"))
     lines += [("unsure", text) for text in [*unsure, *merged]]
     lines += [("warning", text) for text in reporter.warnings]
     width = max(len(name) for name, _ in lines)
@@ -79,29 +77,28 @@ def info(table: Positional[Table], columns: Columns) -> None:
 
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
-) -> tuple[series.SeriesDataset, tables.TableSchema, list[str]]:
-    """Read the table, and say which rows repeat others: whoever looks wants to know, and not to be refused."""
+) -> tuple[series.SeriesDataset, list[str]]:
+    """Read the table; where rows repeat others, report them and read the table anyway, for `info` only looks.
+
+    Returns:
+        The data set, and sentences on what was wrong.
+    """
     try:
-        return tables.read_table(source, schema, others=others)[0], schema, []
+        return tables.read_table(source, schema, others=others), []
     except InputError as error:
         if error.code != "duplicates":
             raise
-        dataset, report = tables.read_table(source, replace(schema, duplicates="mean"), others=others)
-        share = report.merged / report.total
-        advice = "a column that tells them apart may be missing" if share > 0.05 else "a choice is yours"
-        return (
-            dataset,
-            schema,
-            [
-                f"{report.merged:,} of {report.total:,} rows ({share:.0%}) repeat the series, time and channel of "
-                "another: "
-                f"{advice} (--channel, --positions; else --duplicates mean, first or last). `fit` refuses them: "
-                f"{error.message}"
-            ],
-        )
+        dataset = tables.read_table(source, replace(schema, duplicates="mean"), others=others)
+        assert dataset.reading is not None
+        merged, total = dataset.reading.merged, dataset.reading.total
+        advice = "a column that tells them apart may be missing" if merged > total / 20 else "a choice is yours"
+        text = f"{merged:,} of {total:,} rows ({merged / total:.0%}) repeat the series, time and channel of another: "
+        text += f"{advice} (--channel, --positions; else --duplicates mean, first or last). `fit` refuses them: "
+        return dataset, [text + error.message]
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
+    """Return the lines (topic, text) that `info` prints on series, times, channels and values."""
     import numpy as np
 
     lengths, times = dataset.lengths, np.asarray(dataset.times)
@@ -147,23 +144,8 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     return lines
 
 
-def _constant(dataset: series.SeriesDataset) -> list[str]:
-    """The channels that are observed several times in every series and never change in one, but between series."""
-    import numpy as np
-
-    names, times = [], np.repeat(np.arange(len(dataset)), dataset.lengths)
-    for c, name in enumerate(dataset.channel_names or ()):
-        rows = np.asarray(dataset.channels) == c
-        values, first = np.asarray(dataset.values)[rows, 0], np.flatnonzero(np.diff(times[rows], prepend=-1))
-        if len(first) < len(dataset) or len(values) < 2 * len(first):
-            continue
-        low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
-        if (low == high).all() and low.min() < high.max():
-            names.append(str(name))
-    return names
-
-
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
+    """Return the lines (topic, text) on what a fit would take: model, memory, steps; or why it is refused."""
     from rotarymae.train import prepare
     from rotarymae.training.cost import largest_step
 
@@ -198,6 +180,7 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 
 
 def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
+    """Return the `rotarymae fit` command for a table with these columns."""
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
         if field.name == "units":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 from tyro.conf import arg
 
@@ -16,69 +16,40 @@ if TYPE_CHECKING:
     from rotarymae import arrays
     from rotarymae.preprocess import PatchPreprocessor
 
+LAYOUT = "How the table is laid out; a model remembers how its training table was."
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
 OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
-Quiet = Annotated[bool, arg(help="Print only what goes wrong.")]
+Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
 ComputedIn = Annotated[
     Precision,
     arg(help='Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it.'),
 ]
 
 
-def _default(text: str) -> Any:
-    """Return the default that help shows for an option: None stands for the model's, or for this."""
-    return arg(help_behavior_hint=f"(default: as in training; without a model, {text})")
+if TYPE_CHECKING:
+    from rotarymae.tables import TableSchema as Columns
+else:
 
+    def _options() -> type:
+        """Return a dataclass of command options with the fields of `TableSchema`; None means the model's layout."""
+        from rotarymae.tables.schema import TableSchema, helps
 
-@dataclass(frozen=True)
-class Columns:
-    """How the table is laid out; a model remembers how its training table was."""
+        said, options = helps(), []
+        for name, kind in get_type_hints(TableSchema).items():
+            if name in ("errors", "static", "units"):
+                continue
+            usual = "recognised" if name == "header_row" else getattr(TableSchema, name) or "none"
+            usual = "value; with --wide all others" if name == "values" else usual
+            default = f"(default: as in training; without a model, {usual})"
+            hint = arg(help=said[name], help_behavior_hint="" if kind is bool else default)
+            kind = Path if name == "objects" else kind
+            plain = kind is bool or get_origin(kind) is tuple
+            default = False if kind is bool else () if plain else None
+            options.append((name, Annotated[kind if plain else kind | None, hint], default))
+        return make_dataclass("Columns", options, frozen=True, namespace={"__doc__": LAYOUT, "__module__": __name__})
 
-    id: Annotated[str | None, _default("id")] = None
-    """This column says which series a row belongs to; file is the name of the file, where that is no column."""
-    time: Annotated[str | None, _default("time")] = None
-    """This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc."""
-    clock: Annotated[str | None, _default("no clock")] = None
-    """This column holds the time of day, where --time holds days."""
-    positions: Annotated[tuple[str, ...], _default("time alone")] = ()
-    """These columns hold further positions of each observation, such as latitude, longitude and depth."""
-    channel: Annotated[str | None, _default("no channels")] = None
-    """This column says which channel (band, sensor, variable) was observed."""
-    values: Annotated[tuple[str, ...], _default("value; with --wide all others")] = ()
-    """These columns hold the values; with --wide they are the channels."""
-    flags: Annotated[tuple[str, ...], _default("no flags")] = ()
-    """An observation with another flag than 0 in one of these columns is a missing one."""
-    wide: bool = False
-    """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
-    numbered: Annotated[str | None, _default("none")] = None
-    """Columns of this name with a number, such as FLUX. for FLUX.1, FLUX.2, are one series per row."""
-    objects: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
-    """This table has one row per series: static columns, labels, the split, as far as TABLE does not have them."""
-    tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
-    """Each (time, channel) is one token, or each time is one, with all channels as its features."""
-    missing: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """A row without a value is left out and counted (drop), or the table is refused (error)."""
-    duplicates: Annotated[Literal["error", "mean", "first", "last"] | None, _default("error")] = None
-    """Rows of the same series, time and channel: many are an error; or they are averaged, or one of them counts."""
-    unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """Rows of channels that a trained model does not know are left out (drop), or refused (error), as fit does."""
-    limits: Annotated[Literal["drop", "number"] | None, _default("drop")] = None
-    """Values such as <0.01 are left out and counted (drop), or read as 0.01 (number)."""
-    untimed: Annotated[Literal["drop", "static"] | None, _default("drop")] = None
-    """Rows without a time are left out and counted (drop), or are facts about their series (static)."""
-    since: Annotated[str | None, _default("all")] = None
-    """Rows before this time, a number or a date, are left out and counted."""
-    until: Annotated[str | None, _default("all")] = None
-    """Rows after this time are left out and counted."""
-    na: Annotated[tuple[str, ...], _default("empty; among numbers also NA, NaN, null and the like")] = ()
-    """These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0."""
-    time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
-    """Times are written like this, for example "%d.%m.%Y %H:%M"."""
-    header_row: Annotated[int | None, _default("found")] = None
-    """This line of a text file, counted from 1, names the columns."""
-    strict: bool = False
-    """A cell that cannot be used, such as an infinite value or a negative error, refuses the table."""
+    Columns = _options()
 
 
 @dataclass(frozen=True)
@@ -92,7 +63,7 @@ class LabelColumn:
     event: Annotated[str | None, arg(help_behavior_hint="(default: labels are no durations)")] = None
     """The labels are durations, of which this column says whether they ended in the event (1), or were censored (0)."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
-    """This column of that table holds the ids."""
+    """This column of the labels' table holds the ids of the series."""
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -121,10 +92,10 @@ class LabelColumn:
         return event_times(*columns, *self.beside)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Return the table that has a column with one value per series, and its column of ids.
+        """Return the table that holds one value per series in `column`, and the name of its id column.
 
         Raises:
-            InputError: none has it.
+            InputError: no table has the column.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
@@ -154,30 +125,33 @@ class FolderReading:
     """How a folder of pictures or sounds is read."""
 
     resample: bool = False
-    """Sounds of another sample rate than the first one's (the model's) are resampled; without it they are refused."""
+    """Sounds with another sample rate than the first, or than the model's, are resampled, not refused."""
 
     def check_table(self) -> None:
-        """Raises InputError for options of folders where the model was made from tables."""
+        """Raise InputError for options about folders when the model was trained on tables."""
         if _changed(self):
             raise InputError(
-                f"options of pictures and sounds, and the model was made from series: {', '.join(_changed(self))}."
+                "the model was trained on series; leave out the options of pictures and sounds: "
+                f"{', '.join(_changed(self))}."
             )
 
     def read_for(
         self, known: PatchPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
     ) -> arrays.FolderData:
-        """The files of a folder for a model that was made from others. Raises InputError for options of tables."""
+        """Read a folder of pictures or sounds as a trained model needs it. Raises InputError for table options."""
         from rotarymae import arrays
 
         patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
         if of_tables:
-            raise InputError(f"options of tables, and the model was made from {known.noun}: {', '.join(of_tables)}.")
+            raise InputError(
+                f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
+            )
         if self.resample and known.sample_rate is None:
-            raise InputError(f"--resample concerns sounds; the model was made from {known.noun}.")
+            raise InputError(f"--resample concerns sounds; the model was trained on {known.noun}.")
         if known.sample_rate is not None:
             return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, on_file)
         if len(patch) != 2:
-            raise InputError(f"the model was made from {known.noun}, which are not read from folders.")
+            raise InputError(f"the model was trained on {known.noun}, which are not read from folders.")
         return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
 
 
@@ -190,20 +164,21 @@ class FolderOptions(FolderReading):
     audio: bool = False
     """TABLE is a folder of sounds (WAV, FLAC, OGG, ...), which become spectrograms of 128 bins every 10 ms."""
     patch_size: tuple[int, ...] | None = None
-    """Patches have so many rows and columns; one number is both. By default 16, for sounds 8 frames of all bins."""
+    """Patches have this many rows and columns; one number is both. Without it 16, for sounds 8 frames of all bins."""
     longest_side: int = 224
-    """Larger pictures are scaled down to so many pixels on their longer side."""
+    """Larger pictures are scaled down to this many pixels on their longer side."""
 
     @property
     def given(self) -> bool:
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
-        """Raises InputError for options of tables beside a folder, and of folders beside a table, by name; and for both
-        kinds of folders at once."""
+        """Raise InputError for options of tables with a folder, of folders with a table, or of pictures with sounds."""
         if not self.given:
             if _changed(self):
-                raise InputError(f"options of folders: {', '.join(_changed(self))}; say --images or --audio.")
+                raise InputError(
+                    f"options of folders: {', '.join(_changed(self))}; say --images or --audio, too, or leave them out."
+                )
             return
         if self.images and self.audio:
             raise InputError("give one of --images and --audio.")
@@ -215,12 +190,12 @@ class FolderOptions(FolderReading):
         of_tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if of_tables:
             kind = "--images" if self.images else "--audio"
-            raise InputError(f"options of tables, to leave out with {kind}: {', '.join(of_tables)}.")
+            raise InputError(f"leave out the options of tables with {kind}: {', '.join(of_tables)}.")
         if self.patch_size is not None and len(self.patch_size) not in (1, 2):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
-        """The files of the folder; `start` is the preprocessor of a model that was trained already."""
+        """Read the pictures or sounds of the folder, sized as those of the trained preprocessor `start`, if given."""
         from rotarymae import arrays
 
         patch = self.patch_size
@@ -237,7 +212,7 @@ class FolderOptions(FolderReading):
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """The labels of a folder's files. Raises InputError, naming a file, for one that is no class of the model."""
+    """Return the label of each file of a folder. Raises InputError for a class that the model does not have."""
     if files.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
     if not classes:

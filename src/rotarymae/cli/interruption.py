@@ -21,7 +21,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopping_on_signals() -> Iterator[None]:
-    """Raise Stopped where SIGINT or SIGTERM arrives; training has handlers of its own, which save first.
+    """Raise Stopped in the block when SIGINT or SIGTERM arrives; trainings have their own handlers, which save first.
 
     The same signal again ends the process at once; the other one is ignored then, as launchers pass Ctrl-C on as
     SIGTERM, too.
@@ -38,7 +38,7 @@ def stopping_on_signals() -> Iterator[None]:
 
 @contextmanager
 def saying(advise: Callable[[], str]) -> Iterator[None]:
-    """Add to a KeyboardInterrupt from within what is saved, and how to go on; the innermost note is printed."""
+    """Add to a KeyboardInterrupt in the block a note on what is saved and how to continue; the innermost is printed."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -47,7 +47,7 @@ def saying(advise: Callable[[], str]) -> Iterator[None]:
 
 
 def how_to_resume(out: Path) -> str:
-    """Return what an interrupted `fit` has saved in its folder."""
+    """Return a sentence on what an interrupted `fit` has saved in its folder and how to resume it."""
     if out.is_dir() and any(out.rglob("checkpoint.safetensors")):  # those of a cross-validation lie in its folds
         return f"The state of the training is saved in {out}; --resume goes on from there."
     if (out / "training").is_dir():

@@ -46,8 +46,11 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the command. What this library refuses is printed in a sentence, with exit code 2; 1 means it broke off,
-    and 3 that some shards of a folder cannot be read and all others are done."""
+    """Run the command and return its exit code.
+
+    Codes: 0 done; 1 an unexpected error; 2 refused input or options, printed in one sentence; 3 some files of a folder
+    could not be read, and all others are done.
+    """
     from rotarymae import __version__
 
     if "OMP_WAIT_POLICY" not in os.environ:
@@ -83,6 +86,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _run_command(arguments: list[str]) -> None:
+    """Parse the arguments and call the function of the subcommand. Raises InputError for an unknown subcommand."""
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise InputError(
             f"no command {arguments[0]!r}; there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"

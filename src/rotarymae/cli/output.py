@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -17,12 +16,7 @@ from rotarymae.errors import InputError
 
 
 def new_reporter(quiet: bool) -> system.Reporter:
-    return system.Reporter(quiet or not first_process())
-
-
-def first_process() -> bool:
-    """Whether this is the one of the processes of a launcher, such as torchrun, that writes and speaks."""
-    return os.environ.get("RANK", "0") == "0"
+    return system.Reporter(quiet)
 
 
 def typed_command() -> str:
@@ -30,7 +24,7 @@ def typed_command() -> str:
 
 
 def check_new(out: Path) -> None:
-    """Refuses, before any work, to overwrite a file or to write one of another kind."""
+    """Raise InputError, before any work, where the output file exists or has a suffix that cannot be written."""
     from rotarymae.run_folder import check_output
 
     if str(out) == "-":
@@ -42,7 +36,7 @@ def check_new(out: Path) -> None:
 
 @contextmanager
 def as_file(out: Path) -> Iterator[Path]:
-    """Give the file to write; what is written for - goes to standard output as CSV, once it is whole."""
+    """Yield the path to write to; for "-" a temporary file, which goes to standard output as CSV at the end."""
     if str(out) != "-":
         yield out
         return
@@ -56,10 +50,10 @@ def as_file(out: Path) -> Iterator[Path]:
 
 
 def are_shards(table: Path, out: Path, workers: int) -> bool:
-    """Whether each file of TABLE, a folder or a pattern, becomes a file of its own in the folder OUT.
+    """Return whether every file of the folder or pattern `table` gets its own output file in the folder `out`.
 
     Raises:
-        InputError: as `check_new`, where it is one file; workers that would have nothing to share.
+        InputError: several workers for a single file; and as `check_new`.
     """
     if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
@@ -72,7 +66,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """One table per task: a row for the model and for each baseline."""
+    """Print one table of metrics per task, with a column for the model and for each baseline."""
     from rotarymae.metrics import early_rows, interval_words, rows_in_words, scored_words
     from rotarymae.partners import TASKS
 
@@ -102,7 +96,7 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
 
 
 def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.Reporter, caption: str = "") -> None:
-    """Print a row per metric and a column per method."""
+    """Print a table with one row per metric and one column per method, given as {method: {metric: value}}."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

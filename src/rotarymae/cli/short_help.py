@@ -19,7 +19,7 @@ table
   --positions COLUMN ... Hold further positions, such as latitude and longitude. (default: time alone)
   --wide                 The table has one column per channel. (default: one row per observation)
   --objects FILE         Has one row per series: labels, static columns, the split. (default: none)
-  --na CELL ...          Also mean that a value is missing. (default: empty, NA, NaN, null)
+  --na CELL ...          These cells also mean that a value is missing. (default: empty, NA, NaN, null)
 
 task
   --labels FILE          Has the ids of series and their labels. (default: TABLE or --objects)
@@ -27,11 +27,11 @@ task
   --task KIND            The labels are classes or numbers: classification, regression. (default: auto)
   --static COLUMN ...    Hold one value per series, which the prediction reads. (default: none)
   --split-by COLUMN      Whole groups, or the latest series, are held out. (default: at random)
-  --decide RULE          What class is predicted: auto, accuracy, f1, balanced, cost. (default: auto)
-  --predictor METHOD     Who predicts: model, features (boosting), combined. (default: auto)
+  --decide RULE          How the predicted class is chosen: accuracy, f1, balanced, cost. (default: auto)
+  --predictor METHOD     What predicts: model (network), features (boosting), combined. (default: auto)
 
 training
-  --pretrained MODEL     Start from this run or model. (default: from nothing)
+  --pretrained MODEL     Start from this run or model. (default: random weights)
   --size NAME            The model's size: light, tiny-shallow, tiny, small, base. (default: light)
   --minutes N            The whole run takes about this long. (default: by epochs)
   --seed N               Fixes every random choice. (default: 0)
@@ -40,7 +40,7 @@ output
   --out FOLDER           A new folder for the models, predictions, metrics and the report. (required)
   --resume               Continue the interrupted run in the folder. (default: start anew)
   --anonymous            Leave single series out of the report. (default: some are shown)
-  --quiet                Print only what goes wrong. (default: progress and results)
+  --quiet                Print only warnings and errors. (default: progress and results)
 
 Pictures and sounds: rotarymae fit FOLDER --images (or --audio) --out run, with one folder per class.
 All options, each with its help: rotarymae fit --help-all

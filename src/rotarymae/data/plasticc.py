@@ -45,7 +45,7 @@ CLASSES = {
 
 
 def sample() -> tuple[SeriesDataset, np.ndarray]:
-    """The sample that ships with the library: some 1,400 objects, all 14 classes, mostly from the wide survey.
+    """Load the sample in the package: some 1,400 light curves of all 14 classes, mostly from the wide survey.
 
     Returns:
         dataset: S objects; values float32 [n, 3], see the top of this file.

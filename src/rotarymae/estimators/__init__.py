@@ -14,8 +14,8 @@ Series come in any of these forms, and the same data in all of them give the sam
                                         NaN is no observation, and all have as many columns as in `fit`
 
 An array is read with all channels of a time as one token, or, where some are missing at some times, with one token for
-every time and channel; `SeriesDataset.from_padded` with tokens="channel" makes it the latter always, so that gaps may
-come later. A data frame cannot be cut by rows: for cross-validation make it a SeriesDataset first.
+every time and channel; `SeriesDataset.from_arrays` with wide=True makes it the latter always, so that gaps may come
+later. A data frame cannot be cut by rows: for cross-validation make it a SeriesDataset first.
 
 All but the interpolator also take pictures and videos, with `patch_size`, and sounds, with `sample_rate`: an
 `ArrayDataset`, one array [N, H, W], [N, H, W, C] or [N, T, H, W, C], or a list of arrays, or of waveforms [n], of

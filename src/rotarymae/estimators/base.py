@@ -71,7 +71,7 @@ def shared_options(*more: type, without: tuple[str, ...] = (), **defaults: Any) 
 
 
 class Estimator(BaseEstimator):
-    """A shell around a `Pipeline`, with the options of its fit as parameters."""
+    """Base of the estimators: a `Pipeline` in scikit-learn's interface, with the options of a fit as parameters."""
 
     takes_arrays: ClassVar[bool] = True
     interpolates: ClassVar[bool] = False  # and does nothing else
@@ -126,7 +126,7 @@ class Estimator(BaseEstimator):
         """
         pipeline = Pipeline.load(folder)
         if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
-            raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
+            raise InputError(f"the model in {folder} has no preprocessor; it was not trained on series.")
         if pipeline.preprocessor is not None and not cls.takes_arrays:
             pipeline.require_series()
         known = cls().get_params(deep=False)
@@ -146,14 +146,14 @@ class Estimator(BaseEstimator):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part of a loaded pipeline that does the estimator's job. Raises InputError where there is none."""
+        """Return the part of a loaded pipeline that can do the estimator's job. Raises InputError without one."""
         return pipeline
 
     def _keep(self, pipeline: Pipeline) -> None:
         self.pipeline_ = pipeline
 
     def _note(self) -> str:
-        """Say in the model card how the pipeline was trained."""
+        """Return a sentence for the model card on how the pipeline was trained."""
         if not hasattr(self, "history_"):
             return ""
         sentences = [f"Fitted by `{' '.join(repr(self).split())}`."]
@@ -164,13 +164,14 @@ class Estimator(BaseEstimator):
         return " ".join(sentences)
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: arrays of three dimensions and NaN are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # NaN in an array is no observation
         tags.input_tags.three_d_array = True
         return tags
 
     def _config(self, **changes: Any) -> FitConfig:
-        """Return the parameters with the changes as checked options of a fit."""
+        """Return the parameters, with `changes`, as a validated FitConfig."""
         state = self.random_state  # type: ignore[attr-defined]
         if state is None:
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
@@ -186,7 +187,7 @@ class Estimator(BaseEstimator):
         return FitConfig(**{**given, "seed": seed, **changes})
 
     def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
-        """Train a pipeline, or continue with the fitted one."""
+        """Train a pipeline and keep it as `pipeline_`; with `warm_start`, continue with the fitted one."""
         pretrained = self.pretrained  # type: ignore[attr-defined]
         continues = bool(self.warm_start) and hasattr(self, "pipeline_")  # type: ignore[attr-defined]
         start = self.pipeline_ if continues else None if pretrained is None else open_start(pretrained)
@@ -221,11 +222,11 @@ class Estimator(BaseEstimator):
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return the labels of the series, read as `dataset`, in their order; None for a series without one."""
+        """Return the labels in the order of the series; None for a series without one."""
         return labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]
 
     def _as_json(self, config: FitConfig) -> dict[str, Any]:
-        """Return the parameters as a saved pipeline keeps them."""
+        """Return the parameters as JSON, in the form that a saved pipeline keeps them."""
         given = self.get_params(deep=False)
         if not isinstance(given["pretrained"], str | Path | None):
             given["pretrained"] = None
@@ -234,11 +235,11 @@ class Estimator(BaseEstimator):
         return as_parameters(given)
 
     def _dataset(self, X: Any, like: Pipeline | None, fits: str = "") -> Any:
-        """Return data in one of the forms as a data set.
+        """Turn X, in any accepted form, into a data set.
 
         Args:
-            like: the pipeline whose training set they are to be laid out as.
-            fits: what is fitted on them; empty where something is predicted.
+            like: a fitted pipeline, in whose layout X is read; None in training.
+            fits: what is fitted on the data, for messages; empty when predicting.
         """
         known: Any = None if like is None else like.preprocessor
         patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
@@ -251,7 +252,7 @@ class Estimator(BaseEstimator):
         if self.takes_arrays and known is None and arrays:
             return as_arrays(X, patch_size, sample_rate)
         if type(X) is tuple and len(X) in (2, 3) and all(np.ndim(part) == 1 for part in X):
-            raise InputError("a single (times, values) came; put the series into a list: [(times, values)].")
+            raise InputError("X is a single (times, values); put it into a list: [(times, values)].")
         if is_flat(X):
             checks: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
             if fits:
@@ -265,14 +266,14 @@ class Estimator(BaseEstimator):
         return as_dataset(X, known, self._columns(), {} if like is None else like.columns)
 
     def _columns(self) -> TableSchema:
-        """Return the parameters that name the columns of a data frame."""
+        """Return the parameters that name the columns of a data frame, as a TableSchema."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
         given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
         given["values"] = (*given["values"], *as_tuple(self.errors))  # type: ignore[attr-defined]
         return TableSchema(**given)
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
-        """Return how a data frame of training is laid out; None of other forms."""
+        """Return the layout of a training data frame, which the pipeline keeps; None where X is no data frame."""
         if not is_frame(X):
             return None
         schema = self._columns()
@@ -283,7 +284,7 @@ class Estimator(BaseEstimator):
         return columns
 
     def _read(self, X: Any) -> Any:
-        """Return data for a fitted pipeline, laid out as those it was fitted on."""
+        """Read X in the layout of the data on which a pipeline was fitted."""
         return self._dataset(X, self._fitted())
 
     def _fitted(self) -> Pipeline:
@@ -292,5 +293,5 @@ class Estimator(BaseEstimator):
 
 
 def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
-    """Return names of columns; one string is one name."""
+    """Return names of columns as a tuple; one string is one name."""
     return (names,) if isinstance(names, str) else tuple(names)

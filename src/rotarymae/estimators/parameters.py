@@ -22,11 +22,11 @@ class Parameter(NamedTuple):
 
 
 def options(*groups: type, without: tuple[str, ...] = (), **defaults: Any) -> dict[str, Parameter]:
-    """Return the fields of dataclasses as parameters, documented by the text below each field.
+    """Return the fields of dataclasses as estimator parameters, documented by the string below each field.
 
     Args:
-        without: fields that the estimator has not.
-        defaults: other defaults than the fields'.
+        without: fields to leave out.
+        defaults: defaults that differ from those of the fields.
     """
     parameters = {}
     for group in groups:
@@ -40,7 +40,7 @@ def options(*groups: type, without: tuple[str, ...] = (), **defaults: Any) -> di
 
 @functools.cache
 def field_docs(group: type) -> dict[str, str]:
-    """Return the text below each field of a dataclass, and of those that it inherits from."""
+    """Return {field: the string below it in the source} for a dataclass and its base classes."""
     docs: dict[str, str] = {}
     for kind in reversed(group.__mro__):
         if kind is object or not dataclasses.is_dataclass(kind):
@@ -58,7 +58,10 @@ def takes(parameters: dict[str, Parameter]) -> Callable[[type], type]:
     """Decorate a class: its `__init__` takes the parameters, and its docstring lists them in numpydoc form."""
 
     def decorate(cls: type) -> type:
+        """Give the class an `__init__` with these keywords, and add them to its docstring."""
+
         def __init__(self: Any, **given: Any) -> None:
+            """Set every parameter as an attribute; raise TypeError for an unknown one."""
             unknown = [name for name in given if name not in parameters]
             if unknown:
                 raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}")

@@ -30,6 +30,7 @@ class _Supervised(Estimator):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
+        """Return the loaded pipeline; raise InputError unless it was fine-tuned for this estimator's task."""
         if pipeline.labels is None or pipeline.labels.task != cls.task:
             raise InputError(
                 f"{folder} holds a {type(pipeline.model).__name__}; {cls.__name__} needs one that was fine-tuned for "
@@ -38,6 +39,7 @@ class _Supervised(Estimator):
         return pipeline
 
     def _fit(self, X: Any, y: Any) -> None:
+        """Train on the series and the targets `y`; raise InputError where y is None."""
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give one per series."
@@ -65,7 +67,11 @@ class _Supervised(Estimator):
         return self._fitted().importance(self._read(X))
 
     def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return the labels of the series, read as `dataset`, that have one, and what is predicted of these."""
+        """Leave out the series without a label.
+
+        Returns:
+            The labels of the others, and the predictions of these series.
+        """
         truth = self._labels_of(dataset, X, y)
         known = has_label(truth)
         if len(known) == len(predicted) and not known.all():
@@ -308,6 +314,7 @@ class RoMAESurvival(_Supervised):
         self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
+        """Return durations and events as one structured array, from any form that `fit` accepts."""
         aligned = super()._labels_of
         if hasattr(y, "iloc") and np.shape(y)[1:] == (2,):
             y = y.iloc[:, 0], y.iloc[:, 1]
@@ -409,7 +416,7 @@ class RoMAESurvival(_Supervised):
 
 
 def _class_labels(y: Any) -> Any:
-    """Return labels as they are, a column of them flat. Raises InputError for measurements."""
+    """Return labels as a flat array. Raises InputError for numbers that are measurements rather than classes."""
     if y is None or isinstance(y, str | Mapping):
         return y
     labels = np.asarray(y)

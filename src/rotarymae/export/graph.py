@@ -33,7 +33,7 @@ from rotarymae.preprocess import Rows, code_features
 
 
 class Program(nn.Module):
-    """A module to be exported, whose inputs and outputs have names."""
+    """Base of exportable modules, whose inputs and outputs have names."""
 
     outputs: tuple[str, ...]
 
@@ -52,16 +52,16 @@ class Program(nn.Module):
 
 
 class Predictions(Program):
-    """`probabilities` float32 [B, classes], in the order of `classes`, or `predicted` float64 [B, outputs].
+    """Program that returns `probabilities` float32 [B, classes] or `predicted` float64 [B, outputs].
 
-    The classes of a time to an event are its intervals and "after them", whose edges are `labels.edges` in config.json.
-
-    The logarithms of probabilities are divided by the temperature of the model that the fit found.
+    For a time to an event, the classes are its intervals and "after them", with edges in `labels.edges` of config.json.
+    Logarithms of probabilities are divided by the temperature that the fit chose for the model.
     """
 
     target: Tensor
 
     def __init__(self, pipeline: Pipeline) -> None:
+        """Take the model, preprocessor, class names and scaling of a fine-tuned pipeline."""
         super().__init__(pipeline)
         labels, partners = pipeline.require_labels(), pipeline.partners
         self.temperature = 1.0 if partners is None else partners.temperatures["model"]
@@ -82,6 +82,12 @@ class Predictions(Program):
         position: Tensor | None = None,
         static: Tensor | None = None,
     ) -> Tensor:
+        """Return class probabilities [B, classes], or values [B, outputs] in the units of the targets.
+
+        Args:
+            time, values, mask: observations [B, N], [B, N, V], and True where there is one.
+            channel, position, static: channel indices, further positions, static columns, where the model reads them.
+        """
         tokens = self.preprocessor(Rows(time, values, mask, channel, position))
         out = self.model(tokens, None if static is None else code_features(self.preprocessor.static, static.double()))
         if self.outputs == ("predicted",):
@@ -90,11 +96,12 @@ class Predictions(Program):
 
 
 class Embeddings(Program):
-    """`embedding` float32 [B, D], as `embed` pools it."""
+    """Program that returns `embedding` float32 [B, D], pooled as in `Pipeline.embed`."""
 
     outputs = ("embedding",)
 
     def __init__(self, pipeline: Pipeline, pool: str | None = None) -> None:
+        """Take the model and preprocessor of a pipeline; `pool` as in `Pipeline.embed`."""
         super().__init__(pipeline)
         self.pool = pool or getattr(self.model, "pool", "mean")
         if self.pool == "cls" and encoder_of(self.model).cls_token is None:  # before a program is traced
@@ -108,19 +115,21 @@ class Embeddings(Program):
         channel: Tensor | None = None,
         position: Tensor | None = None,
     ) -> Tensor:
+        """Return one vector per series, float32 [B, D]; arguments as `Predictions.forward`."""
         return embedding(self.model, self.preprocessor(Rows(time, values, mask, channel, position)), self.pool)
 
 
 class Interpolations(Program):
-    """`mean` and `std` float64 [B, M, V] at `query_time` float64 [B, M] (and `query_channel` int64 [B, M], and
-    `query_position` float64 [B, M, P]).
+    """Program that returns `mean` and `std` float64 [B, M, V] at queries, calibrated as by `interpolate`.
 
-    As `interpolate`, with the calibration by distance. A model without a likelihood has no `std`.
+    Queries are `query_time` float64 [B, M], with `query_channel` int64 [B, M] and `query_position` float64 [B, M, P]
+    where the model needs them. A model without a spread returns no `std`.
     """
 
     deviations: Tensor
 
     def __init__(self, pipeline: Pipeline) -> None:
+        """Take the autoencoder, preprocessor and calibration of a pipeline."""
         super().__init__(pipeline.pretrained)
         self.calibration = pipeline.calibration
         self.season = 0.0 if pipeline.calibration is None else float(pipeline.calibration.season)
@@ -148,6 +157,12 @@ class Interpolations(Program):
         query_channel: Tensor | None = None,
         query_position: Tensor | None = None,
     ) -> Any:
+        """Return means and standard deviations [B, M, V] at M queries per series, in the table's units.
+
+        Args:
+            query_time, query_channel, query_position: where to predict; the other arguments are those of
+                `Predictions.forward`.
+        """
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
         rows, query_time = Rows(time.double(), values, mask, channel, position), query_time.double()
@@ -176,7 +191,7 @@ class Interpolations(Program):
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
-    """Return of each query [B, M, C · V, ...] what concerns its channel [B, M, V, ...]."""
+    """Select, for each query, the numbers of its channel: from [B, M, C · V, ...] to [B, M, V, ...]."""
     each = part.unflatten(2, (channels, -1))
     index = number.view(*number.shape, *(1 for _ in each.shape[2:]))
     return each.gather(2, index.expand(-1, -1, 1, *each.shape[3:]))[:, :, 0]

@@ -32,18 +32,18 @@ FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of to
 
 
 def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Program:
-    """Return a pipeline as a program that takes observations in the table's units.
+    """Return a pipeline as an exportable module, which takes observations in the table's units.
 
     Args:
-        pipeline: of series.
-        job: "predict" (a head's answers, calibrated), "embed" or "interpolate".
-        pool: of "embed", as `Pipeline.embed`.
+        pipeline: a pipeline of series.
+        job: "predict" (calibrated predictions of a fine-tuned model), "embed" or "interpolate".
+        pool: for "embed", as in `Pipeline.embed`.
 
     Raises:
-        InputError: a pipeline that does another job, or that cannot be a program; the message says why.
+        InputError: the pipeline cannot do this job, or cannot be exported; the message says why.
 
     Warns:
-        InputWarning: a model that reads long series in parts.
+        InputWarning: a model that splits long series into windows; the program does not.
     """
     choose("job", job, ("predict", "embed", "interpolate"))
     preprocessor = pipeline.require_one().require_series()
@@ -62,15 +62,15 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Progr
 
 
 def export_program(program: Program, path: str | Path, format: Format = "onnx") -> float:
-    """Write the program and check the file, which is not left behind if it answers otherwise.
+    """Write a program to a file and compare the file's outputs with PyTorch's; a file that differs is removed.
 
     Returns:
-        The largest difference of the file's answers from the program's.
+        The largest difference between the outputs of the file and those of the program.
 
     Raises:
-        InputError: another format, a file that exists.
+        InputError: an unknown format, a file that exists.
         MissingExtra: ONNX without the extra `export`.
-        RotaryMAEError: the file's answers differ from the program's by more than 1e-4.
+        RotaryMAEError: the outputs differ by more than 1e-4.
     """
     choose("format", format, ("onnx", "torch"))
     path = Path(path)
@@ -105,7 +105,7 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
 
 
 def _stable_sort() -> Callable[..., Any]:
-    """Translate a stable sort, which the exporter lacks, to TopK of all, which leaves equal values in their order."""
+    """Return a translation of stable sorting for the ONNX exporter, which lacks one: TopK over all values."""
     from onnxscript import FLOAT, INT64, opset18
 
     op: Any = opset18  # whose annotations are of its own type system
@@ -118,9 +118,9 @@ def _stable_sort() -> Callable[..., Any]:
 
 
 def largest_difference(program: Program, path: Path, format: Format) -> float:
-    """Return by how much a file differs from its program, at three shapes, on random series like those of training.
+    """Return how much the outputs of a file differ from its program's, for random series of three shapes.
 
-    It is relative where the answers go beyond 1, and infinite where one of them is not finite.
+    The difference is relative for outputs above 1, and infinite where an output is not finite.
     """
     answer, worst = _opened(path, format), 0.0
     most = program.preprocessor.window or LONGEST
@@ -135,9 +135,9 @@ def largest_difference(program: Program, path: Path, format: Format) -> float:
 
 
 def random_feeds(program: Program, series: int, observations: int) -> Feeds:
-    """Draw inputs of a program: series like those of training, of different lengths.
+    """Draw inputs for a program: series of different lengths, with values and times like those of training.
 
-    Their times reach as far as training's did; queries lie a little beyond on both sides.
+    Query times lie within the observed span and a little beyond both ends.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
     shape = (series, observations)
@@ -161,14 +161,14 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
 
 def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw further positions [*shape, P] over the range of training."""
+    """Draw further positions [*shape, P], uniform over the range of the training set."""
     scaling = known.positions
     reach = (scaling.training_reach[1:] * scaling.units[1:]).numpy()
     return scaling.column_origins.numpy() + reach * draw.uniform(-1, 1, (*shape, len(reach)))
 
 
 def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
-    """Draw static columns as a program takes them [series, columns]; some numbers are missing."""
+    """Draw static columns [series, columns], coded as a program reads them; some numbers are missing (NaN)."""
     codes = np.zeros((series, len(known.static)))
     for i, column in enumerate(known.static):
         if column.categories is None:
@@ -179,14 +179,14 @@ def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.G
 
 
 def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
-    """Which sizes are free: series, observations, queries."""
+    """Return which dimensions of each input are free in the exported file: series, observations, queries."""
     series, observations, queries = (torch.export.Dim(name, min=1) for name in ("series", "observations", "queries"))
     second = {name: queries if name.startswith("query") else observations for name in feeds if name != "static"}
     return {name: {0: series} | ({1: second[name]} if name in second else {}) for name in feeds}
 
 
 def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
-    """Names the outputs of an ONNX graph; the exporter may have used the same names inside."""
+    """Rename the outputs of an ONNX graph, and first any inner values that the exporter gave the same names."""
     for node in graph:
         for value in node.outputs:
             value.name = f"{value.name}_" if value.name in names else value.name
@@ -195,7 +195,7 @@ def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
 
 
 def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
-    """Return a function that answers from a written file."""
+    """Return a function that runs a written file: {input name: array} → list of outputs."""
     if format == "torch":
         module = torch.export.load(path).module()
 

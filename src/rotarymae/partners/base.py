@@ -20,11 +20,11 @@ Floats = NDArray[np.float64]
 
 
 class Partner(Protocol):
-    """A method that predicts targets of whole series without the network.
+    """A method that predicts the targets of whole series without the network.
 
     Attributes:
-        name: in options, and of the file that holds what it has learnt.
-        title: in tables and sentences.
+        name: its name in options, and of its file.
+        title: its name in tables and sentences.
         suffix: of its file.
     """
 
@@ -41,11 +41,14 @@ class Partner(Protocol):
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Fit to a truth.
+        """Fit the method to training data.
 
         Args:
-            truth: classes int [S] (0, 1, .., all of them); numbers [S, outputs] of which some may be NaN; or, of a
-                time to an event, the weight of each interval in the likelihood [S, K + 1] (`labels.EventTimes`).
+            task: "classification", "regression" or "survival".
+            truth: class numbers int [S] from 0, every class present; numbers [S, outputs], NaN where one is missing;
+                or, for a time to an event, the weight of each interval in the likelihood [S, K + 1], see
+                `labels.EventTimes`.
+            static: static columns that it may read.
         """
         ...
 
@@ -64,7 +67,7 @@ class Partner(Protocol):
 
 
 def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays as safetensors. Raises OSError where there is no room, as safetensors has an error of its own."""
+    """Write arrays as safetensors. Raises OSError where the disk is full; safetensors has another error for that."""
     try:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
     except SafetensorError as error:
@@ -72,10 +75,13 @@ def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]]) -> dict[str, NDArray[Any]]:
-    """Read arrays from safetensors, and check their names, types and shapes, and that all numbers are finite.
+    """Read arrays from safetensors; check names, types and shapes, and that all numbers are finite.
 
     Args:
-        layout: the type and the shape of each; a text in a shape is a size that all arrays with this text share.
+        layout: {name: (type, shape)}; a text in a shape stands for a size that is equal wherever the text occurs.
+
+    Raises:
+        ModelDirectoryError: an array that does not fit.
     """
     try:
         arrays = load_file(path)

@@ -20,23 +20,23 @@ from rotarymae.series import SeriesDataset
 
 
 class MostCommonClass:
-    """Every class as probable as it was frequent; of equally frequent ones, the first is taken."""
+    """Baseline: every class's probability is its training frequency; of equally frequent ones the first wins."""
 
     name = "most_common_class"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Learns from classes int [S] (0, 1, ..), or from numbers [S, outputs] of which some may be NaN."""
+        """Fit to class numbers int [S] from 0, or to numbers [S, outputs], NaN where one is missing."""
         counts = np.bincount(targets)
         self.shares = counts / counts.sum()
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Probabilities [S, classes] of the classes that `fit` saw, or numbers [S, outputs]."""
+        """Return probabilities [S, classes], or the training means [S, outputs]."""
         return np.tile(self.shares, (len(dataset), 1))
 
 
 class TrainingMean:
-    """The mean of each output over the training series."""
+    """Baseline: the mean of each output over the training series."""
 
     name = "training_mean"
 
@@ -49,26 +49,27 @@ class TrainingMean:
 
 
 class LifeTable:
-    """The same survival for all: the share that has the event in each interval, of those who are still followed."""
+    """Baseline: the same survival for all: in each interval the share with the event among those still followed."""
 
     name = "life_table"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Learns from the weight of each interval in the likelihood [S, K + 1], as of `Partner.fit`."""
+        """Fit to the weight of each interval in the likelihood [S, K + 1]; see `Partner.fit`."""
         self.rates = FollowUp.of(targets).rates(np.zeros(len(targets)))
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Probabilities of the intervals [S, K + 1]."""
+        """Return probabilities of the intervals [S, K + 1]."""
         return interval_probabilities(np.zeros(len(dataset)), self.rates)
 
 
 class ChannelMean:
-    """The mean of each value in its channel over the training series; NaN in a channel that training never saw."""
+    """Baseline: the mean of each value in its channel over the training series; NaN for an unknown channel."""
 
     name = "mean"
 
     def fit(self, dataset: SeriesDataset) -> Self:
+        """Compute the mean of each value in each channel."""
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         total, count = np.zeros((channels, len(dataset.value_names))), np.zeros((channels, 1))
         for rows in chunks(dataset):
@@ -78,19 +79,20 @@ class ChannelMean:
         return self
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """[n, V] at the n rows of `hidden`, whose values are not read; both hold the same series in the same order."""
+        """Return predictions [n, V] of the n hidden observations; both data sets hold the same series in one order."""
         return self.means[Rows.of(hidden).channels]
 
 
 class LinearInterpolation(ChannelMean):
-    """A straight line in time within each channel of a series, constant before the first and after the last point.
+    """Baseline: a straight line in time within each channel, constant before the first and after the last observation.
 
-    The training mean stands in for a channel without a visible value.
+    A channel without a visible value gets its training mean.
     """
 
     name = "linear_interpolation"
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
+        """Predict hidden observations [n, V] on straight lines between visible ones of the same series and channel."""
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")
         seen, hidden_rows, out = Rows.of(visible), Rows.of(hidden), super().predict(visible, hidden)
@@ -109,7 +111,7 @@ class LinearInterpolation(ChannelMean):
 
 
 class LastValue(LinearInterpolation):
-    """The channel's latest value at or before each query; before its first point, that first value."""
+    """Baseline: the channel's latest value at or before each query; before its first observation, that one's value."""
 
     name = "last_value"
 

@@ -52,17 +52,17 @@ def fit_trees(
     seed: int,
     follow_up: FollowUp | None = None,
 ) -> str:
-    """Return boosted trees as text.
+    """Train boosted trees with LightGBM; return them as LightGBM's text.
 
     Args:
         features: [S, F], NaN where one is missing.
-        target: [S] classes 0, 1, .., or numbers of about unit size, as LightGBM keeps them in single precision.
-        classes: how many; 0 for numbers.
-        settings: LightGBM's parameters beyond COMMON; "balanced" gives classes the same total weight.
-        follow_up: of a time to an event, of which the trees' sum is the log-risk; the target is its number of events.
+        target: [S] class numbers from 0, or numbers of about unit size, for LightGBM keeps them in single precision.
+        classes: number of classes; 0 for a regression or survival.
+        settings: LightGBM parameters besides COMMON; and "balanced", which gives all classes the same total weight.
+        follow_up: for survival, exposure and events; the trees add up to the log-risk, and `target` counts events.
 
     Raises:
-        InputError: a class that no series has, or one class alone.
+        InputError: a class without a series; a single class.
     """
     import lightgbm
 
@@ -89,7 +89,7 @@ def fit_trees(
 
 
 def _gradients(log_risk: Floats, events: Floats, follow_up: FollowUp) -> tuple[Floats, Floats]:
-    """Return the gradient and the curvature of Cox's partial likelihood."""
+    """Return gradient and curvature of the negative log partial likelihood (Cox)."""
     expected = follow_up.expected(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
     return expected - events, expected
 
@@ -99,7 +99,7 @@ def _seeds(seed: int) -> list[int]:
 
 
 def _canonical(text: str, features: int, classes: int) -> str:
-    """Return LightGBM's text without statistics of training, which predictions do not need."""
+    """Return LightGBM's text without the statistics of training, in the one form that `check_trees` accepts."""
     trees = text[: text.index("end of trees")].split("\nTree=")[1:]
     blocks = [
         "\n".join(line for line in f"Tree={tree}".split("\n") if line.partition("=")[0] in KEYS) + "\n\n\n"
@@ -110,6 +110,7 @@ def _canonical(text: str, features: int, classes: int) -> str:
 
 
 def _header(features: int, classes: int) -> str:
+    """Return the first lines of LightGBM's text for these numbers of features and classes."""
     scores = classes if classes > 2 else 1
     objective = {0: "regression", 2: "binary sigmoid:1"}.get(classes, f"multiclass num_class:{classes}")
     names = " ".join(f"f{i}" for i in range(features))
@@ -121,12 +122,9 @@ def _header(features: int, classes: int) -> str:
 
 
 def check_trees(text: str, features: int, classes: int) -> None:
-    """Check that a text is what `fit_trees` returns for this many features and classes: trees, without cycles.
+    """Raise ValueError unless a text is what `fit_trees` writes: trees without cycles, with all indices in range.
 
-    LightGBM trusts what it reads: a cycle would never end, and an index out of range reads memory of something else.
-
-    Raises:
-        ValueError: anything else.
+    LightGBM trusts its input: with a cycle prediction never ends, and an index out of range reads foreign memory.
     """
     head, sizes, rest = text.partition("tree_sizes=")
     sizes, _, rest = rest.partition("\n\n")
@@ -143,6 +141,7 @@ def check_trees(text: str, features: int, classes: int) -> None:
 
 
 def _check_tree(tree: str, number: int, features: int) -> None:
+    """Raise ValueError unless the text of one tree has the expected fields, finite numbers, and no cycle."""
     lines = [line.partition("=") for line in tree[:-3].split("\n")]
     if tuple(key for key, _, _ in lines) != KEYS:
         raise ValueError(f"tree {number} has other fields")
@@ -168,13 +167,13 @@ def _check_tree(tree: str, number: int, features: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """Boosted trees on features [S, F], where NaN is a missing one.
+    """Boosted trees on features [S, F], in which NaN is a missing value.
 
     Attributes:
-        classes: how many; 0 for numbers.
-        texts: the trees of all classes together, or of each output, as LightGBM reads them; one seed after another.
-        center, scale: [outputs] of the numbers; empty for classes.
-        rates: [K] of a time to an event, the hazard of each interval at a log-risk of 0; else empty.
+        classes: number of classes; 0 for a regression or survival.
+        texts: LightGBM's text of each model: one per seed, or per output and seed.
+        center, scale: [outputs] of a regression's targets; else empty.
+        rates: [K] for survival, the hazard of each interval at a log-risk of 0; else empty.
     """
 
     classes: int
@@ -185,7 +184,7 @@ class BoostedTrees:
 
     @classmethod
     def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int) -> Self:
-        """Fit to a truth as of `Partner.fit`."""
+        """Fit trees to features [S, F]; `truth` as in `Partner.fit`."""
         if task == "survival":
             follow_up = FollowUp.of(truth)
             events = follow_up.events.sum(1)
@@ -205,7 +204,7 @@ class BoostedTrees:
         return cls(0, tuple(texts), tuple(center.tolist()), tuple(scale.tolist()))
 
     def predict(self, features: Floats) -> Floats:
-        """Return probabilities [S, classes] or [S, K + 1], or values [S, outputs]."""
+        """Return probabilities [S, classes] or [S, K + 1] (intervals), or values [S, outputs]."""
         if self.rates:
             return interval_probabilities(self.log_risk(features), np.array(self.rates))
         if not len(features):
@@ -221,7 +220,7 @@ class BoostedTrees:
         return softmax(means[0], axis=1)
 
     def log_risk(self, features: Floats) -> Floats:
-        """Return the log-risk [S] of a time to an event: the mean over seeds."""
+        """Return the log-risk [S], the mean over seeds."""
         if not len(features):
             return np.zeros(0)
         scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
@@ -262,13 +261,16 @@ class BoostedFeatures:
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
+        """Compute features of the series and fit trees to them; see `Partner.fit`."""
         features, names = series_features(dataset, static)
         return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
 
     def predict(self, dataset: AnyDataset) -> Floats:
+        """Return probabilities or values. Raises InputError where the features are not those of training."""
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 
     def save(self, path: Path) -> dict[str, Any]:
+        """Write the trees to a text file; return the settings that `load` needs, as JSON."""
         path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
         return {
             "features": list(self.features),
@@ -281,6 +283,7 @@ class BoostedFeatures:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
         check(set(settings) == {"features", "static", "classes", "center", "scale", "rates"}, path, "settings")
         features, static = settings["features"], read_static(settings["static"], path)
         check(isinstance(features, list) and all(isinstance(name, str) for name in features), path, "features")
@@ -309,7 +312,7 @@ class BoostedFeatures:
 
 
 def read_static(described: Any, path: Path) -> tuple[StaticColumn, ...]:
-    """Return the static columns that were written as JSON, checked."""
+    """Return static columns from their JSON. Raises ModelDirectoryError where it is not as `save` writes it."""
     try:
         columns = tuple(from_fields(StaticColumn, column, "static") for column in described)
         widths = [column.width for column in columns]
@@ -328,10 +331,13 @@ def _finite(value: Any) -> bool:
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F], and the names of those that are computed from observations, which come first.
+    """Return features [S, F], observations' features first, and the names of those.
+
+    Args:
+        known: the names that training had.
 
     Raises:
-        InputError: other names than the `known` ones of training.
+        InputError: other names than `known`.
     """
     observed, names = compute_features(dataset)
     if known is not None and names != known:

@@ -27,7 +27,7 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 
 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
-    """Return one prediction [S, K] from several; the weights sum to 1."""
+    """Return the weighted mean [S, K] of several predictions: of log-probabilities, renormalised, or of values."""
     if task != "regression":
         predictions = [np.log(np.clip(one, MIN_PROBABILITY, 1)) for one in predictions]
     total = np.asarray(sum(weight * one for weight, one in zip(weights, predictions, strict=True)))
@@ -35,11 +35,11 @@ def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats
 
 
 def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative logarithm of the likelihood of all series.
+    """Return the negative log-likelihood of predictions, summed over series, in nats.
 
     Args:
-        truth: as of `Partner.fit`. Errors of numbers are taken to be normal, with the standard deviation that fits
-            best, in each output by itself.
+        truth: as in `Partner.fit`. Errors of numbers are assumed normal, with the standard deviation that fits best in
+            each output.
     """
     if task != "regression":
         return log_loss(predicted, truth)
@@ -51,7 +51,7 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
 
 
 def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]) -> Floats:
-    """Return the weights [methods], which sum to 1, of predictions [S, K] for series whose truth is known."""
+    """Return the weights [methods], which sum to 1, with which combined predictions fit the truth best."""
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]
     costs = np.array([nats(task, combine(task, predictions, weights), truth) for weights in grid])
@@ -65,7 +65,11 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
 
 
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the most probable temperature for a truth as of `log_loss`, if its logarithm is normal around 0."""
+    """Return the temperature that calibrates probabilities best, with a normal prior around 0 on its logarithm.
+
+    Args:
+        truth: class numbers [S], or weights of the classes [S, K].
+    """
 
     def cost(log: float) -> float:
         return log_loss(temper(probabilities, np.exp(log)), truth) + (log / SPREAD) ** 2 / 2
@@ -75,6 +79,6 @@ def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
 
 
 def log_loss(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative logarithm of the likelihood of all classes [S], or of the weights [S, K] that each has."""
+    """Return the negative log-likelihood, summed, of true classes [S] or of weights of the classes [S, K]."""
     known = (probabilities * truth).sum(1) if truth.ndim > 1 else probabilities[np.arange(len(truth)), truth]
     return float(-np.log(np.clip(known, MIN_PROBABILITY, 1)).sum())

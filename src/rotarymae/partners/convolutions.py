@@ -64,16 +64,16 @@ SPARSE = 4  # distinct times per observation of the middle series, beyond which 
 
 
 class SeriesReader:
-    """How series on a common grid are read: [V, length] each, a variable being a channel's value column."""
+    """Reads series on a common grid as arrays [V, length]; a variable is one value column of one channel."""
 
     maxima = False
     starts = 1
 
     @staticmethod
     def suits(dataset: Any) -> bool:
-        """Return whether series are long enough and share their times.
+        """Return whether the series share one time grid and are long enough.
 
-        Times count from each series' first, and are equal within a millionth of the longest series.
+        Times count from each series' first, and may differ by a millionth of the longest series.
         """
         begins = np.asarray(dataset.times)[dataset.offsets[:-1]]
         if len(dataset) > MOST_SERIES or not LENGTH <= _distinct_per_series(dataset) <= MAX_LENGTH:
@@ -89,7 +89,7 @@ class SeriesReader:
 
     @staticmethod
     def scale(std: Floats) -> Floats:
-        """Return what variables of this deviation are divided by."""
+        """Return the divisor for variables with this standard deviation."""
         return np.where(std > 1e-12, std, 1.0)
 
     @staticmethod
@@ -98,14 +98,14 @@ class SeriesReader:
 
 
 class SoundReader(SeriesReader):
-    """How sounds are read: [BANDS, points] each, of any number of points."""
+    """Reads sounds as arrays [BANDS, points] of different lengths."""
 
     maxima = True
     starts = STARTS
 
     @staticmethod
     def suits(dataset: Any) -> bool:
-        """Return whether arrays are sounds, and not too many."""
+        """Return whether the arrays are sounds, and few enough."""
         if dataset.sample_rate is None or dataset.arrays[0].shape[1:] != (BINS, 1):
             return False
         return len(dataset) <= MOST_SERIES and sum(len(array) for array in dataset.arrays) <= MOST_POINTS * FRAMES
@@ -127,7 +127,7 @@ READERS: dict[str, type[SeriesReader]] = {"observations": SeriesReader, "patches
 
 
 def _distinct_per_series(dataset: SeriesDataset) -> float:
-    """The median number of different times of a series."""
+    """Return the median number of different times in a series."""
     new = np.diff(np.asarray(dataset.times), prepend=np.nan) != 0
     new[dataset.offsets[:-1]] = True
     return float(np.median(np.add.reduceat(new.astype(np.int64), dataset.offsets[:-1])))
@@ -135,17 +135,17 @@ def _distinct_per_series(dataset: SeriesDataset) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RandomConvolutions:
-    """A fitted transform and its ridge classifier. V variables (channels times value columns), K classes.
+    """Random convolutions (MiniRocket) and a ridge classifier on their outputs, for V variables and K classes.
 
     Attributes:
-        length: [1] of the grid; of sounds, which keep their lengths, the median.
+        length: [1] points of the grid; for sounds, which keep their lengths, the median.
         center, scale: [V] of the variables.
         dilation: [G] of each group of 84 kernels; the first half reads the series, the second its differences.
         mix: [G, 84, V] 1 where a kernel reads a variable.
-        bias: [G, 84, E].
-        feature_center, feature_scale: [F], F = G · 84 · E, of sounds G · 84 · (E + 1).
-        weight, intercept: [F, K], [K]: scores of the classes.
-        sharpness: [1] what scores are multiplied by before the softmax.
+        bias: [G, 84, E] thresholds of each kernel's output.
+        feature_center, feature_scale: [F], with F = G · 84 · E, for sounds G · 84 · (E + 1).
+        weight, intercept: [F, K], [K] of the ridge classifier.
+        sharpness: [1] factor of its scores before the softmax.
     """
 
     length: NDArray[np.int64]
@@ -178,7 +178,7 @@ class RandomConvolutions:
         static: tuple[StaticColumn, ...] = (),
         seed: int = 0,
     ) -> Self:
-        """Fit to the classes 0, 1, .. [S] of the series; static columns are not read."""
+        """Fit the transform and the ridge classifier to class numbers [S] from 0; static columns are ignored."""
         draw = np.random.default_rng(seed)
         reader = READERS[dataset.kind]
         length = min(max(LENGTH + 1, reader.length(dataset)), MAX_LENGTH)
@@ -215,7 +215,7 @@ class RandomConvolutions:
         return cls(np.array([length]), center, scale, dilation, mix, bias, *arrays)
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities [S, K]."""
+        """Return class probabilities [S, classes]."""
         out, reader, length = [], READERS[dataset.kind], int(self.length[0])
         at_once = max(1, min(256, GRID_POINTS // (length * len(self.center))))
         for begin in range(0, len(dataset), at_once):
@@ -238,6 +238,7 @@ class RandomConvolutions:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
         check(not settings and task == "classification", path, "settings")
         arrays = load_arrays(path, ARRAYS)
         length, shares = arrays["length"][0], np.prod(arrays["bias"].shape)
@@ -257,10 +258,10 @@ class RandomConvolutions:
 
 
 def on_grid(dataset: SeriesDataset, length: int) -> Floats:
-    """[S, V, length]: each variable linearly between its observations, at even times from a series' first to last.
+    """Interpolate each variable linearly to `length` even times from a series' first to its last: [series, V, length].
 
-    A variable is a channel's value column. It is constant before its first and after its last observation, and 0 in a
-    series that has none.
+    A variable is one value column of one channel. It is constant before its first and after its last observation, and 0
+    in a series without any.
     """
     channels, columns = len(dataset.channel_names or (None,)), len(dataset.value_names)
     out = np.zeros((len(dataset), channels, columns, length))
@@ -279,7 +280,7 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
 
 
 def _bands(spectrogram: Floats) -> Floats:
-    """[BANDS, points] in decibels below the loudest, of the logarithms of energies [frames, bins]."""
+    """Average a spectrogram [frames, bins] into [BANDS, points], in decibels below the loudest."""
     decibels = spectrogram * (10 / np.log(10))
     decibels = np.maximum(decibels - decibels.max(), -DECIBELS)
     if np.ptp(decibels) == 0:  # silence has no loudest
@@ -295,7 +296,7 @@ def _standardised(variables: Sequence[Floats], center: Floats, scale: Floats) ->
 
 
 def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.float32]:
-    """[84, V]: each kernel reads 1 to 9 variables, few more often than many."""
+    """Draw which variables each of the 84 kernels reads: a 0/1 matrix [84, V] with 1 to 9 ones per row."""
     mix = np.zeros((len(KERNELS), variables), np.float32)
     sizes = np.minimum((2 ** draw.uniform(0, np.log2(min(variables, 9) + 1), len(KERNELS))).astype(int), variables)
     for row, size in zip(mix, sizes, strict=True):
@@ -304,7 +305,7 @@ def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.f
 
 
 def _view(x: NDArray[np.float32], group: int, dilation: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return what a group of kernels reads of series [s, V, L]: themselves, or their differences."""
+    """Return the input of a group of kernels: the series [s, V, L], or their differences."""
     return np.diff(x) if group >= len(dilation) // 2 else x
 
 
@@ -315,7 +316,14 @@ def _biases(
     each: int,
     draw: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """[84, each] random quantiles of what a group of kernels makes of series [V, L], each of a random series."""
+    """Return biases [84, each]: random quantiles of each kernel's output, each for a random series.
+
+    Args:
+        sample: series [V, L].
+        mix: which variables each kernel reads, from `_choose_variables`.
+        dilation: spacing of the kernels' weights.
+        each: biases per kernel.
+    """
     outputs = [_convolve(one[None], mix, dilation)[0] for one in sample]
     drawn = [
         np.quantile(outputs[draw.integers(len(outputs))][k], (e + draw.random()) / each)
@@ -331,7 +339,10 @@ def _features(
     bias: NDArray[np.float32],
     maxima: bool,
 ) -> Floats:
-    """[S, F] of series [V, L]."""
+    """Return features [S, F] of series [V, L]: how often each kernel's output exceeds each bias.
+
+    With `maxima`, also the maximum of each kernel's output.
+    """
     rows = []
     for block in _blocks(x):
         groups = enumerate(zip(dilation, mix, bias, strict=True))
@@ -344,20 +355,20 @@ def _features(
 
 
 def _blocks(x: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """Neighbours of one length as [s, V, L], of at most `BLOCK` points."""
+    """Yield consecutive series of equal length as arrays [s, V, L] with at most `BLOCK` points."""
     for length, run in itertools.groupby(x, key=lambda one: one.shape[1]):
         neighbours, most = list(run), max(1, BLOCK // length)
         yield from (np.stack(neighbours[i : i + most]) for i in range(0, len(neighbours), most))
 
 
 def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32], maxima: bool) -> NDArray[np.float32]:
-    """The shares of output [s, 84, L] above thresholds [84, E], and its maxima, as [s, 84 · E] or [s, 84 · (E + 1)]."""
+    """Return features of kernel outputs [s, 84, L]: shares above thresholds [84, E] and, if asked for, maxima."""
     shares = [(output > one[None, :, None]).mean(2, dtype=np.float32) for one in thresholds.T]
     return np.stack([*shares, output.max(2)] if maxima else shares, 2).reshape(len(output), -1)
 
 
 def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -> NDArray[np.float32]:
-    """[s, 84, L] of series [s, V, L]."""
+    """Return the outputs [s, 84, L] of all kernels for series [s, V, L]."""
     mixed = torch.einsum("kv,svl->skl", torch.from_numpy(mix), torch.from_numpy(np.ascontiguousarray(x)))
     kernels = torch.from_numpy(KERNELS)[:, None]
     padding = (LENGTH // 2) * dilation
@@ -365,11 +376,14 @@ def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -
 
 
 def _ridge(x: Floats, y: Floats, starts: int = 1) -> tuple[Floats, Floats, Floats]:
-    """(weight [F, K], intercept [K], predictions [S, K] of each row by the others) at the best penalty.
+    """Fit ridge regression at the best penalty α, chosen by exact leave-one-out errors.
 
-    Rows i, i + S / starts, .. are of one sound, and are left out together. With G = X Xᵀ and C = (G + αI)⁻¹, the
-    residuals of rows g of n that are left out are (C_gg - 1 / nα)⁻¹ (C y)_g: the last term takes the rows out of the
-    means as well, by which columns and answers are centred.
+    Each sound gives `starts` rows (i, i + S / starts, ...), which are left out together. With G = X Xᵀ and C = (G +
+    αI)⁻¹, the residuals of rows g of n that are left out are (C_gg - 1 / nα)⁻¹ (C y)_g; the last term takes the rows
+    out of the means, by which columns and answers are centred.
+
+    Returns:
+        Weights [F, K], intercepts [K], and the leave-one-out predictions [S, K].
     """
     intercept = y.mean(0)
     values, vectors = np.linalg.eigh(x @ x.T)
@@ -377,6 +391,7 @@ def _ridge(x: Floats, y: Floats, starts: int = 1) -> tuple[Floats, Floats, Float
     together = vectors.reshape(starts, -1, len(y)).swapaxes(0, 1)  # [sounds, starts, S]
 
     def dual(alpha: float) -> tuple[Floats, Floats]:
+        """Return the dual coefficients for a penalty, and the leave-one-out residuals."""
         shrunk = 1 / (values.clip(0) + alpha)
         coefficients = vectors @ (shrunk[:, None] * rotated)
         blocks = (together * shrunk) @ together.swapaxes(1, 2) - 1 / (len(y) * alpha)

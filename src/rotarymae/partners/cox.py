@@ -28,13 +28,13 @@ ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 
 @dataclass(frozen=True, eq=False)
 class CoxFeatures:
-    """Proportional hazards, by a linear log-risk with a ridge penalty that folds of the training series choose.
+    """Cox's proportional hazards: a linear log-risk on features, with a ridge penalty chosen by cross-validation.
 
     Attributes:
         features: names of the features that are computed from observations.
         static: the columns with one value per series.
-        center, scale, weight: [F] of the features; a missing one is at the center.
-        rates: [K] the hazard of each interval at a log-risk of 0.
+        center, scale, weight: [F] of the features; a missing feature counts as its center.
+        rates: [K] hazard of each interval at a log-risk of 0.
     """
 
     features: tuple[str, ...]
@@ -56,6 +56,7 @@ class CoxFeatures:
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
+        """Compute and standardise features, choose the penalty, and fit the weights; see `Partner.fit`."""
         features, names = series_features(dataset, static)
         known = np.where(np.isfinite(features), features, np.nan)
         missing = np.isnan(known).all(0)
@@ -85,6 +86,7 @@ class CoxFeatures:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
         check(set(settings) == {"features", "static"} and task == "survival", path, "settings")
         names, static, arrays = settings["features"], read_static(settings["static"], path), load_arrays(path, ARRAYS)
         check(isinstance(names, list) and all(isinstance(name, str) for name in names), path, "features")
@@ -95,7 +97,13 @@ class CoxFeatures:
 
 
 def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None = None) -> Floats:
-    """Return the weights [F] that maximise the partial likelihood, less half the penalty times their squares."""
+    """Return the weights [F] that maximise the partial likelihood minus a ridge penalty.
+
+    Args:
+        x: standardised features [S, F].
+        penalty: the factor of half the sum of squared weights.
+        start: weights to start from.
+    """
     observed = follow_up.events.sum(1)
 
     def cost(weight: Floats) -> tuple[float, Floats]:

@@ -3,7 +3,7 @@
 The class k is taken whose probability times a weight w[k] is largest. With the share s[k] of class k in training:
 
 - accuracy: w[k] = 1, so that the most probable class is taken.
-- balanced: w[k] = 1 / s[k], so that every class is found as often, whatever its share.
+- balanced: w[k] = 1 / s[k], so that every class is recognised equally often, whatever its share.
 - f1: w[k] = c[k] s[k]^-a, with the a from 0 to 1.5 that gives the largest expected F1, by the probabilities of series
   that training did not see: of the rarer of two classes, or on average over more. The factors c make the mean
   probability of each class its share.
@@ -30,15 +30,17 @@ PRIOR_STEPS = 50  # until mean probabilities are the shares
 
 
 def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDArray[np.int64]:
-    """Return the class numbers [S] for probabilities [S, K] and weights [K], or [S, K] of each series.
+    """Return the class number [S] with the largest weighted probability; without weights, the most probable class.
 
-    Without weights, those of the most probable classes.
+    Args:
+        probabilities: [S, K].
+        weights: [K], or [S, K] with weights for each series.
     """
     return (probabilities * np.asarray(weights) if len(weights) else probabilities).argmax(1)
 
 
 def resolve(by: str, counts: NDArray[np.integer]) -> str:
-    """Return by what classes are decided for "auto", given the number of training series of each; else the same."""
+    """Return the decision rule `by`; "auto" becomes "f1" or "accuracy", by the training counts of the classes."""
     if by != "auto":
         return by
     return "f1" if len(counts) == 2 and counts.min() < RARE * counts.sum() else "accuracy"
@@ -50,15 +52,16 @@ def decision_weights(
     probabilities: Floats,
     costs: Sequence[float] = (),
 ) -> tuple[float, ...]:
-    """Return the weight of each class; () for accuracy, and where no series can choose.
+    """Return the weights by which probabilities are multiplied before the largest is taken; () for accuracy.
 
     Args:
+        by: the rule: "accuracy", "f1", "balanced" or "cost".
         counts: [K] training series of each class.
-        probabilities: [S, K] of series that training did not see.
+        probabilities: [S, K] of series that training did not see; without any, () is returned.
         costs: [K] for by="cost".
 
     Raises:
-        InputError: another name, or costs that are not one positive number for each class.
+        InputError: an unknown rule; costs that are not one positive number for each class.
     """
     check_decide(by, costs, len(counts))
     by = resolve(by, counts)
@@ -73,7 +76,7 @@ def decision_weights(
 
 
 def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
-    """Raise InputError for another name, or for costs that are not one positive number for each class."""
+    """Raise InputError for an unknown rule, or for costs that are not one positive number for each class."""
     choose("decide", by, WAYS)
     if by == "cost" and (len(costs) != classes or not all(np.isfinite(cost) and cost > 0 for cost in costs)):
         raise InputError(f"costs are {list(costs)}; wanted {classes} positive numbers, one for each class.")
@@ -82,10 +85,11 @@ def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
-    """Return the weights [K] of the largest expected F1; of two classes, that of the rarer one.
+    """Return the weights [K] with the largest expected F1; with two classes, the F1 of the rarer one.
 
-    A threshold that maximises F1 on a few known positives is mostly chance. Expected counts vary less: a series is of
-    the class k with its probability, once the mean probability of each class is its share of the training series.
+    Expected counts are used, in which a series belongs to class k with its probability, because a threshold that
+    maximises F1 on a few known positives is mostly chance. Probabilities are first scaled so that each class's mean is
+    its share of the training series.
     """
     prior = np.ones(len(share))
     for _ in range(PRIOR_STEPS):

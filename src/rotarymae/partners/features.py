@@ -32,14 +32,14 @@ WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5), "late after": (1.5, 4.0)}  # 
 
 @singledispatch
 def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F] and their F names; NaN where there was nothing to compute.
+    """Return features [S, F] of each series or array and their F names; NaN where one cannot be computed.
 
-    For every channel and value column: the basic features of `partners.shapes.FEATURES`, which holds the formula of
-    each. For at most `MAX_NARROW` of them all features, of each channel and of the whole series, how each goes before
-    and after the peak (`course`), and how two channels differ (`between`); of several value columns with channels these
-    are of the first column alone. A column of
-    standard errors (`flux_err` of `flux`) has no features of its own. Times count from the first observation of the
-    series, and keep the data's unit. For arrays, `array_features`.
+    For every channel and value column these are the basic features of `partners.shapes.FEATURES`, which has the
+    formulas. If there are at most `MAX_NARROW` such pairs, there are also all other features for each channel and for
+    the whole series, how each channel goes before and after the peak (`course`), and how two channels differ
+    (`between`); with several value columns and channels these are computed for the first column only. A column of
+    standard errors (`flux_err` for `flux`) has no features itself. Times count from the series' first observation, in
+    the data's unit. For arrays see `array_features`.
     """
     names = tuple(str(name) for name in dataset.value_names)
     parts = [_features(rows, names, dataset.channel_names or ("all",)) for rows in chunks(dataset)]
@@ -47,6 +47,7 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
+    """Return {name: numbers [S]} for a block of series."""
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
     narrow = rows.num_channels * len(columns) <= MAX_NARROW
@@ -80,7 +81,7 @@ def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) 
 
 
 def compute(groups: Groups, chosen: Sequence[Feature]) -> dict[str, Floats]:
-    """Return features [total] by name; NaN for a group without observations, but a count of 0."""
+    """Return {feature: numbers [total]}; NaN for a group without observations, whose count is 0."""
     usable = [one for one in chosen if groups.e is not None or not one.needs_errors]
     table = {one.name: groups.spread(one.compute(groups)) for one in usable}
     return table | {"count": np.nan_to_num(table["count"])}
@@ -124,12 +125,12 @@ def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
 
 
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return how each two channels differ, from features [S, channels] and the observations they were computed from.
+    """Return features of every pair of channels: how they differ, from their tables [S, channels] and observations.
 
-    Relative differences are (a - b) / (|a| + |b|): of means, maxima and stds; and of means in three windows around the
-    peak of the leading channel, the one of the greatest height (with errors: of the largest x / e). Windows are at
-    -0.5 to 0.5, 0.5 to 1.5 and 1.5 to 4 times the outburst's width at half height. Also how the relative difference
-    changes from the first window to the others, and the time between the maxima.
+    Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means in three
+    windows around the peak of the leading channel, the one with the greatest height (with errors: the largest x / e).
+    The windows are at -0.5 to 0.5, 0.5 to 1.5 and 1.5 to 4 times the outburst's width at half height. Further features:
+    the change of the relative difference from the first window to the others, and the time between the maxima.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)
@@ -166,10 +167,10 @@ FORMULAS = {one.name: one.formula for one in FEATURES} | {
 
 @features.register(ArrayDataset)
 def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the mean and the standard deviation of every channel in regions of arrays: features [S, F] and F names.
+    """Return features [S, F] of arrays and their F names: mean and standard deviation of every channel in regions.
 
-    Of a sound the regions are its bins, over all frames; of a picture 4 × 4 of nearly equal sizes; of a video the same
-    over all frames.
+    The regions of a sound are its frequency bins, over all frames; those of a picture 4 × 4 nearly equal parts; those
+    of a video the same parts over all frames.
     """
     axes = len(dataset.patch_size)
     if dataset.sample_rate is not None:
@@ -182,6 +183,7 @@ def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
+    """Return mean and standard deviation of an array in each cell of a grid of regions, as one flat array."""
     total = np.asarray(array, np.float64)
     total = np.stack([total, np.square(total)])
     cells = np.ones((1,) * len(grid))
@@ -211,7 +213,7 @@ class Rows:
 
     @classmethod
     def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> Rows:
-        """Return the rows of the series at `index`, or of all."""
+        """Return the observations of the series at `index`, or of all series."""
         index = np.arange(len(dataset)) if index is None else index
         times, channels, values, _ = dataset.gather(index)
         number = np.zeros(len(times), np.int64) if channels is None else np.asarray(channels, np.int64)

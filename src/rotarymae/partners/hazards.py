@@ -20,10 +20,10 @@ MAX_LOG_RISK = 20.0  # whose exponential is finite in every product here
 
 @dataclass(frozen=True, eq=False)
 class FollowUp:
-    """What is known of series, as hazards need it.
+    """Time at risk and events of S series in K intervals, from which hazards are estimated.
 
     Attributes:
-        exposure: [S, K] the share of each interval at which a series was at risk; half of that of its event.
+        exposure: [S, K] share of each interval during which a series was at risk; half for the interval of its event.
         events: [S, K] 1 in the interval of an observed event.
     """
 
@@ -32,7 +32,7 @@ class FollowUp:
 
     @classmethod
     def of(cls, truth: NDArray[np.floating]) -> FollowUp:
-        """Return the follow-up of a truth [S, K + 1]."""
+        """Compute from the weights of intervals in the likelihood [S, K + 1]; see `labels.EventTimes`."""
         intervals = np.arange(truth.shape[1] - 1)
         ended, observed = (truth > 0).argmax(1)[:, None], truth[:, -1:] == 0
         events = ((intervals == ended) & observed).astype(np.float64)
@@ -40,19 +40,19 @@ class FollowUp:
         return cls(np.where(intervals < ended, 1.0, np.where(observed, events / 2, censored)), events)
 
     def rates(self, log_risk: Floats) -> Floats:
-        """Return the hazard [K] of a log-risk of 0 in each interval."""
+        """Return the hazard [K] of each interval at a log-risk of 0, given the series' log-risks."""
         at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
         return self.events.sum(0) / np.maximum(at_risk, np.finfo(float).tiny)
 
     def expected(self, log_risk: Floats) -> Floats:
-        """Return the number of events [S] that the hazards expect of each series while it was at risk.
+        """Return the expected number of events [S] of each series while it was at risk.
 
-        Its difference from the observed number is the gradient of the negative logarithm of the partial likelihood.
+        Expected minus observed events is the gradient of the negative log partial likelihood.
         """
         return np.exp(log_risk) * (self.exposure * self.rates(log_risk)).sum(1)
 
     def nats(self, log_risk: Floats) -> float:
-        """Return the negative logarithm of the partial likelihood, but for a constant."""
+        """Return the negative log partial likelihood, up to a constant."""
         at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
         return float(self.events.sum(0) @ np.log(np.maximum(at_risk, 1e-300)) - self.events.sum(1) @ log_risk)
 

@@ -21,7 +21,7 @@ MAX_ERRORS = 1000  # that are kept of each output; of more, even steps of their 
 
 
 def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
-    """Return the absolute errors of each output, ascending; `truth` [S, outputs] is NaN where it is missing."""
+    """Return the absolute errors of each output in ascending order; `truth` [S, outputs] is NaN where missing."""
     every = []
     for error in np.abs(predicted - truth).T:
         error = np.sort(error[np.isfinite(error)])
@@ -36,7 +36,7 @@ def least_errors(share: float) -> int:
 
 
 def half_widths(errors: Sequence[Sequence[float]], share: float) -> NDArray[np.float64] | None:
-    """Return half the width [outputs] of intervals that hold this share; None where there are too few errors."""
+    """Return half widths [outputs] of intervals with this coverage, from sorted errors; None with too few errors."""
     if not errors or min(map(len, errors)) < least_errors(share):
         return None
     return np.array([np.interp(share * (len(one) + 1), np.arange(len(one)) + 1, one) for one in errors])

@@ -8,9 +8,10 @@ checksums: predictor.json, and a file for each partner.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,18 +43,18 @@ TASKS = ("classification", "regression", "survival")
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Predictions of a fine-tuned model and its partners, calibrated, and combined.
+    """The network, its partners and their combination, calibrated; one of them is chosen to predict.
 
     Attributes:
         task: "classification", "regression" or "survival".
-        choice: what predicts: "model", "features", or "combined" (the model and all partners).
+        choice: the chosen one: "model", "features", or "combined" (the network and all partners).
         because: why, in words.
-        partners: by name.
-        temperatures: of the model and each partner; 1 leaves probabilities as they are.
-        weights: of the model and each partner in the combination.
-        losses: of each and of the combination: nats per validation series (for a regression those of normal errors).
-        errors: of each and of the combination: the absolute errors of the validation series in each output, ascending,
-            from which intervals are made; empty for classes.
+        partners: {name: partner}.
+        temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
+        weights: {name: weight} in the combination.
+        losses: {name: nats per validation series}; for a regression with normal errors.
+        errors: {name: absolute errors of the validation series per output, ascending}, for intervals; empty for
+            classes.
     """
 
     task: str
@@ -67,28 +68,29 @@ class Predictor:
 
     @classmethod
     def of_model(cls, task: str, because: str) -> Self:
-        """Return the model alone, as it is."""
+        """Create a predictor that uses the network only, uncalibrated."""
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
-        """Return predictions [S, K] of series, given the model's.
+        """Return predictions [S, K] by the chosen predictor.
 
         Args:
-            choice: "model", "features" or "combined" instead of the predictor's own.
+            of_model: the network's predictions [S, K] of the same series.
+            choice: "model", "features" or "combined"; None means what the fit chose.
 
         Raises:
-            InputError: a choice that this predictor has not; series that are laid out otherwise than in training.
+            InputError: a choice that is not available; series laid out unlike those of training.
         """
         choice = self.check(choice or "auto")
         needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
-        """Return the predictions of the model, of each partner, and of their combination, by name."""
+        """Return {predictor: predictions} for the network, each partner, and their combination."""
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
     def check(self, choice: str) -> str:
-        """Return the choice, or for "auto" the predictor's own. Raises InputError for one that is not available."""
+        """Return a valid choice; "auto" becomes what the fit chose. Raises InputError for one that is not available."""
         if choice not in ("auto", *self.available):
             raise InputError(
                 f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
@@ -97,11 +99,12 @@ class Predictor:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """Return what `choice` may be."""
+        """Return the valid choices."""
         there = {MODEL, *self.partners} | ({COMBINED} if self.partners else set())
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
+        """Return {predictor: predictions}, with calibrated probabilities and, where weights exist, the combination."""
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
                 raise ModelDirectoryError(
@@ -116,7 +119,7 @@ class Predictor:
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return what was chosen and why, for people and metrics.json."""
+        """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
         return {
             "chosen": self.choice,
             "because": self.because,
@@ -135,7 +138,7 @@ class Predictor:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Return what `save` wrote. No code is run from the files.
+        """Read what `save` wrote. No code is run from the files.
 
         Raises:
             ModelDirectoryError: a file that is missing, damaged or of another kind, or a field or an array that this
@@ -160,7 +163,7 @@ class Predictor:
 
 
 def _check_fields(described: dict[str, Any], path: Path) -> None:
-    """Check all fields of predictor.json but those of the partners."""
+    """Raise ModelDirectoryError where a field of predictor.json is not as `save` writes it; partners check theirs."""
     methods = {MODEL, *described["partners"]}
     available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
     check(described["task"] in TASKS, path, "task")
@@ -181,10 +184,110 @@ def _check_fields(described: dict[str, Any], path: Path) -> None:
 
 
 def _are_errors(numbers: Any) -> bool:
-    """Return whether these are ascending numbers of at least 0."""
+    """Return whether `numbers` is an ascending list of non-negative finite numbers."""
     if not isinstance(numbers, list) or not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
         return False
     return numbers == sorted(numbers)
+
+
+class Budget(Protocol):
+    """Says how many series partners learn from."""
+
+    def compared(self, series: int) -> int:
+        """Return how many of so many series they learn from when methods are compared."""
+        ...
+
+    def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
+        """Return how many of so many a partner learns from in the end, if it took `seconds` for `compared` of them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPartners:
+    """Partners that have learnt from the training and the validation part.
+
+    Attributes:
+        partners: by name.
+        predictions: of the validation part, by partners that had not learnt it.
+        held: the series of the validation part; None without any.
+        truth: of these, as `Partner.fit` takes it.
+    """
+
+    partners: dict[str, Partner]
+    predictions: dict[str, Floats]
+    held: AnyDataset | None
+    truth: NDArray[Any]
+
+
+def fit_partners(
+    choice: str,
+    task: str,
+    dataset: AnyDataset,
+    truth: NDArray[Any],
+    train: NDArray[np.int64],
+    validation: NDArray[np.int64],
+    outputs: int,
+    static: tuple[StaticColumn, ...],
+    seed: int,
+    reporter: Reporter,
+    budget: Budget | None = None,
+) -> FittedPartners:
+    """Fit the partners on the training part, and then on it and the validation part.
+
+    Args:
+        choice: what the user wants: "auto", "model", "features" or "combined".
+        static: the columns that the model's head reads, too.
+        truth: class numbers [S] of all series, or numbers [S, outputs] of which some may be NaN.
+        outputs: of the model: classes, or numbers.
+        train, validation: indices of the parts; without a validation part nothing is fitted.
+        budget: draws some of the series where time is short.
+
+    Warns:
+        Through the reporter: where a partner failed.
+    """
+    fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
+    if choice == MODEL or fitted.held is None:
+        return fitted
+    known, classes = np.sort(np.concatenate([train, validation])), truth if task == "classification" else None
+    first = train if budget is None else draw(train, budget.compared(len(train)), classes, seed)
+    whole, part = dataset.select(train), dataset.select(first)
+    for name, kind in PARTNERS.items():
+        if not kind.suits(task, whole):
+            continue
+        try:
+            if task == "classification" and len(np.unique(truth[train])) < outputs:  # warm_start may lack one
+                raise InputError("each class of the model needs a series to train on")
+            with reporter.bar(kind.title) as on_step:
+                on_step(0, 2)
+                started, rows = time.monotonic(), known
+                predicted = kind.fit(task, part, truth[first], static, seed).predict(fitted.held)
+                on_step(1, 2)
+                if budget is not None:
+                    seconds = time.monotonic() - started
+                    rows = draw(known, budget.learnt(name, len(known), len(first), seconds), classes, seed)
+                fitted.partners[name] = kind.fit(task, dataset.select(rows), truth[rows], static, seed)
+                on_step(2, 2)
+            fitted.predictions[name] = predicted
+            if len(first) < len(train) or len(rows) < len(known):
+                reporter.say(
+                    f"{kind.title} learns from {len(rows):,} of {len(known):,} {dataset.noun}, and from {len(first):,} "
+                    "when it is compared: drawn at random, as the minutes allow no more"
+                )
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
+            reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
+    return fitted
+
+
+def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
+    """Return so many of the rows, drawn at random, with one of each class at least; all where they are no more."""
+    if len(rows) <= count:
+        return rows
+    order = np.random.default_rng(seed).permutation(rows)
+    if classes is not None:
+        first = np.unique(classes[order], return_index=True)[1]
+        order = np.concatenate([order[first], np.delete(order, first)])
+        count = max(count, len(first))
+    return np.sort(order[:count])
 
 
 def fit_predictor(
@@ -199,47 +302,34 @@ def fit_predictor(
     seed: int,
     reporter: Reporter,
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners on the training part, let the validation part choose, and fit the partners on both.
+    """Fit the partners by `fit_partners`, and let the validation part choose by `choose_predictor`."""
+    fitted = fit_partners(choice, task, dataset, truth, train, validation, of_model.shape[1], static, seed, reporter)
+    return choose_predictor(choice, task, fitted, of_model, reporter)
 
-    The second value is the predictions of the validation part, by name as `Predictor.every` gives them, of partners
-    that were fitted on the training part alone; empty without a validation part.
+
+def choose_predictor(
+    choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
+) -> tuple[Predictor, dict[str, Floats]]:
+    """Let the validation part choose what predicts.
 
     Args:
         choice: "auto", "model", "features" or "combined".
-        static: the columns that the model's head reads, too.
-        truth: of all series, as of `Partner.fit`.
-        train, validation: indices of the parts.
-        of_model: the model's predictions of the validation part [.., K]. They are slightly better there than elsewhere,
-            as that part has chosen the model's epoch.
+        of_model: the network's predictions [validation series, K]. They are slightly optimistic, because that part has
+            also chosen the network's epoch.
+
+    Returns:
+        The predictor; and {method: predictions of the validation part} by partners fitted on the training part only,
+        empty without a validation part.
 
     Warns:
-        Through the reporter: where what is asked for cannot be had, as there is no validation part, or a partner
-        failed.
+        Through the reporter: a partner failed; `choice` needs a validation part, and there is none.
     """
-    if not len(validation):
+    partners, compared, series = fitted.partners, fitted.truth, len(fitted.truth)
+    if fitted.held is None:
         if choice in (FEATURES, COMBINED):
             reporter.warn(f"predictor={choice!r} needs validation series and there are none; the model predicts.")
         return Predictor.of_model(task, "there are no validation series to compare by"), {}
-    compared = truth[validation]
-    partners: dict[str, Partner] = {}
-    predictions = {MODEL: of_model}
-    part, held = dataset.select(train), dataset.select(validation)
-    known = np.sort(np.concatenate([train, validation]))
-    for name, kind in PARTNERS.items() if choice != MODEL else ():
-        if not kind.suits(task, part):
-            continue
-        try:
-            if task == "classification" and len(np.unique(truth[train])) < of_model.shape[1]:  # warm_start may lack one
-                raise InputError("each class of the model needs a series to train on")
-            with reporter.bar(kind.title) as on_step:
-                on_step(0, 2)
-                predicted = kind.fit(task, part, truth[train], static, seed).predict(held)
-                on_step(1, 2)
-                partners[name] = kind.fit(task, dataset.select(known), truth[known], static, seed)
-                on_step(2, 2)
-            predictions[name] = predicted
-        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
-            reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
+    predictions = {MODEL: of_model, **fitted.predictions}
     temperatures = dict.fromkeys(predictions, 1.0)
     if task != "regression":
         temperatures = {name: choose_temperature(p, compared) for name, p in predictions.items()}
@@ -249,7 +339,7 @@ def fit_predictor(
     if partners:
         predictions[COMBINED] = combine(task, list(predictions.values()), weights)
     losses = {name: nats(task, predicted, compared) for name, predicted in predictions.items()}
-    per_series = {name: total / len(validation) for name, total in losses.items()}
+    per_series = {name: total / series for name, total in losses.items()}
     because = f"asked for by predictor={choice!r}"
     predictor = Predictor(task, MODEL, because, partners, temperatures, named_weights, per_series)
     if choice not in ("auto", *predictor.available):
@@ -259,7 +349,7 @@ def fit_predictor(
         return replace(predictor, choice=choice), predictions
     # A combination is the safer choice: another must be better by more than one nat in all, which chance could bring.
     best = min(predictor.available, key=lambda name: losses[name] - (name == COMBINED))
-    because = f"the smallest loss on {len(validation)} validation series"
+    because = f"the smallest loss on {series} validation series"
     if best == COMBINED and losses[COMBINED] > min(losses.values()):
-        because = f"no other is better by more than one nat on {len(validation)} validation series"
+        because = f"no other is better by more than one nat on {series} validation series"
     return replace(predictor, choice=best, because=because), predictions

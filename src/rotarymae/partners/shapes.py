@@ -43,6 +43,13 @@ class Groups:
     """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
+        """Sort observations into groups.
+
+        Args:
+            keys: group number of each observation, ascending, and within a group in order of time.
+            total: number of groups, some of which may be empty.
+            times, x, errors: of each observation; errors may be None.
+        """
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
         order = np.argsort(keys, kind="stable")
@@ -54,7 +61,7 @@ class Groups:
         self.index = np.arange(len(self.x))
 
     def spread(self, column: NDArray[Any]) -> Floats:
-        """Return numbers of the groups that are present as numbers [total]; NaN for the others."""
+        """Return a number for each of `total` groups, NaN for the empty ones, from numbers for the others."""
         out = np.full(self.total, np.nan)
         out[self.present] = column
         return out
@@ -80,7 +87,11 @@ class Groups:
         return np.where(np.isfinite(time), time, np.nan)
 
     def line(self, a: Floats, b: Floats, where: Mask) -> tuple[Floats, Floats]:
-        """Return the slope of b against a by least squares, and the variance left; NaN with less than 3 points."""
+        """Fit b = slope · a + intercept within each group by least squares, where `where` is True.
+
+        Returns:
+            Slopes and residual variances; NaN with fewer than 3 points.
+        """
         number = self.sum(where)
         a_mean, b_mean = self.mean(a, where), self.mean(b, where)
         a = np.where(where, a - a_mean[self.group], 0.0)
@@ -147,7 +158,7 @@ class Groups:
 
     @cached_property
     def peak(self) -> Integers:
-        """Return the index of the highest value: the first of the highest x - e, so that noise makes no peak."""
+        """Return the index of each group's peak: the first largest x - e, so that a noisy point is no peak."""
         lower = self.x if self.e is None else self.x - self.e
         highest = np.flatnonzero(lower == self.reduce(np.maximum, lower)[self.group])
         peak = np.zeros(len(self.present), np.int64)
@@ -164,8 +175,10 @@ class Groups:
         return self.x[self.peak] - self.base
 
     def edges(self, share: float) -> tuple[Integers, Integers]:
-        """Return indices of the last observation before the peak, and the first after it, that are lower than
-        base + share · height; -1 and n where there is none."""
+        """Return, for each group, the last observation before and the first after the peak that lie below a level.
+
+        The level is base + share · height. An index is -1 or n where there is no such observation.
+        """
         below = self.x < (self.base + share * self.height)[self.group]
         before = np.where(below & (self.index < self.peak[self.group]), self.index, -1)
         after = np.where(below & (self.index > self.peak[self.group]), self.index, len(self.x))
@@ -190,7 +203,7 @@ class Groups:
 
     @cached_property
     def bright(self) -> Mask:
-        """Return which values are a tenth of the height, and two errors, above the base: their logarithm is known."""
+        """Return which values exceed the base by a tenth of the height and by two errors: their logarithm is sound."""
         above = self.x - self.base[self.group]
         bright = (above > 0.1 * self.height[self.group]) & (above > 0)
         return bright if self.e is None else bright & (above > 2 * self.e)
@@ -220,7 +233,7 @@ class Groups:
 
     @cached_property
     def structure(self) -> list[Floats]:
-        """Return the mean squared change over lags between each pair of LAG_EDGES, over twice the variance."""
+        """Return the structure function: mean squared change over lags between LAG_EDGES, over twice the variance."""
         total = np.zeros((len(LAG_EDGES) - 1, len(self.present)))
         count = np.zeros_like(total)
         for lag in (one for one in LAGS if one < len(self.x)):
@@ -236,7 +249,7 @@ class Groups:
 
     @cached_property
     def power(self) -> Floats:
-        """Return the share of the variance that a sine of k / span explains, [HARMONICS, groups]."""
+        """Return the share of the variance explained by a sine with k cycles per span, [HARMONICS, groups]."""
         phase = 2 * np.pi * divide(self.t - self.t[self.first][self.group], self.span[self.group])
         turn = np.exp(1j * np.nan_to_num(phase))
         wave, power = np.ones_like(turn), []
@@ -257,11 +270,11 @@ class Groups:
 
 @dataclass(frozen=True)
 class Feature:
-    """One number for each group.
+    """A feature: a function that returns one number for each group.
 
     Attributes:
-        needs_errors: whether it is computed where the value has standard errors only.
-        basic: whether it is computed for each of many channels, too.
+        needs_errors: whether it needs standard errors.
+        basic: whether it is also computed where there are many channels.
     """
 
     name: str
@@ -275,7 +288,7 @@ class Feature:
 
 
 def formula_of(function: Callable[..., Any]) -> str:
-    """Return the docstring of what computes a feature, in one line."""
+    """Return the formula of a feature, which is its function's docstring, in one line."""
     return " ".join((inspect.getdoc(function) or "").split())
 
 
@@ -283,7 +296,7 @@ FEATURES: list[Feature] = []
 
 
 def feature(name: str, *arguments: Any, **options: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add a function of a group, and of further arguments, to the features."""
+    """Decorate a function of `Groups` (and further arguments): it becomes a feature with this name."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         FEATURES.append(Feature(name, partial(function, **dict(arguments)) if arguments else function, **options))

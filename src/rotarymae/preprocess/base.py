@@ -60,9 +60,9 @@ class Preprocessor(nn.Module):
         return 0
 
     def require_kind(self, dataset: Any) -> None:
-        """Raise InputError for series where the model was made from arrays, or the other way round."""
+        """Raise InputError for series where the model was trained on arrays, or the other way round."""
         if dataset.kind != self.kind:
-            raise InputError(f"{dataset.noun} were given; the model was made from {self.noun}.")
+            raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}.")
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
         """Return the preprocessor with these static columns, fitted on the data set; as it is where there are none."""
@@ -85,7 +85,7 @@ class Preprocessor(nn.Module):
         return copy
 
     def identity(self) -> dict[str, Any]:
-        """Return all that tokens depend on, as JSON: the settings, and a digest of the statistics."""
+        """Return everything that tokens depend on, as JSON: the settings and a digest of the statistics."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self.state_dict().items()):
             digest.update(f"{name} {tuple(tensor.shape)}".encode() + tensor.contiguous().numpy().tobytes())
@@ -93,14 +93,14 @@ class Preprocessor(nn.Module):
 
 
 def preprocessor_class(kind: str) -> type[Preprocessor]:
-    """Return the class that config.json names. Raises InputError for a kind that does not exist."""
+    """Return the preprocessor class for the `kind` in config.json. Raises InputError for an unknown kind."""
     if kind not in KINDS:
         raise InputError(f"there is no preprocessor of kind {kind!r}; there are {', '.join(KINDS)}.")
     return KINDS[kind]
 
 
 def require_positive(**statistics: torch.Tensor) -> None:
-    """Raise InputError for the first of the tensors that holds zero, a negative number, NaN or infinity."""
+    """Raise InputError where a tensor, given by keyword, holds zero, a negative number, NaN or infinity."""
     for name, tensor in statistics.items():
         if not bool(((tensor > 0) & torch.isfinite(tensor)).all()):
             raise InputError(f"the preprocessor's {name} are not all positive and finite.")

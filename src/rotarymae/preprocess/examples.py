@@ -57,6 +57,14 @@ class DatasetExamples(ABC):
         noise: float = 0.0,
         early: bool = False,
     ) -> None:
+        """Store the data set, its preprocessor, and what is done to each batch.
+
+        Args:
+            masking: strategy that hides tokens; None hides none.
+            targets: [S, ...] encoded labels, or None.
+            drop, noise, early: augmentation: share of tokens dropped, standard deviation of noise, whether series end
+                early.
+        """
         if not 0 <= drop < 1 or noise < 0:
             raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
         if targets is not None and len(targets) != len(dataset):
@@ -67,12 +75,13 @@ class DatasetExamples(ABC):
 
     @abstractmethod
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        """Return the members at `index`, as this epoch sees them before augmentation and masks."""
+        """Return the tokens of the members at `index`, before augmentation and masks."""
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of the series at `index`; augmentation and masks depend on `epoch` (None: evaluation)."""
         tokens, masked = self.tokens(index, epoch), None
         step = rounding_step(tokens.length)
         if epoch is not None:
@@ -83,6 +92,7 @@ class DatasetExamples(ABC):
         return Batch(index, round_up(tokens, step), None if masked is None else round_up(masked, step), targets)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
+        """Return the tokens with the augmentations that are on: cut early, tokens dropped, noise added."""
         dropped, noisy, cut = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2, 5))
         if self.early:
             tokens = cut_tokens(tokens, cut)
@@ -96,16 +106,17 @@ class DatasetExamples(ABC):
         return tokens
 
     def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-        """Return (visible, masked), by a mask over `units`."""
+        """Split tokens into (visible, masked) by a mask over `units`."""
         return split(tokens, mask)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return what a mask hides one by one: the tokens."""
+        """Return the tokens that a mask hides one by one."""
         return tokens
 
     def _split_at_random(
         self, masking: Masking, tokens: Tokens, index: np.ndarray, epoch: int | None
     ) -> tuple[Tokens, Tokens]:
+        """Draw a mask and split the tokens into (visible, masked); in evaluation the same mask each time."""
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
         # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
@@ -116,14 +127,14 @@ class DatasetExamples(ABC):
 
 
 def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
-    """End half of the rows, which are in the order of time, after a random number of tokens."""
+    """Cut half of the rows, drawn at random, after a random number of tokens; tokens are in order of time."""
     uniform, real = draw(2), tokens.real
     kept = torch.where(uniform[:, :1] < 0.5, 1.0, uniform[:, 1:]) * real.sum(1, keepdim=True)
     return compact(tokens, real & (torch.arange(tokens.length) < kept.ceil().clamp(min=1)))
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
-    """Leave out a random share, up to `most`, of each row's tokens; at least one stays."""
+    """Drop a random share of each row's tokens, at most `most`; one token always stays."""
     uniform = draw(tokens.length + 1)
     share, uniform = most * uniform[:, :1], uniform[:, 1:]
     keep = tokens.real & (uniform >= share)
@@ -133,7 +144,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def _nothing(like: Tokens) -> Tokens:
-    """Return as many rows with nothing in them: one token of padding each."""
+    """Return as many rows as `tokens` has, each with one token of padding."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 
@@ -145,6 +156,7 @@ class SeriesExamples(DatasetExamples):
     preprocessor: ObservationPreprocessor
 
     def __init__(self, *given: Any, **options: Any) -> None:
+        """Store the arguments of `DatasetExamples`, and the static columns that the model reads."""
         super().__init__(*given, **options)
         columns = self.preprocessor.static
         self.static = torch.from_numpy(static_features(columns, self.dataset)) if columns else None
@@ -167,6 +179,7 @@ class SeriesExamples(DatasetExamples):
         return split_joined(tokens, mask) if self.preprocessor.join_times else super().split(tokens, mask)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of the series at `index`, with static features and standard errors if a model uses them."""
         batch = super().batch(index, epoch)
         # After hiding: what is hidden must not be carried forward.
         batch = replace(batch, inputs=self.preprocessor.complete(batch.inputs))
@@ -176,14 +189,14 @@ class SeriesExamples(DatasetExamples):
         return batch if self.static is None else replace(batch, static=self.static[torch.from_numpy(index)])
 
     def token_of(self, i: int) -> np.ndarray:
-        """Return the token [n] that each observation of series i is part of: its own, or its time's."""
+        """Return the number [n] of the token that each observation of series `i` belongs to."""
         if not self.preprocessor.join_times:
             return np.arange(self.dataset.lengths[i])
         one = self.dataset.select([i])
         return np.cumsum(opens_token(one, np.array([0]))) - 1
 
     def without_each(self, i: int) -> Tokens:
-        """Return series i of n observations n times over, each time without another one of them."""
+        """Return n copies of series `i`, which has n observations, each copy without another one of them."""
         tokens, token = self.tokens(np.array([i]), None), torch.from_numpy(self.token_of(i))
         n = len(token)
         left_out = torch.zeros(n, tokens.length, tokens.features, dtype=torch.bool)
@@ -218,6 +231,7 @@ class ArrayExamples(DatasetExamples):
         self.transform = transform
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
+        """Return the tokens of the arrays at `index`; in training the optional `transform` is applied first."""
         arrays: Sequence[np.ndarray] = [self.dataset.arrays[i] for i in index]
         if self.transform is not None and epoch is not None:
             seeds = (counter_uniform(self.seed, epoch, index, stream=4)(1)[:, 0] * 2**24).long().numpy()
@@ -231,17 +245,17 @@ def assemble(
     index: np.ndarray,
     origins: np.ndarray | None = None,
 ) -> Tokens:
-    """Return the tokens of the series at `index`, padded behind to the longest, as a model takes them.
+    """Return the tokens of the series at `index`, padded to the longest, as a model takes them.
 
     Args:
-        origins: the times [S] from which the data set's series count; computed where they are not given.
+        origins: [S] time from which each series of the data set counts; computed if None.
     """
     origins = preprocessor.positions.origins(dataset) if origins is None else origins
     return checked(preprocessor(preprocessor.rows(dataset, index, origins)))
 
 
 def checked(tokens: Tokens) -> Tokens:
-    """Cut off padding that no row needs, and refuse NaN and infinity."""
+    """Cut off padding that no row needs; raise InputError for NaN or infinity."""
     if tokens.padding is None:
         return tokens
     length = int(tokens.real.sum(1).max())
@@ -250,15 +264,15 @@ def checked(tokens: Tokens) -> Tokens:
 
 
 def maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> np.ndarray:
-    """Return which series (or arrays) a mask hides something of, [S] bool.
+    """Return a mask [S], True for series or arrays long enough that masking hides something.
 
-    A share of single tokens needs two; whole times, channels or patches need two different ones.
+    Hiding single tokens needs two of them; hiding whole times, channels or patches needs two different ones.
     """
     return np.concatenate(list(_maskable(dataset, preprocessor, masking)))
 
 
 def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> None:
-    """Raise InputError when a mask would hide nothing of any series; stops at the first of which it does."""
+    """Raise InputError where masking would hide nothing in any series."""
     if not any(part.any() for part in _maskable(dataset, preprocessor, masking)):
         raise InputError(
             f"masking {masking.kind!r} would hide nothing in any of the {len(dataset):,} {dataset.noun}, so that there "
@@ -269,6 +283,7 @@ def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking)
 
 
 def _maskable(dataset: Any, preprocessor: Any, masking: Masking) -> Iterator[np.ndarray]:
+    """Yield the result of `maskable` in blocks of series."""
     if isinstance(masking, MaskRatio | MaskBlocks):
         yield dataset.lengths >= 2
         return

@@ -25,17 +25,16 @@ def join(
     channels: int,
     real: Bool[Tensor, "B N"],
 ) -> Tokens:
-    """Make one token of all observations, in any order, whose keys (time, further positions) are the same.
+    """Make one token of all observations with equal keys (time, further positions).
 
     Args:
-        values: of single observations.
-        positions: of them; those of one token are alike.
-        keys: by which tokens are told apart and sorted, the first foremost.
-        channel: of each observation, out of `channels`, from 0.
+        values, positions: of single observations, in any order; positions of one token are equal.
+        keys: tensors [B, N] that identify a token; tokens are sorted by the first, then the second, and so on.
+        channel: of each observation, from 0 to `channels` - 1.
         real: True where there is an observation.
 
     Returns:
-        N tokens of channels · V values, of which those behind are padding.
+        Tokens with channels · V values each, padded at the end.
     """
     keys = [torch.where(real, key, torch.inf) for key in keys]
     order = torch.arange(real.shape[1], device=real.device).expand_as(channel)
@@ -62,7 +61,7 @@ def join(
 
 
 def observations(joined: Tokens, columns: int) -> Tokens:
-    """Return tokens of times [B, N, V] as B × N·V tokens of one value, at its time and channel, to be masked as such.
+    """Split tokens of times [B, N, V] into B × N·V tokens of one value each, so that single values can be masked.
 
     Args:
         columns: value columns of each channel.
@@ -74,22 +73,22 @@ def observations(joined: Tokens, columns: int) -> Tokens:
 
 
 def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
-    """Leave out a random share, up to `most`, of each row's values; they are not carried forward."""
+    """Drop a random share, at most `most`, of each row's values; dropped values are not carried forward."""
     uniform = draw(1 + joined.length * joined.features)
     left_out = uniform[:, 1:].view(joined.values.shape) < most * uniform[:, :1, None]
     return keep_values(joined, ~left_out)
 
 
 def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
-    """Return the tokens as if only these values had been observed."""
+    """Return the tokens as if only the values where `keep` is True had been observed."""
     observed = joined.observed_values & kept
     return replace(joined, values=joined.values * observed, observed=observed, check_values=False)
 
 
 def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-    """Return (visible, masked) as `masking.split`, of a mask over `observations`.
+    """Split tokens of times into (visible, masked) by a mask over single values, as `masking.split`.
 
-    A time of which something is hidden and something visible is a token of both.
+    A time with both hidden and visible values has a token in both.
     """
     hidden = mask.unflatten(1, (joined.length, joined.features))
     visible, masked = (keep_values(joined, kept) for kept in (~hidden, hidden))
@@ -97,10 +96,9 @@ def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tok
 
 
 def carry_forward(tokens: Tokens) -> Tokens:
-    """Give tokens of times with V values 3 V of them instead.
+    """Replace the V values of each token by 3 V: the latest value so far, whether it is new, and its recency.
 
-    These are the latest value so far (0, the mean, before the first), whether it was observed at this very time, and
-    how lately it was, 1 / (1 + age / PACE) (0 before the first).
+    The latest value is 0, the mean, before the first observation; recency is 1 / (1 + age / PACE), 0 before the first.
     """
     observed = tokens.observed_values
     count = observed.cumsum(1)  # of each value's observations so far

@@ -22,6 +22,7 @@ from rotarymae.preprocess.values import TransformKind, ValueScaling, asinh
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index, error_columns
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.mapped import row_chunks
 from rotarymae.series.windows import Windows
 from rotarymae.tokens import Tokens, pad_rows
 
@@ -57,9 +58,11 @@ class Inputs:
         signal_to_noise: bool = False,
         errors: Sequence[str] = (),
     ) -> Inputs:
-        """The inputs that a data set has: one-hot channels if they are 2 to 64, and the columns with errors.
+        """Choose the further inputs for a data set: one-hot channels if they are 2 to 64, and value / error.
 
-        A column has its error in that of `errors` with its number; without these, as `error_columns` says.
+        Args:
+            errors: columns of standard errors, one for each value column; if empty, they are recognised by their names,
+                as `error_columns` says.
         """
         count = len(dataset.channel_names or ()) if channel_one_hot else 0
         pairs = error_columns(dataset.value_names) if signal_to_noise else []
@@ -75,7 +78,7 @@ class Inputs:
     def compute(
         self, values: Float[Tensor, "*shape W"], channel: Int[Tensor, "*shape"], value_names: tuple[str, ...]
     ) -> Float[Tensor, "*shape E"]:
-        """Return the inputs of observations with values in the table's units, in channels counted from 0."""
+        """Return the further inputs of observations, from values in the table's units and channel numbers."""
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
             value, spread = values[..., value_names.index(column)], values[..., value_names.index(error)]
@@ -85,7 +88,7 @@ class Inputs:
         return torch.cat(parts, -1)
 
     def describe(self) -> str:
-        """In words, for reports and model cards."""
+        """Return a description for reports and model cards."""
         words = [f"the channel as a one-hot vector of {self.channels}"] if self.channels else []
         words += [f"asinh({column} / {error})" for column, error in self.signal_to_noise]
         return ", ".join(words) or "none"
@@ -151,6 +154,7 @@ class ObservationPreprocessor(Preprocessor):
     dates: bool | None = None
 
     def __post_init__(self) -> None:
+        """Check the settings and create the buffers for the statistics. Raises InputError."""
         self.transforms = self.transforms or ("robust",) * len(self.value_names)
         for name in self.transforms:
             choose("a transform", name, get_args(TransformKind))
@@ -178,14 +182,18 @@ class ObservationPreprocessor(Preprocessor):
         errors: Sequence[str] = (),
         **settings: Any,
     ) -> ObservationPreprocessor:
-        """Fit a training set; arguments as `ValueScaling.fit` and `PositionScaling.fit`, and the attributes.
+        """Create a preprocessor with the statistics of a training set.
 
         Args:
+            transforms, time_unit, origin, channel_spacing: see `ValueScaling.fit` and `PositionScaling.fit`.
+            inputs: further inputs, from `Inputs.fit`.
+            join_times: one token for each time instead of one for each observation.
+            errors: columns of standard errors.
             settings: window and overlap.
 
         Raises:
-            InputError: as these; `join_times` of a data set without channels, or with further inputs; `errors` that
-                are not the last value columns, one for each other, or that are negative.
+            InputError: as the two `fit` methods; `join_times` for a data set without channels or with further inputs;
+                `errors` that are negative or not the last value columns, one for each other column.
         """
         errors = _check_errors(dataset, errors, join_times)
         names = dataset.value_names[: len(dataset.value_names) - len(errors)]
@@ -255,7 +263,7 @@ class ObservationPreprocessor(Preprocessor):
         return lengths
 
     def windows(self, dataset: Any) -> Windows:
-        """Return what the model reads of each series, one window or several."""
+        """Return the windows into which the series are cut for the model; short series are one window."""
         self.require_kind(dataset)
         return Windows.cut(dataset, self.window, self.overlap)
 
@@ -272,10 +280,10 @@ class ObservationPreprocessor(Preprocessor):
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, dataset: SeriesDataset, index: np.ndarray, origins: np.ndarray) -> Rows:
-        """Gather the series at `index` [B].
+        """Collect the series at `index` as padded arrays.
 
         Args:
-            origins: the time [S] from which each series of the data set counts.
+            origins: [S] time from which each series of the data set counts.
         """
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
 
@@ -298,7 +306,7 @@ class ObservationPreprocessor(Preprocessor):
         return self.complete(self.tokens(rows))
 
     def tokens(self, rows: Rows) -> Tokens:
-        """Return tokens as they are hidden from the model: of joined times before values are carried forward."""
+        """Return tokens before masking; with joined times, values are not yet carried forward."""
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
         channel = torch.zeros_like(real, dtype=torch.int64)
@@ -320,7 +328,7 @@ class ObservationPreprocessor(Preprocessor):
         return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return what the model takes of `tokens` after some have been hidden."""
+        """Finish tokens after masking: with joined times, values are carried forward."""
         return carry_forward(tokens) if self.join_times else tokens
 
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
@@ -334,7 +342,7 @@ class ObservationPreprocessor(Preprocessor):
         positions: Float[Tensor, "B M P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B M A"]:
-        """Return positions, float32, of observations or queries in the table's units."""
+        """Return positions, float32 [B, M, A], for times, channels and further positions in the table's units."""
         at = self.positions(times, positions, origins)
         if channels is not None and not self.join_times:
             # Index axes count from 1: [CLS] is at 0.
@@ -344,7 +352,7 @@ class ObservationPreprocessor(Preprocessor):
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self, dataset: SeriesDataset) -> None:
-        """Refuse a data set of other values, channels or positions; warn of times far outside the training range."""
+        """Raise InputError for a data set with other values, channels or positions; warn of times far from training."""
         if tuple(dataset.value_names) != self.value_columns:
             errors = f" with the errors {', '.join(self.errors)}" if self.errors else ""
             raise InputError(
@@ -369,7 +377,7 @@ class ObservationPreprocessor(Preprocessor):
         self.warn_of_other_units(dataset)
 
     def warn_of_other_times(self, unit: str | None) -> None:
-        """Warn where times are dates, which count in days, and were numbers in training, or the other way round."""
+        """Warn where times are dates here (counted in days) and were numbers in training, or the other way round."""
         if self.dates is None or self.dates == (unit is not None):
             return
         kinds = ("dates or durations", "numbers")
@@ -400,7 +408,7 @@ class ObservationPreprocessor(Preprocessor):
                 )
 
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
-        """Warn when many values of a channel lie far from those of the training set, or spread otherwise."""
+        """Warn where values of a channel lie far from training's, or spread unlike them: perhaps another unit."""
         if len(dataset) < MIN_SERIES_TO_COMPARE:
             return
         some, width, strange = dataset.sample(MAX_COMPARED), len(self.value_names), []
@@ -430,6 +438,7 @@ class ObservationPreprocessor(Preprocessor):
         require_positive(width=values.width, std=values.std, limit=values.limit, units=positions.units)
 
     def describe(self) -> dict[str, Any]:
+        """Return {topic: description} of how values and times are scaled, for reports and model cards."""
         units = zip(self.position_names, self.positions.units[1:].tolist(), strict=True)
         return {
             "values": dict(zip(self.value_names, self.transforms, strict=True)),
@@ -448,7 +457,11 @@ class ObservationPreprocessor(Preprocessor):
 
 
 def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
-    """Return True [n] at the first observation of every time (and further position) of series that begin at `first`."""
+    """Return a mask [n], True at the first observation of each time (and further position) within a series.
+
+    Args:
+        first: index of the first observation of each series.
+    """
     opens = np.concatenate([[True], np.diff(dataset.times) != 0])
     if dataset.positions is not None:
         opens[1:] |= (np.diff(dataset.positions, axis=0) != 0).any(axis=1)
@@ -457,7 +470,7 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
-    """Return the names of the columns of errors, which must be the last, one for each of the others, not negative."""
+    """Return the names of the error columns. Raises InputError unless they are last, one per value column, and ≥ 0."""
     errors = tuple(errors)
     if not errors:
         return ()
@@ -474,9 +487,9 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
 
 
 def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
-    """Raise InputError for a negative one in the last columns, which are errors."""
+    """Raise InputError for a negative standard error, naming its row."""
     rest = len(dataset.value_names) - len(errors)
-    for rows in dataset.row_chunks() if errors else ():
+    for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)
         if len(negative):
             row, v = negative[0]

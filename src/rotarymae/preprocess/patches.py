@@ -46,6 +46,7 @@ class PatchPreprocessor(Preprocessor):
     longest_side: int | None = None
 
     def __post_init__(self) -> None:
+        """Check the settings and create the buffers for mean and deviation. Raises InputError."""
         if self.channels < 1 or not self.patch_size or min(self.patch_size) < 1:
             raise InputError(f"patch_size {self.patch_size} and {self.channels} channels; give at least 1 of each.")
         for name in ("mean", "std"):  # NaN until they are fitted or loaded
@@ -53,7 +54,7 @@ class PatchPreprocessor(Preprocessor):
 
     @classmethod
     def fit(cls, dataset: ArrayDataset) -> PatchPreprocessor:
-        """Fit the mean and deviation of each channel of a training set; a constant channel gets the deviation 1.
+        """Create a preprocessor with mean and deviation of each channel; a constant channel gets the deviation 1.
 
         Warns:
             InputWarning: once, for constant channels.
@@ -90,13 +91,10 @@ class PatchPreprocessor(Preprocessor):
         return math.prod(self.patch_size) * self.channels
 
     def check(self, dataset: ArrayDataset) -> None:
-        """Refuse arrays that the model was not made for.
-
-        Raises:
-            InputError: another patch size, rate or number of channels; names what differs.
+        """Raise InputError for arrays unlike those of training: another patch size, sample rate or number of channels.
 
         Warns:
-            InputWarning: pictures in another unit, as 0 to 1 for 0 to 255.
+            InputWarning: pictures that seem to be in another unit, such as 0 to 1 instead of 0 to 255.
         """
         theirs = (dataset.patch_size, dataset.channels, dataset.sample_rate)
         ours = (self.patch_size, self.channels, self.sample_rate)
@@ -117,7 +115,7 @@ class PatchPreprocessor(Preprocessor):
     def refuse_other(
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
     ) -> None:
-        """Raises InputError for options, of those that are given, that differ from the model's."""
+        """Raise InputError where a given option (not None) differs from the model's."""
         given = {
             "patch_size": (None if patch_size is None else sides(patch_size), self.patch_size),
             "sample_rate": (sample_rate, self.sample_rate),
@@ -143,7 +141,7 @@ class PatchPreprocessor(Preprocessor):
         return ArrayExamples(dataset, self, **options)
 
     def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
-        """Return standardised patches, at positions that count from 1 on every axis; shorter rows are padded behind.
+        """Cut arrays into standardised patches; positions count from 1 on every axis, shorter rows are padded.
 
         Args:
             rows: arrays [*sizes, C], which are cropped to whole patches.
@@ -166,6 +164,7 @@ class PatchPreprocessor(Preprocessor):
         return (torch.from_numpy(np.asarray(scaled, np.float32)) * self.std.float() + self.mean.float()).numpy()
 
     def describe(self) -> dict[str, Any]:
+        """Return {topic: description} of patches and scaling, for reports and model cards."""
         description: dict[str, Any] = {
             "input": self.noun,
             "patch": "×".join(map(str, self.patch_size)),

@@ -41,6 +41,7 @@ class PositionScaling(nn.Module):
     training_reach: Tensor
 
     def __init__(self, columns: int = 0, origin: Origin = "first") -> None:
+        """Create an unfitted scaling for time and `columns` further positions."""
         super().__init__()
         self.origin = origin
         for name, size in (("units", columns + 1), ("column_origins", columns), ("training_reach", columns + 1)):
@@ -58,15 +59,19 @@ class PositionScaling(nn.Module):
 
     @classmethod
     def fit(cls, dataset: SeriesDataset, unit: float | None = None, origin: Origin = "first") -> PositionScaling:
-        """Fit units and origins of a training set (units of a sample of a large one).
+        """Create a scaling with the units and origins of a training set; a large set is sampled.
 
-        The unit of time is the median over series of each one's own median gap between times, or a thousandth of the
-        median span where that is larger. Beyond some 3,000 to 4,000 units (size light) the slowest kept frequency has
-        gone round. The unit of a further column is its span over the number of different values that a grid of as many
-        places as a series has would have along one axis.
+        The unit of time is the median over series of each series' median gap, or a thousandth of the median span if
+        that is larger; beyond some 3,000 to 4,000 units (size light) the slowest rotated frequency has gone round once.
+        The unit of another position is its span divided by the number of points along one axis of a grid with as many
+        points as a series has different positions.
+
+        Args:
+            unit: the unit of time, instead of a measured one.
+            origin: "first" counts from each series' first observation, "zero" from the table's zero.
 
         Raises:
-            InputError: another origin; a unit that is not positive; times too large for 32 bits.
+            InputError: an unknown origin; a unit that is not positive; times too large for 32 bits.
 
         Warns:
             InputWarning: a unit that is too small for 32 bits.
@@ -111,7 +116,7 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the same [B, 1] of padded times in any order."""
+        """Return the time [B, 1] from which each row of padded times counts; times may be in any order."""
         if self.origin == "zero":
             return torch.zeros_like(times[:, :1])
         ordered = torch.where(real, times, torch.inf).sort(dim=1).values
@@ -121,7 +126,7 @@ class PositionScaling(nn.Module):
         return torch.where(real & (times >= low), times, torch.inf).amin(1, keepdim=True)
 
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the largest |position| on each axis of each series [S, 1 + P], without times far from the others."""
+        """Return each series' largest |position| on each axis [S, 1 + P]; outlying times are ignored."""
         low, high = fences(dataset)
         origins, lengths = self.origins(dataset), np.diff(dataset.offsets)
         reach = np.zeros((len(lengths), len(self.units)))
@@ -143,7 +148,7 @@ class PositionScaling(nn.Module):
         columns: Float[Tensor, "B N P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B N A"]:
-        """Return positions, float64, of times and further positions of series with these origins."""
+        """Return positions, float64 [B, N, A], of times and further columns; `origins` are the rows' zero times."""
         at = ((times.double() - origins) / self.units[0])[..., None]
         if columns is None:
             return at
@@ -151,7 +156,7 @@ class PositionScaling(nn.Module):
 
 
 def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times [S] before and after which an observation is far from the others of its series."""
+    """Return (low, high), times [S] outside of which an observation is far from the others of its series."""
     lengths = np.diff(dataset.offsets)
     lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(lengths))
     known, wide = (lengths >= MIN_TIMES) & (upper > lower), FENCE * (upper - lower)
@@ -159,11 +164,12 @@ def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quartiles(count: Any) -> tuple[Any, Any]:
-    """Return the places of the quartiles of `count` sorted numbers, the inner ones of two."""
+    """Return the indices of the quartiles of `count` sorted numbers."""
     return ((count + 2) // 4).clip(max=count - 1), (3 * (count - 1)) // 4
 
 
 def _time_unit(dataset: SeriesDataset) -> float:
+    """Return the unit of time; see `PositionScaling.fit`."""
     low, high = fences(dataset)
     lengths = np.diff(dataset.offsets)
     owner = np.repeat(np.arange(len(lengths)), lengths)
@@ -187,7 +193,7 @@ def _time_unit(dataset: SeriesDataset) -> float:
 
 
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
-    """Return the unit [P] of each further position column."""
+    """Return the unit [P] of each further position; see `PositionScaling.fit`."""
     places = [len(np.unique(part, axis=0)) for part in np.split(columns, dataset.offsets[1:-1])]
     series_alike = len(places) > 1 and np.median(places) < 2  # stations: each series stays at its place
     count = len(np.unique(columns, axis=0)) if series_alike else float(np.median(places))

@@ -45,11 +45,12 @@ class StaticColumn:
 
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> StaticColumn:
-        """Text, truth values and at most twelve different whole numbers, each there twice on average, are categories,
-        all else a number.
+        """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.
+
+        Text, booleans, and at most twelve different integers that occur twice on average become categories.
 
         Raises:
-            InputError: nothing but missing values, one value only, too many categories.
+            InputError: only missing values, a single value, or too many categories.
         """
         known = column[~_missing(column)]
         missing = len(known) < len(column)
@@ -80,15 +81,15 @@ class StaticColumn:
         return (1 if self.categories is None else len(self.categories)) + self.missing
 
     def codes(self, column: np.ndarray) -> np.ndarray:
-        """Return a column [S] as float64: numbers as they are, categories by their place in the training's list.
+        """Return a column [S] as float64: numbers themselves, categories as their index in the training's list.
 
-        A category that training did not have is -1, and what is missing is NaN.
+        A category unknown from training is -1, a missing value NaN.
 
         Raises:
             InputError: text where training had numbers.
 
         Warns:
-            InputWarning: categories that training had not.
+            InputWarning: unknown categories.
         """
         gone = _missing(column)
         if self.categories is None:
@@ -113,7 +114,7 @@ class StaticColumn:
         return index
 
     def features(self, codes: Float[Tensor, " S"]) -> Float[Tensor, "S width"]:
-        """Return the features of a column, given by its `codes`."""
+        """Return the features [S, width] that the head reads, for a column's `codes`: one-hot, or standardised."""
         gone = codes.isnan()
         if self.categories is None:
             inside = torch.where(gone, self.mean, codes.clamp(self.low, self.high))
@@ -125,10 +126,10 @@ class StaticColumn:
 
 
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
-    """Fit the static columns of these names on a training set.
+    """Return the static columns with these names, fitted on a training set.
 
     Raises:
-        InputError: a column that the data set does not have, or that says nothing.
+        InputError: an unknown column, or one that holds no information.
     """
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
@@ -155,6 +156,7 @@ def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray
 
 
 def _column(dataset: Any, name: str) -> np.ndarray:
+    """Return a static column of the data set. Raises InputError where it is absent."""
     if name not in dataset.static:
         raise InputError(
             f"the model reads the static column {name!r}, which the data set does not have; its static columns are "

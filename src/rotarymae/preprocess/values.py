@@ -46,7 +46,7 @@ WILD_WIDTHS, WILD_RATIO, MAX_WILD = 100.0, 10.0, 1e-3  # a few values so far awa
 
 
 def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
-    """Let a method of tensors take arrays as well, and then return one."""
+    """Decorate a method of tensors so that it also takes numpy arrays, and then returns one."""
 
     @functools.wraps(method)
     def either(self: Any, *args: Any) -> Any:
@@ -79,6 +79,7 @@ class ValueScaling(nn.Module):
     as_is: Tensor
 
     def __init__(self, transforms: tuple[TransformKind, ...], channels: int) -> None:
+        """Create an unfitted scaling with one transform for each value column."""
         super().__init__()
         self.transforms = transforms
         for name in ("centre", "width", "mean", "std", "knee", "limit"):  # NaN until they are fitted or loaded
@@ -87,13 +88,16 @@ class ValueScaling(nn.Module):
 
     @classmethod
     def fit(cls, dataset: SeriesDataset, transforms: dict[str, str] | None = None) -> ValueScaling:
-        """Fit the statistics of a training set (of a sample of a large one); `transforms` overrides by column.
+        """Create a scaling with the statistics of a training set; a large set is sampled.
+
+        Args:
+            transforms: {column: transform}, for columns whose transform is not chosen by their tails.
 
         Raises:
-            InputError: a transform that does not exist, or of a column that does not.
+            InputError: an unknown transform or column.
 
         Warns:
-            InputWarning: single values that lie far from all others, by series and time.
+            InputWarning: single values that lie far from all others, named by series and time.
         """
         dataset, by_name = dataset.sample(), dict(transforms or {})
         for name, transform in by_name.items():
@@ -120,6 +124,7 @@ class ValueScaling(nn.Module):
         return scaling
 
     def _fit_channel(self, c: int, part: Float[Tensor, "n V"]) -> None:
+        """Compute the statistics of channel number `c` from its training values."""
         low, centre, high = _quantiles(part, (MIDDLE[0], 0.5, MIDDLE[1]))
         inner = _inner(part)
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
@@ -143,7 +148,7 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values, float64, of observations in the given channels."""
+        """Return standardised values, float64; `channel` numbers the channel of each observation."""
         limit = self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))
         scaled = self.without_limits(values, channel)
@@ -151,14 +156,14 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def without_limits(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values, float64, however far from the training values they are."""
+        """Return standardised values, float64, without limiting those far beyond the training values."""
         values = values.double()
         y = _bend((values - self.centre[channel]) / self.width[channel], self.knee[channel])
         return torch.where(self.as_is, values, (y - self.mean[channel]) / self.std[channel])
 
     @numpy_too
     def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return values in their own units, float64: the inverse of `transform` within its limits; monotone."""
+        """Return values in the table's units, float64: the monotone inverse of `transform` within its limits."""
         scaled = scaled.double()
         u = _unbend(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
         return torch.where(self.as_is, scaled, self.centre[channel] + self.width[channel] * u)
@@ -167,10 +172,11 @@ class ValueScaling(nn.Module):
     def standard_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return standard errors of values, both in the table's units, standardised as the values are.
+        """Return standard errors in standardised units, for values and errors in the table's units.
 
-        Half the standardised distance between one error below and one above: of a compressed value, whose slope
-        changes within a large error, that is nearer to its deviation than the slope at the value.
+        This is half the standardised distance between one error below the value and one above. Where values are
+        compressed and the slope changes within a large error, that is closer to the true deviation than the slope at
+        the value.
         """
         values, errors = values.double(), errors.double().clamp(min=0.0)
         upper, lower = (self.without_limits(edge, channel) for edge in (values + errors, values - errors))
@@ -180,12 +186,12 @@ class ValueScaling(nn.Module):
     def log_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return the logarithms of `standard_errors`, of which the least is a thousandth of the values' deviation."""
+        """Return the logarithms of `standard_errors`, which are at least a thousandth of the values' deviation."""
         return self.standard_errors(values, errors, channel).clamp(min=LEAST_ERROR).log()
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return the root mean squared distance of a channel's training values from given ones, all standardised."""
+        """Return the root mean squared distance of a channel's training values from `scaled`; all are standardised."""
         # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
         centre = torch.where(self.as_is, self.centre[channel], 0.0)
         width = torch.where(self.as_is, self.width[channel], 1.0)
@@ -203,7 +209,7 @@ def _unbend(y: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float
 
 
 def _extreme(part: Float[Tensor, "n V"]) -> Float[Tensor, " V"]:
-    """Return how far all values but one in a thousand, or but one, are from 0."""
+    """Return the distance from 0 that all but one value in a thousand, or all but one, stay within."""
     return torch.from_numpy(np.quantile(part.abs().numpy(), EXTREME, axis=0, method="lower"))
 
 
@@ -216,7 +222,7 @@ def _quantiles(part: Float[Tensor, "n V"], shares: tuple[float, ...]) -> Float[T
 
 
 def _inner(part: Float[Tensor, "n V"]) -> Float[Tensor, "n V"]:
-    """Move values to the 1 % and 99 % quantiles that lie beyond them, at least the largest and smallest of five."""
+    """Limit values to their 1 % and 99 % quantiles, and at least the largest and smallest of every five."""
     if len(part) < 5:
         return part
     # Quantiles inwards: between the last two values the last one, however wild, would have a say.
@@ -228,7 +234,12 @@ def _inner(part: Float[Tensor, "n V"]) -> Float[Tensor, "n V"]:
 
 
 def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) -> Iterator[str]:
-    """Describe the few values of a channel that lie far from its median and from all others, in widths [n, V]."""
+    """Yield descriptions of the few values of a channel that lie far from its median and from all other values.
+
+    Args:
+        rows: indices of the channel's observations.
+        away: distance of each value from the median [n, V], in widths of the distribution.
+    """
     most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
     if len(rows) < 20:  # with fewer nothing stands out
         return
@@ -247,7 +258,7 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) 
 
 
 def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return the indices of the observations of every channel."""
+    """Return the indices of each channel's observations."""
     channels = channel_index(dataset)
     order = np.argsort(channels, kind="stable")
     return np.split(order, np.searchsorted(channels[order], np.arange(1, len(dataset.channel_names or (None,)))))

@@ -27,6 +27,7 @@ from rotarymae.metrics import (
     method_words,
     metric_of,
     rows_in_words,
+    sample_words,
     scored_words,
 )
 from rotarymae.outcome import Outcome
@@ -91,7 +92,7 @@ def render(report: Report) -> str:
 
 
 def data_uri(figure: Figure) -> str:
-    """Return the figure as a data URI: SVG, sharp at every size, or PNG where that would be large."""
+    """Return a figure as a data URI: as SVG, or as PNG where the SVG would be large."""
     buffer = io.BytesIO()
     # A fixed salt gives the same bytes for the same figure. As an image of its own the SVG shares no ids with others.
     nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -100,11 +101,13 @@ def data_uri(figure: Figure) -> str:
     kind = "svg+xml"
     if buffer.tell() > LARGEST_SVG:
         kind, buffer = "png", io.BytesIO()
+        figure.set_layout_engine("none")  # it is laid out already, which takes half of the time
         figure.savefig(buffer, format="png", dpi=160)
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def _headlines(outcome: Outcome) -> Iterator[Headline]:
+    """Yield the figures at the top of the page: main metrics of each task, next to simpler methods."""
     metrics, where = outcome.metrics, f"on {scored_words(outcome.metrics)}"
     shown = (("classification", ("macro_f1", "accuracy")), ("regression", (RMSE,)), ("survival", (CONCORDANCE,)))
     for task, names in shown:
@@ -125,6 +128,7 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
 def _headline(
     title: str, methods: Mapping[str, Mapping[str, float]], name: str, note: str, chosen: str = "model"
 ) -> Headline:
+    """Return the headline of metric `name`: the value of the method `chosen`, compared with the other methods."""
     values = {method: row[name] for method, row in methods.items()}
     value = values.pop(chosen)
     others = {method_words(method): other for method, other in values.items()}
@@ -132,6 +136,7 @@ def _headline(
 
 
 def _comparisons(outcome: Outcome) -> Section | None:
+    """Return the section with one table of metrics per task and a row per method; None where nothing was scored."""
     metrics, tables = outcome.metrics, []
     where = f"on {scored_words(metrics)}"
     for task, name in (("classification", "Classes"), ("regression", "Regression"), ("survival", "Time to event")):
@@ -155,7 +160,7 @@ def _comparisons(outcome: Outcome) -> Section | None:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Tabulate errors at hidden observations: scaled, over all channels; then of each channel in its own unit."""
+    """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit."""
     errors = [(name, scores) for name, scores in values.items()]
     caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
     yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
@@ -175,7 +180,7 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 
 
 def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
-    """Tabulate errors with a row per part and a column per method."""
+    """Yield a table of errors with a row per channel and a column per method."""
     rows = []
     for name, scores in parts:
         row = {method_words(method): errors[error] for method, errors in scores["methods"].items()}
@@ -187,6 +192,7 @@ def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) 
 
 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
+    """Return a table of metrics with a row per method; the best value of each metric is bold."""
     columns = [metric_of(name) for name in methods["model"]]
     lowest = [metric.words for metric in columns if metric.lower_is_better]
     highest = [metric.words for metric in columns if metric.lower_is_better is False]
@@ -194,7 +200,7 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:
-    """Return the section of a picture. One that fails is replaced by a sentence that says why."""
+    """Return the section that a picture draws; if drawing fails, a section with a sentence that says why."""
     images, tables = [], []
     try:
         for part in picture.draw(outcome, words):
@@ -213,12 +219,15 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool)
 
 
 def _data(outcome: Outcome, anonymous: bool) -> Section:
+    """Return the section on the data: counts, lengths, scaling, split, what was left out."""
     preprocessor, dataset, split = outcome.pipeline.preprocessor, outcome.dataset, outcome.metrics["series"]
     assert preprocessor is not None
     lengths, transforms = dataset.lengths, sorted(set(getattr(preprocessor, "transforms", ())))
     words = "; ".join(f"{how}: {WORDS[how]}" for how in transforms)
-    facts: dict[str, object] = {
-        dataset.noun: len(dataset),
+    facts: dict[str, object] = {dataset.noun: sum(split.values())}
+    if "sample" in outcome.metrics:
+        facts["answered"] = sample_words(outcome.metrics)
+    facts |= {
         f"{preprocessor.parts} of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         f"{preprocessor.parts} of all": int(lengths.sum()),
         ", ".join(split): ", ".join(f"{count:,}" for count in split.values()),
@@ -239,6 +248,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
 
 
 def _run(outcome: Outcome) -> Section:
+    """Return the section on the run: time, hardware, versions, configuration."""
     facts = {
         "wall time without this page": duration(outcome.seconds),
         "seed": str(outcome.config.seed),
@@ -259,6 +269,7 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
+    """Return the last section: warnings, further notes, and what private data the page holds."""
     noun, count = outcome.dataset.noun, f"{len(outcome.dataset):,}"
     if anonymous:
         private = (
@@ -286,6 +297,7 @@ def _rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]
 
 
 def _setting(value: object) -> str:
+    """Return the value of a setting as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {_setting(one)}" for name, one in value.items()) or "–"
     if isinstance(value, float | np.floating):
@@ -296,7 +308,7 @@ def _setting(value: object) -> str:
 
 
 def number(value: object) -> str:
-    """Return a value as a reader wants it: 12,345 · 0.703 · 3.21e-05 · yes · –."""
+    """Return a value as text for readers: 12,345 · 0.703 · 3.21e-05 · yes · – (for None)."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
@@ -307,6 +319,7 @@ def number(value: object) -> str:
 
 
 def _real(x: float) -> str:
+    """Return a float as text with about three significant digits."""
     size = abs(x)
     if not math.isfinite(x):
         return "–" if math.isnan(x) else ("∞" if x > 0 else "-∞")
@@ -318,7 +331,7 @@ def _real(x: float) -> str:
 
 
 def _comparison(headline: Headline, other: float) -> Markup:
-    """Return the difference between the model and another method, with an arrow for its direction."""
+    """Return the difference between the model and another method as HTML, with an arrow up or down."""
     change = headline.value - other
     if not math.isfinite(change):
         return Markup("")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Headline:
-    """One figure that sums up the run, with what simpler methods reach on the same data beside it."""
+    """One number that sums up the run, with the same number for simpler methods."""
 
     name: str
     value: float
@@ -23,8 +23,11 @@ class Headline:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of (name, {column: value}). Set in bold is the best value of each column in `highest` or `lowest`, or the
-    smallest of each row in the columns `across`."""
+    """A table of rows (name, {column: value}).
+
+    Bold are the best value of each column in `highest` or `lowest`, or the smallest of each row in the columns
+    `across`.
+    """
 
     rows: Sequence[tuple[str, Mapping[str, object]]]
     title: str = ""
@@ -39,6 +42,7 @@ class Table:
         return list(dict.fromkeys(column for _, row in self.rows for column in row))
 
     def is_best(self, column: str, row: Mapping[str, object]) -> bool:
+        """Return whether a row has the best value of a column (or, if `across`, the best value of the row)."""
         if column in self.across:
             others = [row.get(name) for name in self.across]
         elif column in {*self.highest, *self.lowest}:
@@ -51,6 +55,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Image:
+    """An image with heading, caption, and a description for readers who cannot see it."""
+
     source: str  # data URI
     alt: str
     heading: str = ""
@@ -60,7 +66,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, one sentence on how to read what follows, and what follows: images, tables, a list, a command."""
+    """A heading, a sentence on how to read the section, and its content: images, tables, a list, a command."""
 
     name: str  # anchor
     title: str
@@ -73,6 +79,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
+    """The content of the page, section by section."""
+
     title: str
     summary: str = ""
     headlines: Sequence[Headline] = ()

@@ -49,8 +49,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Words:
-    """The user's names: of classes (in the order of the classifier), of the axes, whether these are dates, and the
-    column of values or the channels that are drawn upside down."""
+    """The user's names for classes, in the classifier's order, and axes; whether times are dates.
+
+    `invert` holds the columns of values or the channels that are drawn upside down.
+    """
 
     classes: tuple[str, ...]
     time: str
@@ -67,6 +69,7 @@ class Words:
         value: str | None = None,
         invert: Collection[str] = (),
     ) -> Words:
+        """Collect the names for a run's pictures: those given, or else the names of classes and columns."""
         names = tuple(class_names.get(name, str(name)) for name in outcome.classes)
         preprocessor = outcome.pipeline.preprocessor
         assert preprocessor is not None
@@ -83,6 +86,8 @@ class Words:
 
 @dataclass(frozen=True)
 class Picture:
+    """A kind of picture of the report: its title, its explanation, and the function that draws it."""
+
     name: str  # anchor of its section
     title: str
     explanation: str  # one sentence: what one sees, and how to read it
@@ -145,7 +150,7 @@ def _observed(
     curve: plots.Curve | None = None,
     **marks: np.ndarray | None,
 ) -> Figure:
-    """Draw the observations `shown` of a series, in the user's words and on the scale that its values were read on.
+    """Draw the observations at the indices `shown`, with the user's names, on the scale of the preprocessor.
 
     Args:
         marks: errors, hidden and importance [n], as `plots.interpolation` takes them.
@@ -203,9 +208,9 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.ndarray:
-    """Return an array [*sizes, C] as a picture [H, W], or [H, W, 3] in colours from 0 to 1.
+    """Return an array [*sizes, C] as a picture [H, W], or [H, W, 3] with colours from 0 to 1.
 
-    Of a video it is the first frame; the time of a sound runs from left to right, and low frequencies are below.
+    A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom.
     """
     picture = array
     while picture.ndim > 3:
@@ -263,7 +268,12 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def verdict(promise: float, share: float, points: int) -> str:
-    """Return whether a band is too narrow or too wide, as far as this number of independent points can tell."""
+    """Return whether a band is too narrow or too wide, as far as `points` independent points can tell.
+
+    Args:
+        promise: the band's nominal share, such as 0.95.
+        share: the share of points that were inside.
+    """
     noise = 2 * (promise * (1 - promise) / max(points, 1)) ** 0.5
     if abs(share - promise) <= max(noise, 0.02):
         return "as promised"
@@ -281,6 +291,7 @@ class ClassPredictions:
 
     @classmethod
     def of(cls, outcome: Outcome) -> ClassPredictions | None:
+        """Collect the predicted classes of the scored series; None where the run has no classes."""
         if not outcome.classes or outcome.predicted is None or outcome.labels is None:
             return None
         index = {name: i for i, name in enumerate(outcome.classes)}
@@ -350,6 +361,7 @@ def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw predicted against true values, one picture for each output."""
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
@@ -383,8 +395,8 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     if pipeline.labels is None or outcome.labels is None or "folds" in outcome.metrics:  # which show their own
         return
     preprocessor, lengths = pipeline.require_series(), dataset.lengths
-    # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
-    affordable = lengths**2 <= max(5 * lengths.sum(), 20_000) / EXAMPLES
+    # A series of n costs n passes over n observations: together no more than a pass over the table, or a moment's.
+    affordable = lengths**2 <= max(lengths.sum(), 20_000) / EXAMPLES
     fitting = (lengths >= 2) & affordable & (lengths <= (preprocessor.window or np.inf))
     rows = outcome.split.scored[fitting[outcome.split.scored]]
     rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
@@ -416,6 +428,7 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw a map of the embedded series, coloured by class."""
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
@@ -434,6 +447,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw the losses of pre-training and fine-tuning by epoch."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         losses = {} if result is None else learning_curves(result)
         if losses:

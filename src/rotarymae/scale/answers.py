@@ -39,8 +39,8 @@ class Answers:
     """The answers for S series.
 
     Attributes:
-        columns: [n] rows, those of a series together and in the order of the data set; no columns where no rows.
-        rows: int [S], the number of rows of each series.
+        columns: table of n rows; those of a series are together, in the order of the data set.
+        rows: int [S], number of rows of each series.
     """
 
     columns: pa.Table
@@ -49,15 +49,16 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question that is asked for every series.
+    """What to compute for every series of a table, whatever its size.
 
     Attributes:
-        pipeline: what answers.
-        answer: given a data set and what reports progress, the answers.
+        pipeline: the pipeline that computes it.
+        answer: function (data set, on_step) → Answers.
         noun: what the answers are, for messages.
-        schema: the columns of the answers; None where they depend on the table.
-        answerable: which series can be answered, bool [S], with warnings that say why others cannot; None: all.
-        at: the table of times that are asked for, if there is one.
+        schema: columns of the answers; None where they depend on the table.
+        answerable: function data set → bool [S], which series can be answered, with warnings about others; None for
+            all.
+        at: the table of query times, if any.
     """
 
     pipeline: Pipeline
@@ -69,7 +70,7 @@ class Question:
 
 
 def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
-    """Ask for one vector per series, as columns e0, e1, ..; see `Pipeline.embed`."""
+    """Return the question that embeds each series, with columns e0, e1, ...; see `Pipeline.embed`."""
     choose("pool", pool, get_args(AutoPool))
     width = encoder_of(pipeline.model).config.embed_dim
 
@@ -84,15 +85,15 @@ def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
 def open_embeddings(
     model: str | Path, stage: Stage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
 ) -> Question:
-    """Load a pipeline, or the part of it that was pre-trained, and ask it for embeddings."""
+    """Load a pipeline, or the pre-trained part of it, and return the question that embeds with it."""
     return embeddings(open_stage(model, stage, precision), pool)
 
 
 def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -> Pipeline:
-    """Load a pipeline; of one with a head the stage "pretrained" is the autoencoder alone.
+    """Load a pipeline; with stage "pretrained", only its autoencoder where it also has a head.
 
     Raises:
-        InputError: "finetuned" of a pipeline without a head.
+        InputError: stage "finetuned" for a pipeline without a head.
     """
     choose("stage", stage, ("pretrained", "finetuned"))
     pipeline = Pipeline.load(model, precision)
@@ -103,14 +104,12 @@ def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -
 
 
 def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool = False) -> Question:
-    """Ask for the class and a probability of each, or the value and its interval.
+    """Return the question that predicts each series: class and probabilities, or value and interval.
 
-    With `anomaly_score`, there is a column of that, too.
-
-    A pipeline without a head answers with its anomaly score alone.
+    With `anomaly_score` there is a column with that, too. A pipeline without a head gives its anomaly score only.
 
     Raises:
-        InputError: a pipeline without a head, or without such a predictor.
+        InputError: a pipeline without a head and without `anomaly_score`, or without such a predictor.
     """
     score = _anomaly_scores(pipeline) if anomaly_score else None
     if score is not None and pipeline.labels is None:
@@ -122,6 +121,7 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
     half = pipeline.half_widths(predictor=predictor)
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+        """Return the columns of predictions, with one row per series."""
         outputs = pipeline.outputs(dataset, predictor, on_step if score is None else None)
         columns = prediction_columns(labels, outputs, half)
         if score is not None:
@@ -137,12 +137,12 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
 def open_predictions(
     model: str | Path, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
 ) -> Question:
-    """Load a pipeline and ask it for predictions."""
+    """Load a pipeline and return the question that predicts with it."""
     return predictions(Pipeline.load(model, precision), predictor, anomaly_score)
 
 
 def _anomaly_scores(pipeline: Pipeline) -> Question:
-    """Ask for `Pipeline.anomaly_score`, a column of its own."""
+    """Return the question for `Pipeline.anomaly_score`, with one column."""
     pretrained = pipeline.of_series()
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
@@ -153,7 +153,7 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 
 
 def observation_scores(pipeline: Pipeline) -> Question:
-    """Ask how badly each observation is predicted from its series' others; see `Pipeline.observation_scores`."""
+    """Return the question that scores every observation by how badly the others of its series predict it."""
     pipeline = pipeline.of_series()
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
@@ -164,11 +164,12 @@ def observation_scores(pipeline: Pipeline) -> Question:
 
 
 def importances(pipeline: Pipeline) -> Question:
-    """Ask how much each observation matters to the model, one row per observation; see `Pipeline.importance`."""
+    """Return the question that measures the importance of every observation; see `Pipeline.importance`."""
     labels, preprocessor = pipeline.require_labels(), pipeline.require_series()
     limit = preprocessor.window or np.inf
 
     def answerable(dataset: SeriesDataset) -> np.ndarray:
+        """Return which series [S] are short enough to be explained; warn of the others."""
         fits = np.asarray(dataset.lengths) <= limit
         if not fits.all():
             warnings.warn(
@@ -180,6 +181,7 @@ def importances(pipeline: Pipeline) -> Question:
         return fits
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+        """Return the columns of importances, with one row per observation."""
         columns = importance_columns(dataset, pipeline.importance(dataset, on_step))
         rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
         predicted = prediction_columns(labels, pipeline.outputs(dataset, "model"))
@@ -192,17 +194,18 @@ def importances(pipeline: Pipeline) -> Question:
 def values(
     pipeline: Pipeline, points: int = 100, times: Sequence[float | str] = (), at: QueryTable | None = None
 ) -> Question:
-    """Ask for values at any times with their bands, one row per query; see `interpolate`.
+    """Return the question that predicts values with bands, with one row per query; see `interpolate`.
 
     Args:
-        points: even times from each series' first to its last observation, in every channel.
-        times: or these, as numbers, dates, or texts such as "+4h", so long after each series' first observation.
-        at: or those of a table.
+        points: number of even times from each series' first to its last observation, in every channel.
+        times: use these instead: numbers, dates, or texts such as "+4h" after each series' first observation.
+        at: use the times in this table instead.
     """
     pipeline = pipeline.of_series()
     known: Any = pipeline.preprocessor
 
     def queries(dataset: SeriesDataset) -> Queries:
+        """Return the queries of a data set: from the table, the times or the grid."""
         if at is not None:
             return at.queries(dataset)
         if times:
@@ -210,6 +213,7 @@ def values(
         return grid(dataset, points)
 
     def answer_part(dataset: SeriesDataset, on_step: Any) -> Answers:
+        """Return the predictions for some series, with one row per query."""
         part_queries = queries(dataset)
         if not len(part_queries.times):
             return Answers(pa.table({}), part_queries.lengths)
@@ -219,6 +223,7 @@ def values(
         return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), part_queries.lengths)
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+        """Return the predictions for all series, computed in parts that fit into memory."""
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         each, total = channels * (len(times) or points), len(dataset)
         several = total if at is not None else max(1, POINTS // max(1, each))

@@ -55,13 +55,13 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardedJob:
-    """The work on every shard, as it can be sent to another process.
+    """The work on every file of a folder, which can be sent to another process.
 
     Attributes:
-        open: makes the job; called once per process.
-        name: "embed", "predict", ..: for the manifest.
+        open: returns the question; called once per process.
+        name: "embed", "predict", ...: for the manifest.
         model: the folder that `open` reads.
-        options: of the job, as JSON.
+        options: of the question, as JSON.
         layout: of the tables.
     """
 
@@ -72,14 +72,14 @@ class ShardedJob:
     layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
-        """Return all that the outputs depend on, except the inputs."""
+        """Return everything that the outputs depend on, besides the inputs, as JSON."""
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
 
 
 @dataclass(frozen=True)
 class ShardTotals:
-    """The shards of a folder, the number of them that were finished before, and the rows of all."""
+    """Numbers of a folder: its files, those that were done before, and the rows written for all."""
 
     shards: int
     before: int
@@ -89,16 +89,16 @@ class ShardTotals:
 def answer_shards(
     work: ShardedJob, table: Path, out: Path, workers: int = 1, on_step: Callable[[int, int], None] | None = None
 ) -> ShardTotals:
-    """Answer every file of a folder (or pattern) with a Parquet file of the same name in the folder `out`.
+    """Write one Parquet file of answers for every input file of a folder or pattern, under the same name in `out`.
 
     Args:
-        workers: processes on this computer. Others may work on the same folder, here or elsewhere.
-        on_step: is called with the shards done and their number.
+        workers: processes on this computer; others may work on the same folder at the same time, here or elsewhere.
+        on_step: called with (files done, files in all).
 
     Raises:
-        InputError: `out` holds the outputs of another model, other options or something else, or cannot be written.
-        ShardsFailed: some shards cannot be read; all others are done.
-        RotaryMAEError: a worker was killed; the same command goes on with what is left.
+        InputError: `out` holds outputs of another model, other options or something else, or cannot be written.
+        ShardsFailed: some files cannot be read; all others are done.
+        RotaryMAEError: a worker was killed; the same command continues with the rest.
     """
     shards = find_shards(table, out)
     _open_folder(out, work.identity())
@@ -130,10 +130,10 @@ def answer_shards(
 
 
 def find_shards(table: Path, out: Path) -> list[Shard]:
-    """Return the shards of a folder or pattern.
+    """Return the pairs of input and output file for a folder or pattern.
 
     Raises:
-        InputError: two inputs with one name, or an `out` among them.
+        InputError: two inputs with one name; `out` lies among the inputs.
     """
     paths = table_files(table)
     base = table if table.is_dir() else Path(os.path.commonpath([path.parent for path in paths]))
@@ -149,13 +149,13 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 
 def model_checksum(model: Path) -> str:
-    """Return the SHA-256 of the files that a model's answers depend on, whose sums its config.json has."""
+    """Return the SHA-256 over the files of a model that its answers depend on."""
     configs = sorted(find_model(model).rglob(CONFIG))  # of a cross-validation one for each fold
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
 
 
 def _open_folder(out: Path, identity: dict[str, Any]) -> None:
-    """Make the folder with its manifest, or refuse one of something else."""
+    """Create the folder with its manifest; raise InputError where it holds the outputs of another job."""
     manifest, kept = out / MANIFEST, None
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def _open_folder(out: Path, identity: dict[str, Any]) -> None:
 
 
 def _warn_of_pieces(shards: Sequence[Shard], rows: int) -> None:
-    """Warn of series that lie in several files: each piece was read by itself."""
+    """Warn of series whose rows are spread over several files, as each piece was answered separately."""
     name = pq.read_schema(shards[0].output).names[0]
     ids = [pq.read_table(shard.output, columns=[name]).column(0).to_pylist() for shard in shards]
     several = rows - len(set(itertools.chain(*ids)))
@@ -196,6 +196,7 @@ Answered = tuple[Shard, str | None]  # and why it could not be answered
 
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
+    """Answer the shards one after another; yield each with None, or with the reason why it failed."""
     question = work.open() if shards else None
     for shard in shards:
         assert question is not None
@@ -203,7 +204,7 @@ def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answ
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
-    """Yield each shard when a worker process has answered it."""
+    """Answer the shards in worker processes; yield each when it is done, with None or the reason why it failed."""
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
     pool, done = ProcessPoolExecutor(min(workers, len(shards) or 1), context, _start, (work, threads)), 0
     try:
@@ -225,7 +226,7 @@ _answer_here: Callable[[Shard], str | None]
 
 
 def _start(work: ShardedJob, threads: int) -> None:
-    """Prepare a worker process: it ends with its parent, which alone hears Ctrl-C."""
+    """Set up a worker process: it ignores Ctrl-C and ends when its parent does."""
     import torch
 
     global _answer_here
@@ -243,10 +244,10 @@ def _answer_in_worker(shard: Shard) -> Answered:
 
 
 def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
-    """Write the output of a shard that is not there by now; return why it cannot be answered, or None.
+    """Write the output of one shard, unless it exists by now; return why it cannot be answered, or None.
 
     Raises:
-        OSError, MemoryError: no room, for which the shard is not to blame.
+        OSError, MemoryError: the disk or the memory is full, which is not the shard's fault.
     """
     if shard.is_done():  # by another process
         return None

@@ -36,7 +36,7 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Totals:
-    """The numbers of a table's series, of those without any observation, and of the rows that were written."""
+    """Numbers of a table: its series, those without any observation, and the rows written."""
 
     series: int = 0
     empty: int = 0
@@ -49,10 +49,11 @@ class Totals:
 
     @property
     def said_of_empty(self) -> str:
-        """A clause for the end of a sentence; nothing where every row has an answer."""
+        """Return a clause about series without observations, for the end of a sentence; "" without any."""
         return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
 
     def and_of(self, part: Part, answers: pa.Table) -> Totals:
+        """Return the totals increased by one part of a table and the answers for it."""
         return Totals(
             self.series + len(part.ids),
             self.empty + int((~part.observed).sum()),
@@ -63,7 +64,7 @@ class Totals:
 def answer_file(
     question: Question, table: Path | pa.Table, out: Path, layout: TableSchema, on_step: OnStep | None = None
 ) -> Totals:
-    """Write the answers for a table to a .csv or .parquet file: beside it first, then renamed.
+    """Write the answers for a table to a .csv or .parquet file, which appears only when it is complete.
 
     Raises:
         InputError: as `TableSchema.reader` and `TableReader.parts`, naming the table; no series has an observation.
@@ -71,6 +72,7 @@ def answer_file(
     totals, reader = Totals(), question.pipeline.reader(table, layout)
 
     def tables() -> Iterator[pa.Table]:
+        """Yield the answers part by part, and add up the totals; raise where no series has an observation."""
         nonlocal totals
         reason = NoObservations("it has no rows; there is nothing to answer for")
         for part, answers in answer_parts(question, reader, on_step):
@@ -91,13 +93,14 @@ def answer_file(
 def answer_parts(
     question: Question, reader: TableReader, on_step: OnStep | None = None
 ) -> Iterator[tuple[Part, pa.Table]]:
-    """Answer for a table, part after part, each as a table with the same columns.
+    """Answer for a table in parts that fit into memory; yield each part with its answers, all with the same columns.
 
     Args:
-        on_step: is called with the observations done and their number.
+        on_step: called with (observations done, observations in all).
 
     Raises:
-        InputError: as `TableReader.parts` and the question; nothing was observed at all, and columns depend on that.
+        InputError: as `TableReader.parts` and the question; nothing was observed at all, and the columns depend on
+            that.
 
     Warns:
         As the question, once for the whole table.
@@ -131,7 +134,7 @@ def answer_parts(
 
 
 def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
-    """The part, in which series that cannot be answered are like those without observations."""
+    """Return the part with series that cannot be answered marked as if they had no observations."""
     if question.answerable is None:
         return part
     able = question.answerable(dataset)
@@ -143,13 +146,12 @@ def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
 
 
 def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
-    """Progress of the whole table from that of one part."""
+    """Return an on_step for one part of a table that reports the progress of the whole table."""
     return lambda k, n: on_step(min(done + size * k // n, total), total)
 
 
 def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema, name: str) -> pa.Table:
-    """The answers with the ids of all series, in their order, as the column `name`; a row with the id alone for one
-    that is not observed."""
+    """Return the answers with an id column, for all series in their order; unobserved series have only their id."""
     lengths = np.ones(len(ids), np.int64)
     columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
     if answers is not None:
@@ -163,7 +165,7 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
 
 
 def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
-    """Write the answers for arrays; a file that could not be read has a row with its name alone, at the end."""
+    """Write the answers for pictures or sounds; files that could not be read get a row with their name at the end."""
     ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
     answers = question.answer(dataset, on_step)
     observed = np.arange(len(ids)) < len(dataset)
@@ -172,7 +174,7 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
 
 
 def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
-    """Yield the first warning of each kind, with the number of others that say something else."""
+    """Yield the first warning of each kind, with the number of similar ones."""
     kinds: dict[str, list[str]] = {}
     for warning in raised:
         texts = kinds.setdefault(str(warning) if warning.code == "invalid" else warning.code, [])
@@ -184,7 +186,11 @@ def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
 
 
 def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
-    """The parts of a table. Series that are asked for at times of their own must be among them; others are left out."""
+    """Yield the parts of a table; for a question with its own table of times, only the series that are in it.
+
+    Raises:
+        InputError: the question asks for a series that is not in the table.
+    """
     seen: list[Any] = []
     query_table = question.at
     query_ids = set() if query_table is None else set(map(as_text, query_table.ids))
@@ -211,7 +217,7 @@ def embed_table(
     pool: AutoPool = "auto",
     stage: Stage = "pretrained",
 ) -> pa.Table:
-    """Return one vector per series of a table: its ids, and the columns e0, e1, .. (float32).
+    """Return one vector per series of a table: the ids, and the columns e0, e1, ... (float32).
 
     Args:
         table: long, wide or nested.
@@ -229,14 +235,14 @@ def embed_table(
 
 
 def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
-    """Answer for an Arrow table; those to a table of times are in its order. Raises as `embed_table`."""
+    """Return the answers for an Arrow table; answers to a table of times are in its order. Raises as `embed_table`."""
     layout = layout or question.pipeline.layout()
     answers = pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))
     return answers if question.at is None else question.at.in_order(answers)
 
 
 def answer_table(question: Question, reader: TableReader) -> Iterator[pa.Table]:
-    """Answer for a table in parts, at least one: that of a table without rows has its columns alone."""
+    """Yield the answers for a table in parts, at least one: a table without rows gives the columns without rows."""
     empty = True
     for _, answers in answer_parts(question, reader):
         empty = False

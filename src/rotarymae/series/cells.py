@@ -32,9 +32,9 @@ MAX_WORD = 60  # characters of a cell that is named
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column as float32 (if it was) or float64 [n], NaN where a cell is missing or is no number.
+    """A column as numbers [n], NaN where a cell is missing or no number; float32 if the column was, else float64.
 
-    `words` counts the cells that are no number.
+    `words` counts the cells that are not numbers.
     """
 
     values: np.ndarray
@@ -56,7 +56,7 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 
 def to_arrow(values: Any) -> pa.Array:
-    """Return an Arrow array in one piece from an Arrow array, a numpy array or a list; dictionaries are decoded."""
+    """Return values as one contiguous Arrow array; dictionary-encoded arrays are decoded."""
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in "YMWDhm":
@@ -73,18 +73,18 @@ def to_arrow(values: Any) -> pa.Array:
 
 
 def list_lengths(lists: pa.Array) -> np.ndarray:
-    """Return the entries of each list, int64 [n]; 0 where there is none."""
+    """Return the number of entries of each list, int64 [n]; 0 for a missing list."""
     lengths = pc.list_value_length(lists).fill_null(0)  # pyright: ignore
     return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def trimmed(column: pa.Array) -> pa.Array:
-    """Return a column without the blanks around its texts; one that holds no text as it is."""
+    """Return a column of texts without surrounding blanks; another column as it is."""
     return pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
 
 
 def matches(column: pa.Array, pattern: str) -> np.ndarray:
-    """Return where texts match a regular expression, bool [n]."""
+    """Return a mask [n], True where a text matches a regular expression."""
     return pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)  # pyright: ignore
 
 
@@ -94,24 +94,24 @@ def where(mask: np.ndarray, column: pa.Array) -> pa.Array:
 
 
 def missing_texts(column: pa.Array) -> np.ndarray:
-    """Return where texts are null, empty or one of the usual words for "missing", bool [n]."""
+    """Return a mask [n], True where a text is null, empty or one of the usual words for "missing"."""
     known = pc.is_in(column, value_set=pa.array(MISSING, column.type))  # pyright: ignore
     return pc.or_(known, column.is_null()).to_numpy(zero_copy_only=False)  # pyright: ignore
 
 
 def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
-    """Return texts with null for these words."""
+    """Return a column with null in place of these words."""
     wrong = pc.is_in(column, value_set=pa.array(words, column.type))  # pyright: ignore
     return pc.if_else(wrong, pa.scalar(None, column.type), column)  # pyright: ignore
 
 
 def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
-    """Return texts with null for the usual words that mean "missing", and for those of `na`."""
+    """Return a column with null in place of words for "missing": the usual ones and those in `na`."""
     return without(column, (*MISSING, *na))
 
 
 def counted(cells: pa.Array) -> dict[str, int]:
-    """Return the different texts with their counts, the most frequent first."""
+    """Return {text: count}, the most frequent first."""
     table = pc.value_counts(pc.utf8_slice_codeunits(cells, 0, MAX_WORD))  # pyright: ignore
     pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
@@ -121,19 +121,24 @@ def counted(cells: pa.Array) -> dict[str, int]:
 
 
 def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
-    """Return a column as numbers; booleans are 0 and 1, and texts what they say.
+    """Convert a column to floats; booleans become 0 and 1, and texts are parsed.
 
     Parameters
     ----------
     na
-        Cells that mean "missing": as texts, or as numbers whatever their spelling.
+        Cells that mean "missing": texts, or numbers in any spelling.
     limits
-        Whether "<0.01" is read as 0.01; else it is a word.
+        Whether "<0.01" is read as 0.01; otherwise it counts as a word.
+
+    Returns
+    -------
+    Numbers
+        The values, NaN where a cell is missing or no number, and the words that were not numbers.
 
     Raises
     ------
     InputError
-        For a column that holds no numbers at all ("not-numeric").
+        The column holds no numbers at all ("not-numeric").
     """
     kind, words, note = column.type, {}, None
     if is_text(kind):
@@ -157,7 +162,13 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 def _parse_numbers(
     column: pa.Array, name: str, na: Sequence[str], limits: bool
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse texts as numbers; return them, the counts of the other words, and a note or None."""
+    """Parse texts as numbers.
+
+    Returns
+    -------
+    tuple
+        The numbers, {word: count} for cells that are no numbers, and a note on decimal marks or None.
+    """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
             return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
@@ -177,20 +188,28 @@ def _parse_numbers(
     strange = ~good & cells.is_valid().to_numpy(zero_copy_only=False)
     if not good.any() and strange.any():
         words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
-        raise InputError(f"column {name!r} holds no numbers but text: {words}.", code="not-numeric")
+        raise InputError(
+            f"column {name!r} holds text and no numbers: {words}; convert it, or name another column.",
+            code="not-numeric",
+        )
     values = where(good, cells).cast(pa.float64())
     return values.to_numpy(zero_copy_only=False), counted(cells.filter(pa.array(strange))), note
 
 
 def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) -> pa.Array:
-    """Return texts with a pattern replaced, in those that match `of`."""
+    """Replace a pattern in the texts that match the pattern `of`."""
     replaced = pc.replace_substring_regex(column, pattern, by)  # pyright: ignore
     return replaced if of is None else pc.if_else(pa.array(matches(column, of)), replaced, column)  # pyright: ignore
 
 
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
-    """Return numbers without marks between thousands and with decimal points, as far as the column shows which is
-    which, and what was seen: "1,234" alone may be one thousand or not."""
+    """Convert "1.234,5" or "1,234.5" to plain numbers, as far as the column shows which mark is the decimal one.
+
+    Returns
+    -------
+    tuple
+        The cells, and a note on what was assumed or None. "1,234" by itself may be one thousand or not.
+    """
     note = None
     if matches(cells, SPACED).any():
         cells, note = _replaced(cells, r"[ '’\x{00a0}\x{202f}]", "", SPACED), "marks between thousands"
@@ -213,6 +232,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def is_number(cell: Any) -> bool:
+    """Return whether Python's float accepts the cell."""
     try:
         float(cell)
     except (TypeError, ValueError):
@@ -224,17 +244,17 @@ def is_number(cell: Any) -> bool:
 
 
 def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
-    """Return labels (ids, channels, classes) as int64, double, text or bool; null where a cell is missing or empty.
+    """Return a column of ids, channels or classes as int64, double, string or bool; null where missing or empty.
 
     Parameters
     ----------
     amounts
-        Whether they may be numbers to learn, and floats of any size; what tells series apart must be exact.
+        Whether these may be target values, for which any float is allowed; ids and channels must be exact.
 
     Raises
     ------
     InputError
-        For integers or floats that have lost their last digits, and for another type.
+        Integers or floats too large to be exact; another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):
@@ -270,20 +290,34 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
 
 
 def are_integers(texts: pa.Array) -> bool:
-    """Return whether a column is text that is written as integers are wherever it is not null: 1, but not 01 or 1.0."""
+    """Return whether a column holds texts that are all written as integers, such as 1, but not 01 or 1.0."""
     return is_text(texts.type) and bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
 
 
+def as_integers(column: pa.Array) -> pa.Array:
+    """Return a column of labels as integers if all are written as such, or are empty; else unchanged."""
+    texts = by_distinct_text(column, lambda texts: labels(texts, ""))
+    return texts.cast(pa.int64()) if texts.null_count < len(texts) and are_integers(texts) else column
+
+
 def are_numbers(texts: pa.Array) -> bool:
-    """Return whether all texts that are not missing are written as numbers without leading zeros: 01 is not 1."""
+    """Return whether all texts that are not missing are written as numbers, without leading zeros such as 01."""
     good = matches(texts, NUMBER) & ~matches(texts, r"^0\d")
     return bool(good.any()) and bool((good | missing_texts(texts)).all())
 
 
 def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels as numbers: (codes int64 [n], -1 where null; distinct labels [K] in order of first appearance).
+    """Number the different labels of a column.
 
-    `read` makes labels of the cells first, of texts of each that differs once.
+    Parameters
+    ----------
+    read
+        Converts cells to labels first; it is called with different texts only.
+
+    Returns
+    -------
+    tuple
+        Codes int64 [n], -1 where null; and the different labels in order of first appearance.
     """
     if read is not None and not is_text(column.type):
         column, read = read(column), None
@@ -296,7 +330,7 @@ def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None)
 
 
 def by_distinct_text(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return what `read` makes of the cells of a column; of texts it reads each that differs once."""
+    """Apply `read` to a column; for texts only once to each different text, to save time."""
     if not is_text(column.type):
         return read(column)
     coded = column.dictionary_encode()
@@ -310,11 +344,11 @@ def label_values(column: pa.Array) -> np.ndarray:
 
 
 def plain(label: Any) -> Any:
-    """Return a label as JSON keeps it."""
+    """Return a label as a Python value that JSON can hold."""
     return label.item() if isinstance(label, np.generic) else label
 
 
 def as_text(label: Any) -> str:
-    """Return a label as a text file has it; a whole number without a point."""
+    """Return a label as text; whole numbers without a decimal point."""
     label = plain(label)
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -1,98 +1,50 @@
-"""From a table's columns, or lists of arrays, to checked arrays: ids, times, channels, static values.
-
-What is refused is named by column, series and row.
-"""
+"""Names of columns, and lists of arrays, one per series, as columns; what is refused is named by series."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rotarymae.errors import InputError, did_you_mean, listed
-from rotarymae.series import cells as tables
+from rotarymae.errors import InputError, listed, names_of
+from rotarymae.series import cells
 from rotarymae.system import unmasked
 
 ERROR_ENDINGS = ("_err", "_error", "err")
-MAX_CHANGING = 0.01  # of the series; more that change a static column make it none
-
-
-def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
-    """Column names as a tuple; one string is one name."""
-    if not isinstance(names, str | Iterable):
-        raise InputError(f"{what} is {names!r}; give column names.")
-    names = (names,) if isinstance(names, str) else tuple(names)
-    if not names and not empty:
-        raise InputError(f"{what} is empty; give at least one name.")
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
-    return names
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:
-    """Refuse a name that occurs twice."""
+    """Raise InputError where a name occurs twice."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
 
 
 def free_name(name: str, *taken: Iterable[str]) -> str:
-    """Return a column's name, with a mark behind it where another column has it."""
+    """Return a name for a column, with a mark added where the name is taken."""
     return name if not any(name in names for names in taken) else free_name(f"{name}'", *taken)
 
 
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
-    """(column, column of its standard errors) among value columns: NAME has them in NAME_err, NAME_error or NAMEerr, in
-    capitals or not."""
+    """Return pairs (value column, column of its standard errors), recognised by name.
+
+    The errors of NAME are in NAME_err, NAME_error or NAMEerr, in either case.
+    """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
     return [(name, error) for name, error in pairs if error is not None]
 
 
 def channel_index(observed: Any) -> np.ndarray:
-    """The channel of each observation of a series, or of several, from 0; 0 throughout where they have no channels."""
+    """Return the channel number of each observation, from 0; zeros without channels."""
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
-def channel_numbers(
-    codes: np.ndarray,
-    distinct: np.ndarray,
-    given: Sequence[Any] | np.ndarray | None,
-    where: str,
-    unknown: str = "error",
-    whose: Callable[[int], str] = lambda row: f"row {row}",
-) -> tuple[np.ndarray, tuple[Any, ...], dict[str, int]]:
-    """Return channels, as `encode` has them, as (int32 indices [n], names, rows of each unknown channel).
-
-    Names are sorted, or as given and nothing else; with unknown="drop" another channel has the index -2. A missing
-    label has the index -1.
-    """
-    present = distinct.tolist()
-    names = tuple(sorted(present)) if given is None else channel_names_of(given)
-    # Whether a text file's 1 is a number or a text depends on what else stands in its column.
-    place = {tables.as_text(name): k for k, name in enumerate(names)} | {name: k for k, name in enumerate(names)}
-    at = [place.get(name, place.get(tables.as_text(name), -2)) for name in present]
-    counts = np.bincount(codes[codes >= 0], minlength=len(present))
-    strange = [k for k, place in enumerate(at) if place < 0 and counts[k]]
-    if strange and unknown == "error":
-        first = whose(int(np.argmax(codes == strange[0])))
-        raise InputError(
-            f"{where}: channel {listed(present[k] for k in strange)} (first in {first}) is not known; known channels "
-            f"are {listed(names, 20)}.{did_you_mean(present[strange[0]], names)} Drop those rows, or train with that "
-            "channel.",
-            code="unknown-channel",
-            settings=[("unknown_channels", "drop")],
-        )
-    index = np.array([*at, -1], dtype=np.int32)[codes]
-    return index, names, {str(present[k]): int(counts[k]) for k in strange}
-
-
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
+    """Return given channel names as a tuple of Python values. Raises InputError for no list or repeated names."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"channel_names is {given!r}; give a list of channels.")
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
@@ -101,98 +53,13 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
     return names
 
 
-def plain_cells(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
-    """Return cells that are true of a series as labels or numbers, null where they are missing.
-
-    Parameters
-    ----------
-    na
-        Cells that mean "missing": as texts, or as numbers whatever their spelling.
-    parse
-        Whether texts are numbers where they all look so, as the cells of text files may.
-    words
-        Whether the usual words for "missing" mean that; else each is a text like others.
-    """
-    column = tables.trimmed(column)
-    if tables.is_text(column.type):
-        column = tables.without(column, ("", *na))
-        if parse and tables.are_numbers(column):
-            column = tables.without_missing(column)
-            return column.cast(pa.int64() if tables.are_integers(column) and not words else pa.float64())
-        return tables.without_missing(column) if parse and words else column
-    if tables.is_numeric(column.type):
-        codes = pa.array([float(code) for code in na if tables.is_number(code)], pa.float64())
-        gone = pc.or_(pc.is_in(column.cast(pa.float64(), safe=False), codes), column.is_null(nan_is_null=True))  # pyright: ignore
-        column = pc.if_else(gone, pa.scalar(None, column.type), column)  # pyright: ignore
-        column = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
-        return column.cast(pa.int64()) if pa.types.is_integer(column.type) and column.type != pa.uint64() else column
-    return tables.labels(column, name)
-
-
-def one_per_series(
-    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, tolerated: float = 0.0
-) -> tuple[pa.Array, str | None]:
-    """Return the first cell that is there of each series [S], null where none is, and a caution or None.
-
-    Raises
-    ------
-    InputError
-        Different cells in more than the tolerated share of the series ("several-values").
-    """
-    codes = tables.encode(column)[0]
-    rows = np.flatnonzero((codes >= 0) & (series >= 0))
-    which, place = np.unique(series[rows], return_index=True)
-    first = np.full(len(ids), -1)
-    first[which] = rows[place]
-    kept = column.take(pa.array(first, mask=first < 0))
-    differs = codes[rows] != codes[first[series[rows]]]
-    if not differs.any():
-        return kept, None
-    row = int(rows[np.argmax(differs)])
-    several = np.unique(series[rows][differs])
-    text = (
-        f"column {name!r} has several values within series {listed(ids[several])}: "
-        f"{listed(column.take(pa.array([first[series[row]], row])).to_pylist())} in {ids[series[row]]!r} "
-        f"({len(several)} series in all)"
-    )
-    if len(several) > tolerated * len(ids):
-        raise InputError(f"{text}; keep one value per series.", code="several-values")
-    return kept, f"{text}; the first counts."
-
-
-def static_values(cells: pa.Array) -> np.ndarray:
-    """Return static cells as a numpy array; missing numbers are NaN, other missing cells None."""
-    if tables.is_numeric(cells.type) and (cells.null_count or pa.types.is_floating(cells.type)):
-        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
-    if pa.types.is_null(cells.type):
-        return np.full(len(cells), np.nan)
-    return tables.label_values(cells)
-
-
-def static_column(
-    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
-) -> tuple[np.ndarray, str | None]:
-    """Return one value per series [S] of a column that repeats it on each row of the series, and a caution or None.
-
-    A cell that is missing says nothing; of few series with different values the first counts, many are refused.
-    """
-    cells = tables.by_distinct_text(column, lambda column: plain_cells(column, name, na, parse, words=True))
-    if pa.types.is_floating(cells.type):
-        infinite = np.isinf(cells.to_numpy(zero_copy_only=False)) & (series >= 0)
-        if infinite.any():
-            where = ids[np.unique(series[infinite])]
-            raise InputError(f"static column {name!r} is infinite in series {listed(where)}.", code="unusable-cell")
-    kept, caution = one_per_series(cells, name, series, ids, MAX_CHANGING)
-    return static_values(kept), caution
-
-
 # ── lists of arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
-    """Return a list or array as an Arrow array; refuses mixed types."""
+    """Return a list or array as an Arrow array. Raises InputError for mixed types."""
     try:
-        return tables.to_arrow(values)
+        return cells.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{name} is of mixed type, or of one that no table holds ({str(error).splitlines()[0]}); give one."
@@ -200,8 +67,8 @@ def listed_column(values: Any, name: str) -> pa.Array:
 
 
 def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Return ids [S]; refuses mixed types, missing ones and repeats."""
-    labels = tables.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
+    """Return ids [S] as an Arrow array. Raises InputError for mixed types, missing ids and repeats."""
+    labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
     if labels.null_count:
         row = labels.is_null().index(True).as_py()
         raise InputError(f"'ids' has {labels.null_count} that are missing, the first in row {row}.")
@@ -211,28 +78,30 @@ def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
     return labels
 
 
-def numeric(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
-    """Return one series' times [n] or values [n, V] as a numeric (or, for times, datetime64) array."""
+def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub") -> np.ndarray:
+    """Return one series' values as an array [n, V], or its times as [n] with axes=1. Raises InputError otherwise.
+
+    Args:
+        kinds: the kinds of numpy types that are accepted.
+    """
     try:
         array = unmasked(values)
         array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
     except (TypeError, ValueError) as error:
         raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
-    array = array[:, None] if array.ndim == 1 and ndim == 2 else array
-    if array.ndim != ndim or array.dtype.kind not in ("fiubMm" if what == "times" else "fiub"):
-        raise InputError(
-            f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; numbers with {ndim} "
-            f"{'axis' if ndim == 1 else 'axes'} were wanted."
-        )
-    as_is = array.dtype == np.float32 or array.dtype.kind in ("Mmiu" if what == "times" else "Mm")
-    return array if as_is else array.astype(np.float64)
+    if not 0 < array.ndim <= axes or array.dtype.kind not in kinds:
+        raise InputError(f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}, and no numbers [n].")
+    return array[:, None] if array.ndim < axes else array
 
 
 def flat_features(
     arrays: Sequence[Any], what: str, names: Sequence[str] | None, lengths: np.ndarray, ids: Sequence[Any]
 ) -> dict[str, pa.Array]:
-    """Return arrays [n_i] or [n_i, V] of all series as V columns; `names` are those, or WHAT, or WHAT_0, WHAT_1, ..."""
-    each = [numeric(part, f"{what}s", ids[i], 2) for i, part in enumerate(arrays)]
+    """Join arrays [n_i] or [n_i, V] of all series into V flat columns.
+
+    Their names are `names`, or else `what`, or `what`_0, `what`_1, ... for several.
+    """
+    each = [numeric(part, f"{what}s", ids[i]) for i, part in enumerate(arrays)]
     width = each[0].shape[1]
     for i, part in enumerate(each):
         if part.shape != (lengths[i], width):
@@ -245,15 +114,16 @@ def flat_features(
     refuse_twice(names, f"{what}_names")
     if len(names) != width:
         raise InputError(f"{what}_names has {len(names)} names for {width} features; give one each.")
-    return dict(zip(names, map(pa.array, np.concatenate(each).T.copy()), strict=True))
+    flat = np.concatenate([part if part.dtype == np.float32 else part.astype(np.float64) for part in each])
+    return dict(zip(names, map(pa.array, flat.T.copy()), strict=True))
 
 
 def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: Sequence[Any]) -> pa.Array:
-    """Return the channel labels of all series in one Arrow array of one type."""
+    """Join the channel labels of all series into one Arrow array of one type."""
     parts = []
     for i, part in enumerate(channels):
         name = f"channels of series {listed([ids[i]])}"
-        column = tables.labels(listed_column(part, name), name)
+        column = cells.labels(listed_column(part, name), name)
         if len(column) != lengths[i] or column.null_count:
             raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one per observation.")
         if parts and column.type != parts[0].type:

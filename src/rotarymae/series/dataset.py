@@ -18,19 +18,16 @@ import hashlib
 import importlib
 import json
 import operator
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
 from rotarymae.batch import normalize_index
-from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.errors import InputError, InputWarning, listed, names_of
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import (
     channel_names_of,
@@ -39,55 +36,22 @@ from rotarymae.series.columns import (
     flat_labels,
     free_name,
     listed_column,
-    names_of,
     numeric,
     refuse_twice,
 )
 from rotarymae.series.dates import as_dates
-from rotarymae.series.mapped import Columns, is_mapped, map_parts, series_chunks
+from rotarymae.series.mapped import SAMPLE, Columns, is_mapped, map_parts, row_chunks, series_chunks
 from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import offsets_of
-from rotarymae.system import replacing, unmasked
 
 __all__ = ["Series", "SeriesDataset"]
 
 Tokenisation = Literal["channel", "time"]
-Missing = Literal["error", "drop"]
-Duplicates = Literal["error", "mean", "first", "last"]
-Unknown = Literal["error", "drop"]
-
-SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series.
-
-    Parameters
-    ----------
-    id : Any
-        Its id.
-    times : ndarray of shape [n]
-        float64, ascending.
-    channels : ndarray of shape [n] or None
-        int32, index into `channel_names`, from 0; None where one row is one time.
-    values : ndarray of shape [n, V]
-        Finite numbers.
-    channel_names : tuple or None
-        The channel labels of the data set.
-    static : dict of str to Any
-        Name → the one value of each static column.
-    value_names : tuple of str or None
-        Names of the V columns of `values`.
-    time_unit : str or None
-        As in `SeriesDataset`.
-    time_zone : str or None
-        As in `SeriesDataset`.
-    positions : ndarray of shape [n, P] or None
-        As in `SeriesDataset`.
-    position_names : tuple of str
-        Names of the P columns of `positions`.
-    """
+    """One series of n observations; what its fields mean stands in `SeriesDataset`."""
 
     id: Any
     times: np.ndarray
@@ -163,6 +127,7 @@ class SeriesDataset:
     kind: ClassVar[str] = "observations"  # that of its preprocessor
 
     def __post_init__(self) -> None:
+        """Check that shapes, offsets and names fit together. Raises InputError."""
         n, count = len(self.times), len(self.ids)
         shapes = {"times": (n,), "values": (n, len(self.value_names)), "offsets": (count + 1,)}
         shapes |= {} if self.channels is None else {"channels": (n,)}
@@ -193,6 +158,7 @@ class SeriesDataset:
         return len(self.ids)
 
     def __getitem__(self, index: SupportsIndex) -> Series:
+        """Return one series by its index; negative ones count from the end."""
         try:
             at = operator.index(index)
         except TypeError:
@@ -304,7 +270,7 @@ class SeriesDataset:
         """
         shape = (len(self.channel_names or (None,)), len(self.value_names))
         low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-        for rows in self.row_chunks():
+        for rows in row_chunks(self.offsets):
             channel = np.zeros(rows.stop - rows.start, int) if self.channels is None else self.channels[rows]
             np.minimum.at(low, channel, self.values[rows])
             np.maximum.at(high, channel, self.values[rows])
@@ -350,17 +316,7 @@ class SeriesDataset:
         offsets = offsets_of(self.lengths[at])
         static = {name: column[at] for name, column in self.static.items()}
         kept: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
-        return replace(self, **self.pieces(self.offsets[at], np.diff(offsets))._asdict(), **kept)
-
-    def row_chunks(self) -> Iterator[slice]:
-        """Divide all observations into runs of whole series that fit into memory.
-
-        Returns
-        -------
-        iterator of slice
-            Slices of the n observations.
-        """
-        return (slice(*self.offsets[[part[0], part[-1] + 1]]) for part in self.series_chunks())
+        return replace(self, **self.columns.pieces(self.offsets[at], np.diff(offsets))._asdict(), **kept)
 
     def series_chunks(self) -> Iterator[np.ndarray]:
         """Divide the series into runs of about a million observations.
@@ -385,32 +341,7 @@ class SeriesDataset:
         Columns
             Their observations, one series behind the other.
         """
-        return self._rows(self.offsets[index], self.offsets[index + 1] - self.offsets[index])
-
-    def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Return the columns of runs of observations; long ones of memory-mapped data are memory-mapped, too.
-
-        Parameters
-        ----------
-        starts : int array of shape [k]
-            The first observation of each run.
-        lengths : int array of shape [k]
-            The number of observations of each run.
-
-        Returns
-        -------
-        Columns
-            The runs, one behind the other.
-        """
-        offsets = offsets_of(lengths)
-        if not is_mapped(self.times) or offsets[-1] <= SAMPLE:
-            return self._rows(starts, lengths)
-        return map_parts(self._rows(starts[part], lengths[part]) for part in series_chunks(offsets))
-
-    def _rows(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        first = np.cumsum(lengths) - lengths
-        rows = np.repeat(starts - first, lengths) + np.arange(lengths.sum())
-        return self.columns.take(rows)
+        return self.columns.runs(self.offsets[index], self.offsets[index + 1] - self.offsets[index])
 
     def sample(self, observations: int = SAMPLE) -> SeriesDataset:
         """Draw random series of a large data set, the same ones every time.
@@ -489,7 +420,7 @@ class SeriesDataset:
             )
 
         if is_mapped(self.times) and lengths.sum() > SAMPLE:
-            kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in self.row_chunks())
+            kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in row_chunks(self.offsets))
         else:
             kept = self.columns.take(keep)
         return replace(self, **kept._asdict(), offsets=offsets_of(lengths))
@@ -503,18 +434,18 @@ class SeriesDataset:
         id: str | None = "id",
         time: str = "time",
         channel: str | None = None,
-        values: Sequence[str] = ("value",),
+        values: Sequence[str] | None = None,
         static: Sequence[str] = (),
         *,
         channel_names: Sequence[Any] | np.ndarray | None = None,
-        unknown_channels: Unknown = "error",
         missing_cells: Sequence[str] = (),
         memory: float | None = None,
         **options: Any,
     ) -> SeriesDataset:
         """Read a table: one row per observation, rows in any order.
 
-        A row may hold lists with an entry per observation, also as fields of a nested column ("lc.time" is the field
+        With wide=True a row is a time with a column for each channel, of which empty cells are missing observations. A
+        row may hold lists with an entry per observation, also as fields of a nested column ("lc.time" is the field
         `time` of the column `lc`). A column without lists holds for all observations of its row; an entry without a
         time and without values fills a list up and is no observation. A file larger than memory is sorted on disk, and
         its columns are memory-mapped; the data set is the same.
@@ -530,15 +461,12 @@ class SeriesDataset:
             Column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
         channel : str or None
             Column of channels (band, sensor, ...); without it each row is one time.
-        values : sequence of str
-            One or more numeric columns.
+        values : sequence of str or None
+            One or more numeric columns; "value", or of a wide table all others, if None.
         static : sequence of str
             Columns with one value per series, repeated on each of its rows.
         channel_names : sequence or None
-            The channels known from training, in that order.
-        unknown_channels : str
-            Rows of other channels than these are an "error", or "drop": left out and counted; in a wide table "drop"
-            takes a channel without a column as one that was never observed.
+            The channels known from training, in that order; rows of others are left out and counted.
         missing_cells : sequence of str
             Cells that mean "missing", also in text: as texts, or as numbers whatever their spelling.
         memory : float or None
@@ -556,7 +484,7 @@ class SeriesDataset:
         ------
         InputError
             A file that cannot be read; columns that are missing, given twice or not numeric; a column that would cost
-            most of the others; many duplicates; channels not among `channel_names`; no observation at all; times that
+            most of the others; many duplicates; no observation at all; times that
             lack some features (tokens="time"); with strict=True, any cell that cannot be used. The message names
             column, series, row or count.
 
@@ -568,150 +496,23 @@ class SeriesDataset:
             "not observed", or a time like that of a wrong clock.
         """
         tables = importlib.import_module("rotarymae.tables")  # which builds on this package
+        if values is None:
+            values = () if options.get("wide") else ("value",)
         schema = tables.TableSchema(
             id="file" if id is None else id,
             time=time,
             channel=channel,
             values=names_of(values, "values", empty=bool(options.get("wide"))),
             static=names_of(static, "static", empty=True),
-            unknown_channels=unknown_channels,
             na=tuple(missing_cells),
             **options,
         )
         known = None if channel_names is None else channel_names_of(channel_names)
         if channel is None and known is not None and not schema.wide:
             raise InputError(f"channel_names {listed(known)} need a channel column; give channel=...")
-        if schema.wide and unknown_channels == "drop":
-            known = schema.values
         return tables.TableReader.open(source, schema, known, id_name=id or "id").read(memory)
 
-    @classmethod
-    def from_frame(cls, frame: Any, *columns: Any, **options: Any) -> SeriesDataset:
-        """Read a pandas, polars, Arrow or astropy table.
-
-        Parameters
-        ----------
-        frame : DataFrame
-            The table, one row per observation.
-        *columns : Any
-            The columns by position, as in `from_file`: id, time, channel, values, static.
-        **options : Any
-            The columns by name, and other options, as in `from_file`.
-
-        Returns
-        -------
-        SeriesDataset
-            The series, in order of first appearance.
-
-        Raises
-        ------
-        InputError
-            A path instead of a table, and as `from_file`.
-
-        Warns
-        -----
-        InputWarning
-            As `from_file`.
-        """
-        if isinstance(frame, str | os.PathLike):
-            raise InputError(f"{str(frame)!r} is a path; read a file with SeriesDataset.from_file.", code="no-frame")
-        return cls.from_file(frame, *columns, **options)
-
-    @classmethod
-    def from_nested(
-        cls,
-        frame: Any,
-        id: str = "id",
-        time: str = "lc.time",
-        channel: str | None = None,
-        values: Sequence[str] = ("lc.value",),
-        static: Sequence[str] = (),
-        **options: Any,
-    ) -> SeriesDataset:
-        """Read a table with one row per object and its observations in lists.
-
-        The defaults are the names that nested-pandas and LSDB use.
-
-        Parameters
-        ----------
-        frame : DataFrame
-            The table.
-        id : str
-            Column that names the object.
-        time : str
-            Column or nested field of times.
-        channel : str or None
-            Column or nested field of channels; without it each entry is one time.
-        values : sequence of str
-            One or more columns or nested fields of numbers.
-        static : sequence of str
-            Columns with one value per object.
-        **options : Any
-            As in `from_file`.
-
-        Returns
-        -------
-        SeriesDataset
-            A series for each object.
-
-        Raises
-        ------
-        InputError
-            As `from_frame`.
-
-        Warns
-        -----
-        InputWarning
-            As `from_file`.
-        """
-        return cls.from_frame(frame, id, time, channel, values, static, **options)
-
-    @classmethod
-    def from_wide(
-        cls,
-        frame: Any,
-        id: str = "id",
-        time: str = "time",
-        channels: Sequence[str] = (),
-        static: Sequence[str] = (),
-        **options: Any,
-    ) -> SeriesDataset:
-        """Read a wide table: one row per time, one column per channel; a missing cell is a missing observation.
-
-        Parameters
-        ----------
-        frame : DataFrame
-            The table.
-        id : str
-            Column that says which series a row belongs to.
-        time : str
-            Column of times.
-        channels : sequence of str
-            The value columns, all others if not given; they become `channel_names` (tokens="channel", where the one
-            value is called "value") or `value_names` (tokens="time"), in this order.
-        static : sequence of str
-            Columns with one value per series, repeated on each of its rows.
-        **options : Any
-            As in `from_file`, such as tokens (with "time", a row without any value is dropped and a row with only some
-            is refused) and duplicates.
-
-        Returns
-        -------
-        SeriesDataset
-            The series, in order of first appearance.
-
-        Raises
-        ------
-        InputError
-            As `from_frame`.
-
-        Warns
-        -----
-        InputWarning
-            As `from_file`.
-        """
-        channels = names_of(channels, "channels", empty=True)
-        return cls.from_frame(frame, id, time, None, channels, static, wide=True, **options)
+    from_frame = from_file  # a data frame is read as a file is
 
     # ── from arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -728,9 +529,7 @@ class SeriesDataset:
         positions: Sequence[Any] | None = None,
         position_names: Sequence[str] | None = None,
         static: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
-        tokens: Tokenisation = "channel",
-        missing: Missing = "drop",
-        duplicates: Duplicates = "error",
+        **options: Any,
     ) -> SeriesDataset:
         """Make a data set of lists with one array per series.
 
@@ -756,12 +555,9 @@ class SeriesDataset:
             P names; "position_0", "position_1", ... if None.
         static : mapping or None
             Name → S values.
-        tokens : str
-            "channel" makes each value of a channel one token, "time" each time with all its values.
-        missing : str
-            "drop" leaves out missing values, "error" refuses them.
-        duplicates : str
-            What two values of one series, time and channel become: an "error", or the "mean", "first" or "last".
+        **options : Any
+            Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates; with wide=True each of the V
+            columns is a channel, in which NaN is no observation.
 
         Returns
         -------
@@ -791,7 +587,7 @@ class SeriesDataset:
                 raise InputError(f"names {listed(names)} need {what}=[...], one array per series.")
         labels = distinct_ids(np.arange(count) if ids is None else ids)
         known = labels.to_pylist()
-        when = [numeric(part, "times", known[i], 1) for i, part in enumerate(times)]
+        when = [numeric(part, "times", known[i], 1, "fiubMm") for i, part in enumerate(times)]
         if len({part.dtype.kind if part.dtype.kind in "mM" else "" for part in when}) > 1:
             raise InputError("some series have datetimes or durations and others numbers as times; give one kind.")
         lengths = np.array([len(part) for part in when])
@@ -809,97 +605,13 @@ class SeriesDataset:
             values=tuple(of_values),
             positions=tuple(where),
             static=tuple(fixed),
-            tokens=tokens,
-            missing=missing,
-            duplicates=duplicates,
             strict=True,
+            **options,
         )
         columns = {named.id: labels.take(each), named.time: listed_column(np.concatenate(when), "times")}
         columns |= {} if channels is None else {named.channel: flat_labels(channels, lengths, known)}
         channel_names = None if channel_names is None else channel_names_of(channel_names)
         return tables.read_arrays({**columns, **of_values, **where, **fixed}, named, channel_names)
-
-    @classmethod
-    def from_padded(
-        cls,
-        array: np.ndarray,
-        times: np.ndarray | None = None,
-        tokens: Tokenisation = "time",
-        ids: Sequence[Any] | np.ndarray | None = None,
-        channel_names: Sequence[str] | None = None,
-    ) -> SeriesDataset:
-        """Make a data set of an array [cases, channels, time] in which NaN means that nothing was observed.
-
-        Parameters
-        ----------
-        array : array of shape [cases, channels, time]
-            Numbers.
-        times : array of shape [time] or [cases, time], or None
-            May be NaN where a case has no values; 0, 1, 2, ... if None.
-        tokens : str
-            "time" (values [n, channels]; a time with only some channels is refused), or "channel".
-        ids : sequence or array of shape [cases] or None
-            Distinct ids; 0, 1, 2, ... if None.
-        channel_names : sequence of str or None
-            Names of the channels; "channel_0", "channel_1", ... if None.
-
-        Returns
-        -------
-        SeriesDataset
-            A series for each case.
-
-        Raises
-        ------
-        InputError
-            Other shapes, a case without observations, infinite values, a time with only some channels.
-
-        Warns
-        -----
-        InputWarning
-            Once, where times were not ascending and have been sorted.
-        """
-        tables = importlib.import_module("rotarymae.tables")
-        try:
-            array = unmasked(array)
-        except ValueError as error:
-            raise InputError(f"array is no array of numbers ({error}); give one of [cases, channels, time].") from error
-        if array.ndim != 3 or array.dtype.kind not in "fiub" or 0 in array.shape:
-            raise InputError(
-                f"array is {array.dtype} of shape {array.shape}; numbers of shape [cases, channels, time] were wanted, "
-                "none of them 0. For one channel use array[:, None, :]."
-            )
-        cases, width, steps = array.shape
-        labels = distinct_ids(np.arange(cases) if ids is None else ids)
-        names = names_of(channel_names or [f"channel_{c}" for c in range(width)], "channel_names")
-        refuse_twice(names, "channel_names")
-        if len(labels) != cases or len(names) != width:
-            raise InputError(
-                f"array has {cases} cases and {width} channels, but {len(labels)} ids and {len(names)} channel_names."
-            )
-        when = np.arange(steps) if times is None else unmasked(times)
-        if when.shape not in {(steps,), (cases, steps)}:
-            raise InputError(f"times has the shape {when.shape}, wanted ({steps},) or ({cases}, {steps}).")
-        flat = array.transpose(0, 2, 1).reshape(cases * steps, width)
-        flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
-        there = ~np.isnan(flat).all(axis=1)
-        series = np.repeat(np.arange(cases), steps)[there]
-        if len(empty := np.setdiff1d(np.arange(cases), series)):
-            nothing = listed(labels.take(pa.array(empty)).to_pylist())
-            raise InputError(f"{len(empty)} of {cases} series are NaN throughout: {nothing}. Leave them out.")
-        named = tables.TableSchema(
-            id=free_name("id", names),
-            time=free_name("time", names),
-            values=names,
-            wide=True,
-            tokens=tokens,
-            strict=True,
-        )
-        columns = {
-            named.id: labels.take(pa.array(series)),
-            named.time: listed_column(np.broadcast_to(when, (cases, steps)).ravel()[there], "times"),
-            **dict(zip(names, map(pa.array, flat[there].T.copy()), strict=True)),
-        }
-        return tables.read_arrays(columns, named)
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -939,31 +651,3 @@ class SeriesDataset:
         columns += [pa.array(column) for column in self.values.T]
         columns += [pa.array(column).take(pa.array(each)) for column in self.static.values()]
         return pa.Table.from_arrays(columns, names=names)
-
-    def write_parquet(
-        self, path: str | Path, id: str | None = None, time: str = "time", channel: str = "channel"
-    ) -> None:
-        """Write the table of `to_arrow` to a Parquet file, of which a reader never sees half.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, which is replaced if it exists.
-        id : str or None
-            As in `to_arrow`.
-        time : str
-            As in `to_arrow`.
-        channel : str
-            As in `to_arrow`.
-
-        Raises
-        ------
-        InputError
-            A folder that does not exist, a column name that would occur twice.
-        """
-        path = Path(path)
-        if not path.parent.is_dir():
-            raise InputError(f"the folder {path.parent} does not exist; make it first.")
-        table = self.to_arrow(id, time, channel)
-        with replacing(path) as beside:
-            pyarrow.parquet.write_table(table, beside, compression="zstd")

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 
+HEAD = 1000  # cells, in which a column that is no column of dates shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
@@ -27,10 +28,10 @@ FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 
 
 @dataclass(frozen=True)
 class Times:
-    """A column of times, float64 [n], NaN where a cell is missing or is no time.
+    """A column of times, float64 [n], NaN where a cell is missing or no time.
 
-    `unit` is "day" for dates and durations; `zone` is "" for dates without one and None for numbers and durations;
-    `words` counts the cells that are no time.
+    `unit` is "day" for dates and durations; `zone` is "" for dates without a zone, and None for numbers and durations;
+    `words` counts the cells that are not times.
     """
 
     values: np.ndarray
@@ -41,17 +42,19 @@ class Times:
 
 
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
-    """Return a column of times as numbers: dates as days since 1970-01-01 UTC, durations as days, numbers as they are.
+    """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days.
 
     Parameters
     ----------
     how
-        How texts are written, for strptime.
+        Format of texts, for strptime.
+    na
+        Cells that mean "missing".
 
     Raises
     ------
     InputError
-        For a column that is neither numeric nor of dates; numbers that have lost, or would lose, digits.
+        The column holds neither numbers nor dates; numbers have lost digits, or would lose them.
     """
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
@@ -59,6 +62,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         return _typed(column, name, na)
     if how is None:
         with suppress(pa.ArrowInvalid):  # all cells are ISO dates without an offset: the usual case, and the fastest
+            column[:HEAD].cast(pa.timestamp("us"))  # a cast that fails costs more than one that does not
             return _typed(column.cast(pa.timestamp("us")), name)
     texts = cells.without_missing(cells.trimmed(column), na)
     there = texts.is_valid().to_numpy(zero_copy_only=False)
@@ -84,7 +88,7 @@ def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
-    """Return a column of numbers, dates or durations as times."""
+    """Convert a column that already has a numeric, date or duration type."""
     types, kind = pa.types, column.type
     zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
     if types.is_date32(kind):
@@ -112,6 +116,7 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
 
 
 def _from_numbers(texts: pa.Array, name: str) -> Times:
+    """Convert texts that are numbers. Raises InputError, with advice on formats, for other texts."""
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
@@ -127,28 +132,27 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
 
 
 def _from_iso(texts: pa.Array, name: str) -> pa.Array:
-    """Return ISO texts as timestamps, null where one is none, or a day that does not exist."""
+    """Parse ISO texts as timestamps; null where a text is no ISO date or names a day that does not exist."""
     texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
+    texts = pc.replace_substring_regex(texts, r"([T ]\d\d)($|Z|[+-])", r"\1:00\2")  # pyright: ignore
     offset = cells.matches(texts, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & cells.matches(texts, ":|Z$")
     if offset.any() and offset.sum() < len(texts) - texts.null_count:
         raise InputError(
             f"some of the times {name!r} are dates with a zone or an offset, and some without; give all in one way.",
             code="mixed-zones",
         )
-    zone = "UTC" if offset.any() else None
-    for unit in ("us", "ns"):
-        with suppress(pa.ArrowInvalid):
-            return texts.cast(pa.timestamp(unit, zone))
-    stamps: list[datetime | None] = []  # some day does not exist
-    for text in texts.to_pylist():
-        stamps.append(None)
-        with suppress(ValueError):
-            stamps[-1] = None if text is None else datetime.fromisoformat(text)
-    return pa.array(stamps, pa.timestamp("us", zone))
+    return _stamps(texts, "TRY_CAST(c AS TIMESTAMPTZ)" if offset.any() else "TRY_CAST(c AS TIMESTAMP)")
+
+
+def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
+    """Evaluate an SQL expression on each text `c`; return its timestamps, with or without zone."""
+    with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
+        stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])
+    return stamps.cast(pa.timestamp("us", "UTC" if getattr(stamps.type, "tz", None) else None))
 
 
 def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
-    """Return texts as timestamps, null where one is not written like `how`."""
+    """Parse texts as timestamps by the format `how`; null where a text does not match."""
     if "%Z" in how:
         raise InputError(
             f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be left out; "
@@ -156,12 +160,9 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
         )
     if "%z" in how:
         texts = pc.replace_substring_regex(texts, "[zZ]$", "+00:00")  # pyright: ignore
-    kind = pa.timestamp("us", "UTC" if "%z" in how else None)
-    stamps = pa.nulls(len(texts), kind)
+    stamps = pa.nulls(len(texts), pa.timestamp("us"))
     with suppress(duckdb.InvalidInputException):  # a format that it does not know
-        query = "SELECT try_strptime(c, $how) FROM texts"
-        with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
-            stamps = cells.to_arrow(database.sql(query, params={"how": how}).to_arrow_table()[0]).cast(kind)
+        stamps = _stamps(texts, "try_strptime(c, $how)", how=how)
     if stamps.null_count == len(stamps):
         raise InputError(
             f"time column {name!r} holds {listed(texts.drop_null()[:1].to_pylist())}, which is not written as {how!r}, "
@@ -173,7 +174,7 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:
-    """Return "26:30" and "1 days 02:30:00" as days."""
+    """Convert "26:30" and "1 days 02:30:00" to days."""
     parts = pc.extract_regex(texts, ELAPSED)  # pyright: ignore
     total = np.zeros(len(texts))
     for part, size in (("d", 1.0), ("h", 1 / 24), ("m", 1 / 1440), ("s", 1 / 86400)):
@@ -184,12 +185,12 @@ def _elapsed(texts: pa.Array) -> np.ndarray:
 
 
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
-    """Return times of a column of days and one of clock times: texts, times of day, or hours.
+    """Add a column with the time of day (texts, times or hours) to times that are whole days.
 
     Raises
     ------
     InputError
-        For a clock that is no time of day.
+        A cell that is no time of day.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
@@ -206,8 +207,13 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
 
 def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -> None:
-    """Refuse numbers so large that neighbouring integers are the same float64, which holds 53 bits of them; of
-    integers only those that have become equal."""
+    """Raise InputError for numbers beyond 2^53, where neighbouring integers become equal as float64.
+
+    Parameters
+    ----------
+    integers
+        The original integers, if any, of which only those that became equal are refused.
+    """
     large = np.flatnonzero((np.abs(numbers) > 2**53) & (np.abs(numbers) <= 2**63))
     if not len(large):
         return
@@ -225,7 +231,7 @@ def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Refuse a column of texts that are all dates, and not all ISO dates: they come in no order as they are written."""
+    """Raise InputError for a column of texts that are all dates but not ISO dates, whose order as text is wrong."""
     there = [text for text in column.unique().to_pylist() if text]
     if there and all(map(OTHER_DATE.match, there)):
         other = next((text for text in there if not re.match(r"\d{4}-", text)), there[0])
@@ -236,9 +242,9 @@ def refuse_other_dates(column: pa.Array, name: str) -> None:
 
 
 def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
-    """Return days since 1970-01-01 UTC as timestamps of a zone, to the microsecond: what `times` made numbers of.
+    """Convert days since 1970-01-01 UTC to timestamps in a time zone, to the microsecond; the inverse of `times`.
 
-    Beyond 2149 a microsecond is less than the last digit of days; whole seconds and milliseconds are met exactly.
+    Beyond the year 2149 a microsecond is finer than a float64 of days; whole seconds and milliseconds stay exact.
     """
     days = np.asarray(days, np.float64)
     ticks = np.rint(days * PER_DAY["us"]).astype(np.int64)
@@ -250,12 +256,17 @@ def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
 
 
 def parse_time(text: str, zone: str | None) -> float:
-    """Return a time as a user writes it: a number, or where times are dates (of a `zone`) also an ISO date, as days.
+    """Parse a time that a user typed: a number, or an ISO date as days where the times are dates.
+
+    Parameters
+    ----------
+    zone
+        Time zone of the dates; None where times are numbers.
 
     Raises
     ------
     InputError
-        Neither.
+        The text is neither.
     """
     if zone is None:
         try:
@@ -274,12 +285,17 @@ def parse_time(text: str, zone: str | None) -> float:
 
 
 def parse_span(text: str, unit: str | None) -> float | None:
-    """Return how long after a series' first observation "+4" or "+4h" is, in its unit; None for another text.
+    """Parse "+4" or "+4h", a time after each series' first observation; return None for other text.
+
+    Parameters
+    ----------
+    unit
+        Unit of the times, to which hours are converted; None where it is unknown.
 
     Raises
     ------
     InputError
-        A span in hours, where times are numbers of a unit that nothing says.
+        A span in hours where the unit of the times is unknown.
     """
     match = re.fullmatch(r"\+\s*(\d+\.?\d*|\.\d+)\s*(d|h|min|s)?", text)
     if match is None:
@@ -290,24 +306,11 @@ def parse_span(text: str, unit: str | None) -> float | None:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Return days of dates that say no zone, as `times` has them, as days of what a zone's clocks show then.
+    """Convert days read without a time zone to UTC, as clocks of `zone` show them.
 
-    Raises
-    ------
-    InputError
-        A date that these clocks skip or show twice.
+    Where these clocks skip a time or show it twice, the earlier one is taken.
     """
     if not zone or zone == "UTC":
         return days
     shown = as_dates(days).cast(pa.timestamp("us"))
-    try:
-        return _typed(pc.assume_timezone(shown, zone), "time").values  # pyright: ignore
-    except pa.ArrowInvalid:
-        earliest, latest = (
-            pc.assume_timezone(shown, zone, ambiguous=end, nonexistent=end)  # pyright: ignore
-            for end in ("earliest", "latest")
-        )
-        text = shown.filter(pc.not_equal(earliest, latest))[0].as_py().isoformat()  # pyright: ignore
-        raise InputError(
-            f"{text!r} is no time, or two, in {zone}: the clocks change there. Give its offset: {text}+01:00."
-        ) from None
+    return _typed(pc.assume_timezone(shown, zone, ambiguous="earliest", nonexistent="earliest"), "time").values  # pyright: ignore

@@ -11,12 +11,16 @@ from rotarymae.series.dataset import SeriesDataset
 
 
 def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
-    """Return the series as they were known at a time each [S]: their later observations are left out."""
+    """Return the series without their observations after a given time for each [S]."""
     return dataset.mask_observations(dataset.times <= np.repeat(when, dataset.lengths))
 
 
 def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the series, and behind them so many copies of all, each known until one of its times, drawn at random."""
+    """Return the series, followed by copies of all of them that are each cut at a random time.
+
+    Args:
+        copies: number of copies of each series.
+    """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     share = np.random.default_rng(seed).random(len(every))
     last = (share * every.lengths).astype(np.int64)
@@ -30,7 +34,7 @@ def hide(
     seed: int = 0,
     by: Literal["observation", "stretch", "time", "latest"] = "observation",
 ) -> tuple[SeriesDataset, SeriesDataset, np.ndarray]:
-    """A share of each series is hidden: (what stays visible, what is hidden, which observations that is).
+    """Hide a share of each series; return (visible series, hidden series, mask of the hidden observations).
 
     Args:
         dataset: the series.

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 CHUNK = 1 << 20  # observations that are handled at a time
+SAMPLE = 1 << 22  # observations; statistics of a larger set are taken from so many, and larger parts are mapped
 LEFT_AFTER = 86_400.0  # seconds; nothing that is being written stays unchanged for so long
 
 
@@ -33,13 +34,25 @@ class Columns(NamedTuple):
         positions = None if self.positions is None else self.positions[rows]
         return Columns(self.times[rows], channels, self.values[rows], positions)
 
+    def runs(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
+        """Copy runs of consecutive observations into memory, joined; `starts` and `lengths` [k] delimit them."""
+        first = np.cumsum(lengths) - lengths
+        return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
+
+    def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
+        """Return runs of consecutive observations, joined; long ones of memory-mapped columns stay memory-mapped."""
+        if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
+            return self.runs(starts, lengths)
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        return map_parts(self.runs(starts[part], lengths[part]) for part in series_chunks(ends))
+
 
 def is_mapped(column: np.ndarray) -> bool:
     return isinstance(column, np.memmap)
 
 
 def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
-    """The series one after another, in runs of about `CHUNK` observations or one longer series."""
+    """Yield slices of consecutive series with about `CHUNK` observations, or one longer series."""
     start, last = 0, len(offsets) - 1
     while start < last:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + (size or CHUNK), side="right")) - 1)
@@ -47,8 +60,17 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
         start = stop
 
 
+def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
+    """Yield slices of observations, each with whole series, that fit into memory."""
+    return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
+
+
 def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:
-    """Return parts, one behind the other, as mapped columns of files in a folder (a temporary one, if None)."""
+    """Write parts of columns to files in a folder and return them joined, memory-mapped.
+
+    Args:
+        folder: where the files go; a temporary folder if None.
+    """
     if folder is not None:
         _remove_leftovers(Path(folder))
     # On Windows a file cannot be removed while it is mapped.
@@ -57,7 +79,7 @@ def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Col
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove columns that killed processes left; what changed lately stays, as another process may be writing it."""
+    """Remove columns that killed processes left behind; recent ones stay, as another process may be writing them."""
     for left in folder.glob(".rotarymae-*.columns"):
         with contextlib.suppress(OSError):
             changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
@@ -66,7 +88,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
-    """Appends columns to files of a folder, such as `times.f8`, and maps them."""
+    """Write columns part by part to files such as `times.f8`, and return them memory-mapped."""
     files: dict[str, tuple[Any, np.dtype]] = {}
     with contextlib.ExitStack() as stack:
         for part in parts:
@@ -81,6 +103,7 @@ def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
 
 
 def _map_columns(folder: Path) -> Columns:
+    """Memory-map the columns in a folder."""
     names = Columns._fields
     columns = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in names for path in folder.glob(f"{name}.*")}
     positions, n = columns.get("positions"), len(columns["times"])

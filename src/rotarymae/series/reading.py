@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from rotarymae.errors import InputError, listed
@@ -15,195 +15,141 @@ MAX_REASONS = 12  # that one line names
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Rows that are left out for one reason: `column` "is" the `reason`, such as "infinite", first at `first`."""
-
-    column: str
-    reason: str
-    count: int
-    first: str
-
-    def __str__(self) -> str:
-        return f"{self.column!r} {self.reason} in {self.count:,} (first: {self.first})"
-
-
-@dataclass(frozen=True)
 class ReadingReport:
-    """The rows of a table, each of which is kept or counted under one reason.
+    """Counts of a table's rows: how many were used, and how many were left out for which reason.
 
     Attributes:
-        total: rows of the table; where each column is a channel, its cells.
-        missing: rows dropped because a value is missing.
-        missing_by_column: the same by column; a row that lacks two values counts in both columns.
-        incomplete: of `missing`, the rows in which another value was there and is lost.
-        left_out: rows dropped because a cell cannot be used, by column and reason; a row counts under the first.
-        words: cells of columns of numbers that are no numbers, by column: {"value": {"<0.01": 3}}. They are missing.
-        unknown: rows dropped because the model does not know their channel, by channel.
-        flagged: rows dropped because a column of flags says so, by column; a row counts under the first that does.
-        merged: rows that repeated the series, time and channel of another, with another value or the same.
+        total: rows of the table; in a wide table, its cells.
+        missing: {reason: rows} in which nothing was observed: {"'flux' is missing": 3}.
+        left_out: {reason: rows} with a cell that cannot be used: {"'flux' is infinite": 2}.
+        doubts: {sentence: count} of what is used but may be wrong or was changed: {"series had times that did not
+            ascend": 1}.
+        first: {reason: first row or series} for all of these.
+        words: texts among numbers, by column: {"value": {"<0.01": 3}}. They count as missing values.
+        lost: values that were observed and are dropped because another value of their row is missing.
+        merged: rows with the same series, time and channel as another row.
+        lists: rows with lists, whose entries are the `total`; 0 without lists.
+        series: number of series.
+        empty: ids of series that are left out because none of their rows could be used.
+        notes: sentences on how the file was read, where that was guessed.
+        units: {column: unit}, as far as the file gives units.
         counted: what the numbers count.
-        lists: rows with lists, whose entries are the `total`; 0 where no column holds lists.
-        series: series of the table.
-        unsorted: series whose times did not ascend, and have been sorted; `unsorted_ids` are the first of them.
-        empty: ids of the series that are left out, as none of their rows was kept.
-        suspects: values that look like a code for "not observed", as a text, with their number.
-        cautions: sentences on what may be wrong: times far from all others, times of 32 bits, series without errors.
-        notes: how the file was read, where that was guessed.
-        units: column → its unit, as far as the file says it.
     """
 
-    total: int
-    missing: int = 0
-    missing_by_column: dict[str, int] = field(default_factory=dict)
-    incomplete: int = 0
-    left_out: tuple[LeftOut, ...] = ()
+    total: int = 0
+    missing: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    doubts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
     words: dict[str, dict[str, int]] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
-    flagged: dict[str, int] = field(default_factory=dict)
+    lost: int = 0
     merged: int = 0
-    counted: Literal["rows", "cells"] = "rows"
     lists: int = 0
     series: int = 0
-    unsorted: int = 0
-    unsorted_ids: tuple[Any, ...] = ()
     empty: tuple[Any, ...] = ()
-    suspects: dict[str, int] = field(default_factory=dict)
-    cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     units: dict[str, str] = field(default_factory=dict)
+    counted: Literal["rows", "cells"] = "rows"
+
+    @property
+    def dropped(self) -> int:
+        """Number of rows that are left out, without merged ones."""
+        return sum(self.missing.values()) + sum(self.left_out.values())
 
     @property
     def kept(self) -> int:
         return self.total - self.merged - self.dropped
 
-    @property
-    def dropped(self) -> int:
-        """Rows that are left out, for any reason but that they repeat another."""
-        lost = sum(one.count for one in self.left_out)
-        return self.missing + lost + sum(self.unknown.values()) + sum(self.flagged.values())
-
     def __add__(self, other: ReadingReport) -> ReadingReport:
-        """Return the report of two parts of one table that share no series."""
-        summed = ("total", "missing", "incomplete", "merged", "lists", "series", "unsorted", "unsorted_ids", "empty")
-        counted = ("missing_by_column", "unknown", "flagged", "suspects")
-        sums = {name: getattr(self, name) + getattr(other, name) for name in summed}
-        counts = {name: dict(Counter(getattr(self, name)) + Counter(getattr(other, name))) for name in counted}
-        texts = {
-            name: tuple(dict.fromkeys(getattr(self, name) + getattr(other, name))) for name in ("notes", "cautions")
-        }
-        words = {
-            column: dict(Counter(self.words.get(column, {})) + Counter(other.words.get(column, {})))
-            for column in {**self.words, **other.words}
-        }
-        reasons: dict[tuple[str, str], LeftOut] = {}
-        for one in (*self.left_out, *other.left_out):
-            before = reasons.get((one.column, one.reason))
-            reasons[one.column, one.reason] = one if before is None else replace(before, count=before.count + one.count)
-        sums["unsorted_ids"] = sums["unsorted_ids"][:4]
-        return replace(self, **sums, **counts, **texts, words=words, left_out=tuple(reasons.values()))
+        """Add the reports of two parts of one table that share no series, or of two steps of reading it."""
+        return ReadingReport(
+            **{one.name: _sum(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        )
 
     def __str__(self) -> str:
-        """ "351 of 4,485 rows dropped: mag missing 351, magerr missing 20": one line for the terminal."""
-        parts = []
-        if self.dropped:
-            reasons = [f"{name} missing {count:,}" for name, count in self.missing_by_column.items()]
-            reasons += [f"{one.column} {one.reason} {one.count:,}" for one in self.left_out]
-            reasons += [f"channel {name} unknown {count:,}" for name, count in self.unknown.items()]
-            reasons += [f"flagged by {name} {count:,}" for name, count in self.flagged.items()]
-            more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
-            said = ", ".join(reasons[:MAX_REASONS])
-            parts.append(f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {said}{more}")
-        else:
-            parts.append(f"none of {self.total:,} {self.counted} dropped")
+        """Return one line: "351 of 4,485 rows dropped: 'mag' is missing in 351"."""
+        dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
+        parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
         parts += [f"{self.lists:,} rows with lists are {self.total:,} observations"] if self.lists else []
         parts += [f"{len(self.empty):,} series without observations left out"] if self.empty else []
         return "; ".join([*parts, *self.notes])
 
-    def refuse_costly(self, values: int) -> None:
-        """Refuse to drop most of what was observed because another of the `values` values of its row is missing.
+    def _reasons(self) -> str:
+        reasons = [f"{reason} in {count:,}" for reason, count in {**self.missing, **self.left_out}.items()]
+        more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
+        return ", ".join(reasons[:MAX_REASONS]) + more
 
-        It is for whole tables: of a part that is read by itself it may hold what does not hold for all.
+    def refuse_costly(self, values: int) -> None:
+        """Raise InputError where most rows would be dropped because one of their several values is missing.
+
+        It is meant for whole tables, as a part of one may be untypical.
+
+        Args:
+            values: number of value columns.
 
         Raises:
-            InputError: naming the columns that lack a value.
+            InputError: naming the columns that lack a value ("mostly-dropped").
         """
-        counts = self.missing_by_column
-        lost = values * self.missing - sum(counts.values())
-        if self.incomplete and lost > values * (self.kept + self.merged):
-            each = ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
+        if self.lost > values * (self.kept + self.merged):
             raise InputError(
-                f"{self.missing:,} of {self.total:,} rows lack a value ({each}), and a row needs all of its {values}: "
-                "most of what was observed would be dropped. If each of these columns is a channel of its own, "
-                "observed at times of its own, read the table as wide (SeriesDataset.from_wide, --wide); else leave "
-                f"out the column that lacks most, {max(counts, key=counts.__getitem__)!r}.",
+                f"{self._reasons()} of {self.total:,} rows, and a row needs all of its {values} values: most of what "
+                "was observed would be dropped. If each of these columns is a channel of its own, observed at times of "
+                "its own, read the table as wide (--wide, wide=True); else leave out the column that lacks most.",
                 code="mostly-dropped",
             )
 
-    def refuse_any(self) -> None:
-        """Refuse what a strict reading refuses: any cell that cannot be used. Raises InputError ("unusable-cell")."""
-        reasons = [str(one) for one in self.left_out] + self._words_by_column()
-        if reasons:
-            raise InputError("; ".join(reasons) + ". Correct them, or read without strict.", code="unusable-cell")
+    def refuse_words(self) -> None:
+        """Raise InputError ("unusable-cell") for texts among numbers."""
+        if self.words:
+            said = "; ".join(self._words_by_column())
+            raise InputError(f"{said}. Correct them, or read without strict.", code="unusable-cell")
 
     def _words_by_column(self) -> list[str]:
+        """Return sentences on texts among numbers: which words, how often, in which column."""
         sentences = []
         for column, words in self.words.items():
             first = ", ".join(f"{word!r} {count:,}" for word, count in list(words.items())[:MAX_REASONS])
-            more = f", ... ({len(words):,} words)" if len(words) > MAX_REASONS else ""
+            more = f", ... ({len(words)} different ones)" if len(words) > MAX_REASONS else ""
             sentences.append(f"{sum(words.values()):,} cells of {column!r} cannot be read: {first}{more}")
         return sentences
 
-    @property
-    def na(self) -> list[str]:
-        """The words that stand among numbers, but for limits such as "<0.01": what `--na` would take."""
-        words = Counter[str]()
-        for counts in self.words.values():
-            words.update(counts)
-        return [word for word, _ in words.most_common() if not word.startswith(LIMIT_MARKS)]
-
     def losses(self) -> list[str]:
-        """Return sentences on what a user would not expect to be lost or changed; a missing value alone is none."""
+        """Return sentences on losses and changes that a user would not expect; ordinary missing values are left out."""
         sentences = []
-        if self.unsorted:
+        if self.lost:
             sentences.append(
-                f"times were not ascending in {self.unsorted:,} of {self.series:,} series "
-                f"({listed(self.unsorted_ids[:3])}{', ...' if self.unsorted > 3 else ''}); they have been sorted."
-            )
-        if self.incomplete:
-            columns = ", ".join(f"{name!r} in {count:,}" for name, count in self.missing_by_column.items())
-            sentences.append(
-                f"{self.incomplete:,} of {self.total:,} rows are dropped although they hold a value, because another "
-                f"one is missing ({columns}). A row needs all of its values; leave out the column that lacks most, if "
-                "you can do without it."
+                f"{self.lost:,} observed values are dropped, as another value of their row is missing "
+                f"({self._reasons()} of {self.total:,} {self.counted}). A row needs all of its values; leave out the "
+                "column that lacks most, if you can do without it."
             )
         if self.left_out:
-            count = sum(one.count for one in self.left_out)
-            each = "; ".join(map(str, self.left_out[:MAX_REASONS]))
-            sentences.append(f"{count:,} of {self.total:,} {self.counted} are left out: {each}.")
-        for text in self._words_by_column():
-            limits = sum(
-                count for words in self.words.values() for word, count in words.items() if word[0] in LIMIT_MARKS
-            )
-            remedy = f" If they mean missing: --na {' '.join(map(shlex.quote, self.na[:20]))}." if self.na else ""
-            remedy += f" {limits:,} are limits: --limits number reads them as their number." if limits else ""
-            sentences.append(f"{text}; they are left out.{remedy}")
-        if self.unknown:
-            count = sum(self.unknown.values())
+            each = [f"{reason} in {count:,} (first: {self.first[reason]})" for reason, count in self.left_out.items()]
             sentences.append(
-                f"{count:,} of {self.total:,} rows are dropped: the model does not know their channel "
-                f"({', '.join(f'{name} in {n:,}' for name, n in self.unknown.items())})."
+                f"{sum(self.left_out.values()):,} of {self.total:,} {self.counted} are left out: "
+                f"{'; '.join(each[:MAX_REASONS])}."
             )
+        words = sum(map(Counter, self.words.values()), Counter())
+        limits = sum(count for word, count in words.items() if word.startswith(LIMIT_MARKS))
+        na = [word for word, _ in words.most_common() if not word.startswith(LIMIT_MARKS)]
+        remedy = f" If they mean missing: --na {' '.join(map(shlex.quote, na[:20]))}." if na else ""
+        remedy += f" {limits:,} are limits: --limits number reads them as their number." if limits else ""
+        sentences += [f"{text}; they are left out.{remedy}" for text in self._words_by_column()]
         if self.empty:
             sentences.append(f"{len(self.empty):,} series have no observation and are left out: {listed(self.empty)}.")
-        for text, count in self.suspects.items():
-            value = text.rpartition(" ")[2]
-            sentences.append(
-                f'{text} in {count:,} {self.counted}, far from all others: if that means "not observed", read it as '
-                f"missing (--na {value})."
-            )
-        return [*sentences, *self.cautions]
+        doubts = self.doubts.items()
+        return sentences + [f"{count:,} {reason} (first: {self.first[reason]})." for reason, count in doubts]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the numbers under their names, the kept rows and the sentence, for metrics.json."""
+        """Return the counts by name, the number of used rows and the sentence, for metrics.json."""
         return {"summary": str(self), **asdict(self), "kept": self.kept}
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Add two values of a report: counts key by key, tuples without repeats; of two texts the first is kept."""
+    if isinstance(one, dict):
+        both = one.keys() & other.keys()
+        return {**one, **other, **{key: _sum(one[key], other[key]) for key in both}}
+    if isinstance(one, tuple):
+        return tuple(dict.fromkeys(one + other))
+    return one if isinstance(one, str) else one + other

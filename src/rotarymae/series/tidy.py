@@ -6,7 +6,6 @@ reason; messages name the series, time and channel of a row.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from rotarymae.errors import InputError, NoObservations, listed
-from rotarymae.series.dates import as_dates
-from rotarymae.series.reading import LeftOut, ReadingReport
+from rotarymae.series.dates import as_dates, parse_time
+from rotarymae.series.reading import ReadingReport
 
 LARGEST = float(np.finfo(np.float32).max)
-MAX_CELLS = 10_000_000  # that are made of few observations without asking back
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
 FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
@@ -27,7 +25,14 @@ MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is r
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Observations in any order: series [n] indexes ids [S]; the rest as in SeriesDataset, NaN allowed in values."""
+    """Observations in any order: `series` [n] indexes `ids` [S]; the rest is as in SeriesDataset; values may be NaN.
+
+    Attributes:
+        names: the table's names for "id", "time" and "channel".
+        errors: {value column: column of its standard errors}.
+        time_step: smallest difference of times that the table can hold, where that matters.
+        row: [n] number of each row in the table.
+    """
 
     series: np.ndarray
     ids: np.ndarray
@@ -37,37 +42,68 @@ class Observations:
     values: np.ndarray
     value_names: tuple[str, ...]
     time_unit: str | None
+    row: np.ndarray
     report: ReadingReport
     time_zone: str | None = None
     positions: np.ndarray | None = None
     position_names: tuple[str, ...] = ()
-    roles: dict[str, str] = field(default_factory=dict)  # what the table calls its "id", "time" and "channel"
-    errors: dict[str, str] = field(default_factory=dict)  # value column → column of its standard errors
-    time_step: float = 0.0  # the smallest difference of times that the table can hold, where that matters
+    names: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    time_step: float = 0.0
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Select the rows of a mask or an order."""
-        columns = ("series", "times", "channels", "values", "positions")
+        """Select rows by a mask or an order."""
+        columns = ("series", "times", "channels", "values", "positions", "row")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
-    def leave_out(self, reasons: Iterable[tuple[str, str, np.ndarray]]) -> Observations:
-        """Leave out and count the rows where a column "is" the reason: (column, reason, mask [n]), the first counts."""
-        keep, left = np.ones(len(self.times), bool), []
-        for column, reason, wrong in reasons:
+    def noting(self, **changes: Any) -> Observations:
+        """Return the observations with changes to their report."""
+        return replace(self, report=self.report + ReadingReport(**changes))
+
+    def doubting(self, reason: str, count: int, first: str) -> Observations:
+        """Return the observations with a doubt added to their report.
+
+        Parameters
+        ----------
+        reason
+            A sentence on what may be wrong.
+        count
+            How often.
+        first
+            The first row or series.
+        """
+        return self.noting(doubts={reason: count}, first={reason: first})
+
+    def leave_out(
+        self, reasons: Iterable[tuple[str, np.ndarray]], counter: str = "left_out", strict: bool = False
+    ) -> Observations:
+        """Remove rows and count them by reason.
+
+        Parameters
+        ----------
+        reasons
+            Pairs (words, mask [n]); a row with several reasons counts for the first.
+        counter
+            The field of the report that counts them.
+        strict
+            Whether they are refused instead ("unusable-cell").
+        """
+        keep, counts, first = np.ones(len(self.times), bool), {}, {}
+        for reason, wrong in reasons:
             wrong = wrong & keep
             if wrong.any():
-                keep[wrong] = False
-                left.append(LeftOut(column, reason, int(wrong.sum()), self.name(int(wrong.argmax()))))
-        return self if keep.all() else self.noting(left_out=(*self.report.left_out, *left)).keep(keep)
-
-    def noting(self, *cautions: str, **changes: Any) -> Observations:
-        """Change the report, and add sentences on what may be wrong."""
-        return replace(self, report=replace(self.report, **changes, cautions=(*self.report.cautions, *cautions)))
+                keep &= ~wrong
+                counts[reason] = int(wrong.sum())
+                first[reason] = self.name(int(wrong.argmax()))
+        if counts and strict:
+            each = "; ".join(f"{reason} in {count:,} (first: {first[reason]})" for reason, count in counts.items())
+            raise InputError(f"{each}. Correct them, or leave them out.", code="unusable-cell")
+        return self.noting(**{counter: counts, "first": first}).keep(keep) if counts else self
 
     @property
     def keys(self) -> list[np.ndarray]:
-        """Return the keys of each observation, most significant first: series, time, positions, channel."""
+        """Return what rows are sorted by, the most significant first: series, time, positions, channel."""
         positions = [] if self.positions is None else list(self.positions.T)
         return [self.series, self.times, *positions, *([] if self.channels is None else [self.channels])]
 
@@ -76,122 +112,137 @@ class Observations:
         """The number of rows of every series, int64 [S]."""
         return np.bincount(self.series, minlength=len(self.ids))
 
-    def name(self, row: int) -> str:
-        """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
-        if self.series[row] < 0 or not np.isfinite(self.times[row]):
-            return f"row {row}" + (f", series {listed([self.ids[self.series[row]]])}" if self.series[row] >= 0 else "")
-        when = f"{self.times[row]:.10g}"
+    def name(self, at: int) -> str:
+        """Describe a row for messages: "series 615 at time 59750.4, channel 'u'"."""
+        if self.series[at] < 0:
+            return f"row {self.row[at]}"
+        series = f"series {listed([self.ids[self.series[at]]])}"
+        if not np.isfinite(self.times[at]):
+            return f"row {self.row[at]}, {series}"
+        when: Any = f"{self.times[at]:.10g}"
         if self.time_zone is not None:
-            when = as_dates(self.times[[row]], self.time_zone)[0].as_py().isoformat()
-        text = f"series {listed([self.ids[self.series[row]]])} at time {when}"
+            when = as_dates(self.times[[at]], self.time_zone)[0].as_py().isoformat()
+        text = f"{series} at time {when}"
         if self.positions is not None:
-            where = zip(self.position_names, self.positions[row], strict=True)
+            where = zip(self.position_names, self.positions[at], strict=True)
             text += "".join(f", {name} {value:.10g}" for name, value in where)
-        if self.channels is None or self.channel_names is None or self.channels[row] < 0:
+        if self.channels is None or self.channel_names is None or self.channels[at] < 0:
             return text
-        return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
+        return f"{text}, channel {self.channel_names[self.channels[at]]!r}"
 
 
-def dataset_fields(rows: Observations, schema: Any, part: bool = False) -> tuple[dict[str, Any], np.ndarray]:
-    """Return what a data set has of rows that can be used, sorted and without duplicates, and which ids [S] are left.
+def dataset_fields(
+    rows: Observations, schema: Any, part: bool = False, channels_known: bool = True
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Clean the rows: drop unusable ones, sort, merge duplicates, reshape.
 
     Parameters
     ----------
     schema
-        A `TableSchema`, which says what becomes of rows that lack a value or repeat others.
+        A `TableSchema`, which says how missing values and duplicates are handled.
     part
-        Whether they are a part of a table, of which it is not refused that most of it is dropped.
+        Whether the rows are a part of a table; then it is no error if most of them are dropped.
+    channels_known
+        Whether channels without rows stay.
+
+    Returns
+    -------
+    tuple
+        The fields of a `SeriesDataset`, and a mask of the ids [S] that still have observations.
 
     Raises
     ------
     InputError
-        A cell that cannot be used ("unusable-cell"), where the reading is strict; see the steps.
+        A cell that cannot be used ("unusable-cell") in a strict reading; and as the single steps.
     """
-    width, total = len(rows.value_names), len(rows.times)
-    rows = rows.leave_out(_unusable(rows))
-    if total and not len(rows.times) and rows.report.left_out:
-        reading = replace(rows.report, empty=tuple(rows.ids.tolist()))
-        raise NoObservations(f"no row can be used: {'; '.join(map(str, rows.report.left_out))}.", reading)
+    width, rows = len(rows.value_names), with_typical_errors(rows)
+    if schema.wide and schema.tokens == "channel":
+        rows = melt(rows)
+    else:
+        absent = np.isnan(rows.values)
+        gone = absent.any(1)
+        if schema.tokens == "time":
+            gone = absent.all(1)
+            if (partial := np.asarray(absent.any(1) & ~gone)).any():
+                refuse_incomplete(rows, partial)
+        columns = [(f"{name!r} is missing", absent[:, v] & gone) for v, name in enumerate(rows.value_names)]
+        rows = rows.leave_out(columns, "missing").noting(lost=int((~absent[gone]).sum()))
+    rows = rows.leave_out(unusable(rows), strict=schema.strict)
     if schema.strict:
-        rows.report.refuse_any()
-    rows = with_typical_errors(rows)
-    absent = np.isnan(rows.values)
-    if absent.any():
-        if schema.missing == "error":
-            refuse_missing(rows, absent)
-        rows = drop_missing(rows, absent, schema.tokens)
-    rows = sort(rows.noting(suspects=suspects(rows)))
-    rows = merge_duplicates(rows, schema.duplicates, schema.strict)
-    rows = rows.noting(*far_times(rows), *coarse_times(rows))
-    if schema.tokens == "time":
-        rows = spread(rows)
+        rows.report.refuse_words()
+    rows = rows.leave_out(_out_of_range(rows, schema))
+    if rows.channel_names is not None and rows.channels is not None and not channels_known:
+        seen = np.bincount(rows.channels, minlength=len(rows.channel_names)) > 0
+        names = tuple(name for name, there in zip(rows.channel_names, seen, strict=True) if there)
+        rows = replace(rows, channels=(np.cumsum(seen, dtype=np.int32) - 1)[rows.channels], channel_names=names)
     if not part:
         rows.report.refuse_costly(width)
     there = rows.lengths > 0
-    empty = tuple(rows.ids[~there].tolist())
-    report = replace(rows.report, empty=rows.report.empty + empty)
+    rows = rows.noting(series=len(there), empty=tuple(rows.ids[~there].tolist()))
     if not there.any():
-        every = f"{len(empty)} of {len(empty)} series"
-        raise NoObservations(f"{every} have no observation left: {listed(empty)}. {rows.report}.", report)
+        text = f"no value was observed in {len(there):,} series ({listed(rows.ids)}): {rows.report}."
+        raise NoObservations(text, rows.report)
+    rows = coarse_times(far_times(merge_duplicates(sort(suspects(rows)), schema.duplicates, schema.strict)))
     # A column that Arrow lends is read-only: torch would warn, and it must not change with the table.
     fields = {
         "times": np.require(rows.times, requirements="W"),
         "values": np.require(rows.values, requirements=["C", "W"]),
         "offsets": offsets_of(rows.lengths[there]),
         "ids": np.require(rows.ids[there], requirements="W"),
-        "reading": report,
+        "reading": rows.report,
     }
     names = ("value_names", "channels", "channel_names", "positions", "position_names", "time_unit", "time_zone")
     return fields | {name: getattr(rows, name) for name in names}, there
 
 
-def _unusable(rows: Observations) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield the reasons to leave out rows: no series, time or channel, and numbers that cannot be used."""
-    time = rows.roles.get("time", "time")
-    yield rows.roles.get("id", "id"), "is missing", rows.series < 0
+def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield (reason, mask [n]) for rows without series, time or channel, and for unusable numbers."""
+    yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
-        yield rows.roles.get("channel", "channel"), "is missing", rows.channels < 0
-    numbers = [(time, rows.times)]
+        yield f"{rows.names['channel']!r} is missing", rows.channels < 0
+    numbers = [(rows.names["time"], rows.times)]
     if rows.positions is not None:
         numbers += list(zip(rows.position_names, rows.positions.T, strict=True))
     for name, column in numbers:
-        yield name, "is missing", np.isnan(column)
+        yield f"{name!r} is missing", np.isnan(column)
     for name, column in [*numbers, *zip(rows.value_names, rows.values.T, strict=True)]:
         size = np.abs(column)
-        yield name, "is infinite", np.isinf(size)
+        yield f"{name!r} is infinite", np.isinf(size)
         # Models compute in 32 bits, in which a larger number would be infinite.
-        yield name, f"is beyond {LARGEST:.2g}, too large for 32 bits", size > LARGEST
+        yield f"{name!r} is beyond {LARGEST:.2g}, too large for 32 bits,", size > LARGEST
     for error in rows.errors.values():
-        yield error, "is negative", rows.values[:, rows.value_names.index(error)] < 0
+        yield f"{error!r} is negative", rows.values[:, rows.value_names.index(error)] < 0
+
+
+def _out_of_range(rows: Observations, schema: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield (reason, mask [n]) for rows before `since` and after `until`."""
+    if schema.since is not None:
+        yield f"{schema.time!r} is before {schema.since}", rows.times < parse_time(schema.since, rows.time_zone)
+    if schema.until is not None:
+        yield f"{schema.time!r} is after {schema.until}", rows.times > parse_time(schema.until, rows.time_zone)
 
 
 def with_typical_errors(rows: Observations) -> Observations:
-    """Give series that lack all standard errors the median one of their channel, and say so."""
+    """Give series without any standard errors the median error of their channel, and note it in the report."""
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
         known = ~np.isnan(rows.values[:, e])
-        there = np.bincount(rows.series, known, minlength=len(rows.ids)) > 0
-        bare = ~known & ~np.isnan(rows.values[:, v]) & ~there[rows.series]
-        if not bare.any():
+        bare = ~known & ~np.isnan(rows.values[:, v]) & ~np.isin(rows.series, rows.series[known])
+        if not bare.any() or not known.any():
             continue
         values = rows.values.copy()
         channel = np.zeros(len(values), np.int64) if rows.channels is None else rows.channels
         for c in np.unique(channel[bare]):
-            of_channel = values[(channel == c) & known, e]
-            errors = of_channel if len(of_channel) else values[known, e]
-            observed = values[bare & (channel == c), v]
-            deviation = 1.4826 * np.median(np.abs(observed - np.median(observed)))
-            values[bare & (channel == c), e] = np.median(errors) if len(errors) else deviation
-        which = rows.ids[np.unique(rows.series[bare])]
-        rows = replace(rows, values=values).noting(
-            f"{len(which):,} series have {name!r} but no {error!r} at all ({listed(which, 3)}); they are read with the "
-            "median error of the others."
-        )
+            errors = values[(channel == c) & known, e]
+            values[bare & (channel == c), e] = np.median(errors if len(errors) else values[known, e])
+        which = rows.ids[np.unique(rows.series[bare & (rows.series >= 0)])]
+        reason = f"series have {name!r} but no {error!r} at all, and are read with the median error of the others"
+        rows = replace(rows, values=values).doubting(reason, len(which), listed(which[:1]))
     return rows
 
 
-def far_times(rows: Observations) -> Iterator[str]:
-    """Yield a sentence on sorted rows at the start or end of a series that lie far from all its others."""
+def far_times(rows: Observations) -> Observations:
+    """Note in the report the observations at the ends of series that lie far away in time from all others."""
     offsets = offsets_of(rows.lengths)
     many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
     ends = (offsets[many], offsets[many + 1] - 1)
@@ -202,78 +253,63 @@ def far_times(rows: Observations) -> Iterator[str]:
         far = gap > FAR_SPANS * np.maximum(span, np.median(span) if len(span) else 0.0)
         if not far.any():
             continue
-        length, several = float(np.median(gap[far])), far.sum() > 1
-        option = "--since" if first else "--until"
+        length = float(np.median(gap[far]))
         said = f"{length:.4g}" + (f" {rows.time_unit}s" if rows.time_unit else "")
         if rows.time_unit == "day" and length > 730:
             said = f"{length / 365.25:.3g} years"
-        yield (
-            f"{far.sum():,} row{'s lie' if several else ' lies'} {said} "
-            f"{'before the next' if first else 'after the one before'} of {'their' if several else 'its'} series, "
-            f"which spans {np.median(span[far]):.3g} otherwise: {rows.name(int(edge[far][0]))}"
-            f"{' and others' if several else ''}. A wrong clock? {option} leaves such rows out."
-        )
+        where, option = ("before the next", "--since") if first else ("after the one before", "--until")
+        reason = f"rows lie {said} {where} of their series, which spans {np.median(span[far]):.3g} otherwise; if a "
+        reason += f"clock was wrong, {option} leaves such rows out"
+        rows = rows.doubting(reason, int(far.sum()), rows.name(int(edge[far][0])))
+    return rows
 
 
-def coarse_times(rows: Observations) -> Iterator[str]:
-    """Yield a sentence where times of 32 bits are too coarse for their gaps."""
-    if rows.time_step:
-        gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
-        gaps = gaps[gaps > 0]
-        if not len(gaps) or rows.time_step >= np.median(gaps) / 100:
-            yield _coarse(rows)
+def coarse_times(rows: Observations) -> Observations:
+    """Note in the report times of 32 bits that are too coarse for their gaps."""
+    if not rows.time_step:
+        return rows
+    gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
+    close = gaps[gaps > 0] <= 100 * rows.time_step
+    if 2 * close.sum() < close.size:
+        return rows
+    return rows.doubting(_coarse(rows), int(close.sum()), rows.name(0))
 
 
 def _coarse(rows: Observations) -> str:
+    """Return that sentence."""
     return (
-        f"column {rows.roles.get('time', 'time')!r} has 32 bits: {rows.time_step:.4g} is its smallest step, so that "
-        "times that differed may be equal. Write it with 64 bits, or subtract the first time before."
+        f"gaps are short for the column {rows.names['time']!r}, which has 32 bits: {rows.time_step:.4g} is its "
+        "smallest step, so that times that differed may be equal; write it with 64 bits, or subtract the first time"
     )
 
 
-def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observations:
-    """Return the rows that lack no value; the others are counted.
+def suspects(rows: Observations) -> Observations:
+    """Note in the report values that look like codes for "not observed", such as -999.
 
-    Raises
-    ------
-    NoObservations
-        All are missing.
+    Such a value is the largest or smallest of its column (and channel), nothing else is near it, and it is tens of
+    deviations away from the median, or hundreds if it occurs only a few times.
     """
-    # With tokens="time" a row that lacks only some values is kept for now: `spread` names what it lacks.
-    gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
-    counts = dict(rows.report.missing_by_column)
-    for v, name in enumerate(rows.value_names):
-        if absent[:, v].any():
-            counts[name] = counts.get(name, 0) + int(absent[gone, v].sum())
-    missing, incomplete = rows.report.missing + int(gone.sum()), int((gone & ~absent.all(axis=1)).sum())
-    rows = rows.noting(missing=missing, missing_by_column=counts, incomplete=incomplete)
-    if absent.all():
-        each = ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
-        reading = replace(rows.report, empty=tuple(rows.ids.tolist()))
-        raise NoObservations(f"no value was observed: {each} of {len(absent):,} rows have none.", reading)
-    return rows.keep(~np.asarray(gone))
-
-
-def suspects(rows: Observations) -> dict[str, int]:
-    """Return values that look like a code for "not observed", with their number: {"column 'flux' is -999": 12}.
-
-    Such a value is the largest or smallest of its column (and channel), nothing else lies near it, and it is tens of
-    deviations away from the median, or hundreds if it comes a few times only.
-    """
-    counts: dict[str, int] = {}
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
+    order, doubts = np.arange(len(rows.times))[by_channel], []
     for v, name in enumerate(rows.value_names):
-        for c, column in enumerate(np.split(rows.values[by_channel, v], ends)):
+        for c, at in enumerate(np.split(order, ends)):
+            column = rows.values[at, v]
             where = [] if rows.channel_names is None else [f"channel {rows.channel_names[c]!r}"]
             where += [f"column {name!r}"] if not where or len(rows.value_names) > 1 else []
-            for value, count in _outliers(column[~np.isnan(column)]):
+            for value in _outliers(column[~np.isnan(column)]):
                 if value or name not in rows.errors.values():  # an error of 0 is an exact value
-                    counts[f"{', '.join(where)} is {value:.10g}"] = count
-    return counts
+                    reason = f"{rows.report.counted} have {', '.join(where)} {value:.10g}, far from all others; if "
+                    reason += f'that means "not observed", read it as missing (--na {value:.10g})'
+                    same = at[column == value]
+                    doubts.append((reason, len(same), rows.name(int(same[0]))))
+    for doubt in doubts:
+        rows = rows.doubting(*doubt)
+    return rows
 
 
-def _outliers(column: np.ndarray) -> Iterator[tuple[float, int]]:
+def _outliers(column: np.ndarray) -> Iterator[float]:
+    """Yield (value, count) for extreme values of a column that may be codes; see `suspects`."""
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
         again, middle = False, np.median(column)
@@ -285,40 +321,50 @@ def _outliers(column: np.ndarray) -> Iterator[tuple[float, int]]:
             width = 1.4826 * np.median(np.abs(others - np.median(others))) or others.std()
             far = FAR_FRACTION if value != np.rint(value) and count == 1 else FAR if count < 10 else FAR_OFTEN
             if away > far * width > 0 and np.abs(others - middle).max() < away / 5:
-                yield float(value), count
+                yield float(value)
                 column, again = others, True
                 break
 
 
 def sort(rows: Observations) -> Observations:
-    """Sort by series, time, positions and channel, stably, and count the series whose times did not ascend."""
+    """Sort rows by series, time, positions and channel, stably; count the series whose times did not ascend."""
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
     backwards = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] < rows.times[:-1])
     which = np.unique(rows.series[1:][backwards])
-    rows = rows.noting(series=len(rows.ids), unsorted=len(which), unsorted_ids=tuple(rows.ids[which[:4]].tolist()))
-    same, ascend = np.ones(max(0, len(rows.times) - 1), bool), True
+    if len(which):
+        reason = "series had times that were not ascending, and have been sorted"
+        rows = rows.doubting(reason, len(which), listed(rows.ids[which[:1]]))
+    same, wrong = (np.full(max(0, len(rows.times) - 1), value) for value in (True, False))
     for key in rows.keys:
-        ascend = ascend and not (same & (key[1:] < key[:-1])).any()
-        same = same & (key[1:] == key[:-1])
-    return rows if ascend else rows.keep(np.lexsort(rows.keys[::-1]))
+        wrong |= same & (key[1:] < key[:-1])
+        same &= key[1:] == key[:-1]
+    if not wrong.any():
+        return rows
+    mixed = np.zeros(len(rows.ids), bool)  # of a large table often few series
+    mixed[rows.series[1:][wrong]] = True
+    order = np.arange(len(rows.times))
+    at = np.flatnonzero(mixed[rows.series])
+    order[at] = at[np.lexsort([key[at] for key in rows.keys[::-1]])]
+    return rows.keep(order)
 
 
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:
-    """Return True [n - 1] for each row whose keys are those of the row before."""
+    """Return a mask [n - 1], True for each row with the same keys as the row before."""
     return np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
 
 
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
-    """Merge sorted rows of one series, time, position and channel into one.
+    """Merge sorted rows with equal series, time, position and channel.
 
-    Rows that are the same in all columns are one. Of others "error" keeps the first, as long as few rows repeat others;
-    a mean is weighted by the standard errors where there are any.
+    Rows that are equal in all columns always become one. Others are merged as `duplicates` says: "mean" averages,
+    weighted by standard errors if there are any; "first" and "last" keep one; "error" keeps the first if few rows are
+    concerned.
 
     Raises
     ------
     InputError
-        Rows that repeat others ("duplicates").
+        Many different rows for one time, with "error" ("duplicates").
     """
     again = _repeats(rows.keys)
     if not again.any():
@@ -331,17 +377,17 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
         place = np.searchsorted(first, np.argmax(differs), side="right") - 1
         where = rows.name(int(first[place]))
         if strict or differs.sum() > MAX_REPEATS * len(rows.times):
-            more = f" {_coarse(rows)}" if rows.time_step else ""
+            more = f" Many {_coarse(rows)}." if rows.time_step else ""
             raise InputError(
                 f"{where}, has {counts[place]} observations ({again.sum()} rows too many in all). Averages of them, "
                 f"the first or the last may stand for them, if no column that tells them apart was left out.{more}",
                 code="duplicates",
                 settings=[("duplicates", "mean"), ("duplicates", "first"), ("duplicates", "last")],
             )
-        rows = rows.noting(
-            f"{differs.sum():,} of {len(rows.times):,} rows repeat the series, time and channel of another with other "
-            f"values, as {where}; the first counts (--duplicates last or mean otherwise)."
+        reason = (
+            "rows repeat the series, time and channel of another with other values; the first counts (--duplicates "
         )
+        rows = rows.doubting(f"{reason}last or mean otherwise)", int(differs.sum()), where)
     if duplicates == "last":
         return rows.keep(first + counts - 1)
     merged = rows.keep(first)
@@ -362,18 +408,14 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def melt(rows: Observations) -> Observations:
-    """Turn features into channels: each value [n, C] that is not NaN becomes a row of its own."""
-    absent = np.isnan(rows.values)
-    row, column = np.nonzero(~absent)
-    counts = zip(rows.value_names, absent.sum(axis=0).tolist(), strict=True)
-    rows = rows.noting(
-        total=absent.size,
-        missing=int(absent.sum()),
-        missing_by_column={name: count for name, count in counts if count},
-        counted="cells",
-    )
+    """Turn value columns into channels: each value [n, C] that is not NaN becomes a row."""
+    row, column = np.nonzero(~np.isnan(rows.values))
+    absent = len(rows.times) - np.bincount(column, minlength=len(rows.value_names))
+    missing = {
+        f"{name!r} is missing": int(count) for name, count in zip(rows.value_names, absent, strict=True) if count
+    }
     return replace(
-        rows.keep(row),
+        rows.keep(row).noting(missing=missing),
         channels=column.astype(np.int32),
         channel_names=rows.value_names,
         values=rows.values[row, column][:, None],
@@ -381,58 +423,16 @@ def melt(rows: Observations) -> Observations:
     )
 
 
-def spread(rows: Observations) -> Observations:
-    """Turn channels into features: one row per (series, time, position) of sorted rows.
-
-    Raises
-    ------
-    InputError
-        Channels that are observed at few of many times ("too-many-cells"), or not at all ("missing-values").
-    """
-    if rows.channels is not None and rows.channel_names is not None:
-        new = np.concatenate([[True], ~_repeats(rows.keys[:-1])])[: len(rows.times)]
-        first, width = np.flatnonzero(new), len(rows.value_names)
-        shape = (len(first), len(rows.channel_names), width)
-        cells = math.prod(shape)
-        if cells > MAX_CELLS and cells > 100 * rows.values.size:
-            raise InputError(
-                f"one token per time needs a value of all {shape[1]:,} channels at each of {shape[0]:,} times: "
-                f"{cells:,} numbers ({cells * rows.values.itemsize / 2**30:.1f} GiB), of which {rows.values.size:,} "
-                "are there.",
-                code="too-many-cells",
-                settings=[("tokens", "channel")],
-            )
-        values = np.full(shape, np.nan, rows.values.dtype)
-        values[np.cumsum(new) - 1, rows.channels] = rows.values
-        pairs = [(channel, name) for channel in rows.channel_names for name in rows.value_names]
-        names = tuple(str(channel) if width == 1 else f"{channel}_{name}" for channel, name in pairs)
-        rows = replace(rows, channels=None, channel_names=None).keep(first)
-        rows = replace(rows, values=values.reshape(len(first), -1), value_names=names)
-    absent = np.isnan(rows.values)
-    if absent.any():
-        row, column = np.argwhere(absent)[0]
-        there = rows.value_names[np.argmin(absent[row])]
-        raise InputError(
-            f"{rows.name(row)} has a value for {there!r} but none for {rows.value_names[column]!r} "
-            f"({absent.any(axis=1).sum()} of {len(absent)} times lack some); one token per time needs all of them. One "
-            "token per observation lets every channel have times of its own (for a wide table: from_wide).",
-            code="missing-values",
-            settings=[("tokens", "channel")],
-        )
-    return rows
-
-
-def refuse_missing(rows: Observations, absent: np.ndarray) -> None:
-    """Refuse values that are missing, by column and series."""
-    row, column = np.argwhere(absent)[0]
-    counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
-    here = absent[rows.series == rows.series[row], column].sum()
+def refuse_incomplete(rows: Observations, partial: np.ndarray) -> None:
+    """Raise InputError ("missing-values") for a row that lacks only some values, with tokens="time"."""
+    row = int(partial.argmax())
+    absent = np.isnan(rows.values[row])
     raise InputError(
-        f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
-        f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
-        "Rows whose missing values mean that nothing was observed can be dropped.",
+        f"{rows.name(row)} has a value for {rows.value_names[np.argmin(absent)]!r} but none for "
+        f"{rows.value_names[np.argmax(absent)]!r} ({partial.sum()} of {len(partial)} times lack some); one token per "
+        "time needs all of them. One token per observation lets every channel have times of its own.",
         code="missing-values",
-        settings=[("missing", "drop")],
+        settings=[("tokens", "channel")],
     )
 
 

@@ -13,12 +13,11 @@ from rotarymae.series.tidy import offsets_of
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """The windows of S series; a series that is no longer than one is its own window, and so is every array.
+    """Series cut into overlapping windows; a short series, or an array, is one window.
 
     Attributes:
-        dataset: a window per series, those of a series together and in the order of time, with the id of their series;
-            or arrays.
-        series: int [W], which series each window is of.
+        dataset: one member per window; those of a series are together, in order of time, with the series' id.
+        series: int [W], the index of each window's series.
     """
 
     dataset: Any
@@ -26,7 +25,10 @@ class Windows:
 
     @classmethod
     def cut(cls, dataset: SeriesDataset, window: int | None, overlap: int = 0) -> Windows:
-        """Windows of `window` observations that overlap by at least `overlap`, evenly spread; None cuts nothing."""
+        """Cut series into windows of `window` observations, evenly spread, which overlap by `overlap` at least.
+
+        `window` None leaves every series whole.
+        """
         lengths = np.asarray(dataset.lengths)
         if window is None or lengths.max() <= window:
             return cls(dataset, np.arange(len(dataset)))
@@ -38,7 +40,7 @@ class Windows:
         of_windows = np.minimum(lengths, window)[series]
         cut = replace(
             dataset,
-            **dataset.pieces(starts, of_windows)._asdict(),
+            **dataset.columns.pieces(starts, of_windows)._asdict(),
             offsets=offsets_of(of_windows),
             ids=dataset.ids[series],
             static={name: column[series] for name, column in dataset.static.items()},
@@ -46,7 +48,7 @@ class Windows:
         return cls(cut, series)
 
     def mean(self, answers: np.ndarray) -> np.ndarray:
-        """Average answers [W, K] of windows into those of series [S, K]; a window counts by its observations."""
+        """Average outputs [W, K] of windows to outputs [S, K] of series, weighted by each window's observations."""
         if len(self.series) == self.series[-1] + 1:
             return answers
         weights = np.asarray(self.dataset.lengths, np.float64)
@@ -55,10 +57,17 @@ class Windows:
         return total.astype(answers.dtype)
 
     def at(self, times: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The one or two windows that answer flat times [n] with so many per series [S], and the share of the second.
+        """Find the windows that answer queries at given times.
 
-        A time is answered by the window in which it lies deepest. About the border of two windows, the middle of their
-        overlap, the answer passes evenly from one to the other, so that it has no step there.
+        A time is answered by the window in which it lies deepest. Around the middle of an overlap the answer passes
+        smoothly from one window to the next, so that it has no step there.
+
+        Args:
+            times: of all queries, series after series [n].
+            lengths: number of queries of each series [S].
+
+        Returns:
+            Two window numbers for each query, often equal, and the weight of the second.
         """
         first, last = self.dataset.times[self.dataset.offsets[:-1]], self.dataset.times[self.dataset.offsets[1:] - 1]
         stops, begins = np.cumsum(lengths), np.searchsorted(self.series, np.arange(len(lengths) + 1))

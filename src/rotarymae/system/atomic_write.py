@@ -24,7 +24,7 @@ LEFT = re.compile(r"\.(.+)\.[0-9a-f]{8}\.(part(\.\w+)?|old)")  # what `replacing
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a path next to `path` to write to; on success it is flushed to disk and renamed over `path`.
+    """Yield a temporary path to write to; when the block ends without an error, the file is renamed to `path`.
 
     On an error nothing is left behind and `path` is as it was. A process that is killed leaves a hidden file.
     """
@@ -45,7 +45,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder next to `path`; on success its files are flushed and it takes the place of `path`.
+    """Yield a temporary folder to write to; when the block ends without an error, it replaces the folder `path`.
 
     An older folder at `path` is renamed aside, and back if the new one cannot take its name; then it is removed. A
     process that is killed leaves a hidden folder behind.
@@ -82,11 +82,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse, before any work, a path of a new file or folder that could not be written.
-
-    Raises:
-        InputError: a file where a folder is needed, a link that leads nowhere, or a place that cannot be written to.
-    """
+    """Raise InputError, before any work, for a path at which no new file or folder can be created."""
     if path.is_symlink() and not path.exists():
         raise InputError(f"{path} is a link to {path.readlink()}, which does not exist; remove the link.")
     above = next((folder for folder in path.parents if folder.exists()), None)
@@ -101,11 +97,11 @@ def check_writable(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path, names: Container[str] | None = None, after: float = 0.0) -> None:
-    """Remove half-written files and folders that killed processes left in `folder`.
+    """Remove half-written files and folders that killed processes left in a folder.
 
     Args:
-        names: of the files or folders that were written; None for any.
-        after: seconds; what changed more recently stays, as another process may be writing it. Links are removed, never
+        names: only those meant for these names; None for all.
+        after: age in seconds; more recent ones stay, as another process may be writing them. Links are removed, never
             followed.
     """
     for path in folder.iterdir():
@@ -141,7 +137,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def flush(path: Path) -> None:
-    """Force a file, or a folder's entries, to disk. Windows cannot do so for folders."""
+    """Force a file, or the entries of a folder, to disk; for folders on Windows, which cannot, do nothing."""
     windows = os.name == "nt"
     if windows and path.is_dir():
         return
@@ -153,15 +149,16 @@ def flush(path: Path) -> None:
 
 
 class FolderLock:
-    """One writer per folder at a time, by a lock on its file `.lock`.
+    """A lock that lets one process at a time write to a folder, by its file `.lock`.
 
-    The system gives the lock back when the process ends, however it ends. File systems without locks have none.
+    The system releases the lock when the process ends in any way. File systems without locks are not protected.
 
     Raises:
-        InputError: another process has it.
+        InputError: another process has the lock.
     """
 
     def __init__(self, folder: Path) -> None:
+        """Take the lock of the folder, or raise InputError."""
         self._lock = FileLock(folder / ".lock")
         try:
             self._lock.acquire(blocking=False)

@@ -11,12 +11,13 @@ from rotarymae.errors import InputError
 
 
 def from_fields(kind: type, fields: Any, where: str) -> Any:
-    """Build the dataclass `kind` from what `dataclasses.asdict` gave, also after JSON, which has no tuples.
+    """Build a dataclass from a dictionary as `dataclasses.asdict` makes it, also after JSON, which lacks tuples.
 
-    Every value is compared with its annotation; what more a class asks of its values is up to its `__post_init__`.
+    Every value is checked against its annotation.
 
     Args:
-        where: what the fields are of, for messages.
+        kind: the dataclass.
+        where: what the fields belong to, for messages.
 
     Raises:
         InputError: a field that is unknown, missing, or of another type.
@@ -35,7 +36,7 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Return the value as its annotation has it: a list becomes a tuple, an object a dataclass."""
+    """Return a JSON value as its annotation demands: lists become tuples, objects dataclasses. Raises InputError."""
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         for option in sorted(options, key=lambda option: option in (int, float)):  # True is no number

@@ -18,7 +18,7 @@ import rotarymae
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that results depend on."""
+    """Return the versions of Python and of the packages that results depend on."""
     import numpy as np
     import torch
 
@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> str:
-    """Return the processor or accelerator, and the threads in use."""
+    """Return the name of the processor or accelerator, and the number of threads, as text."""
     import torch
 
     if torch.cuda.is_available():
@@ -52,7 +52,7 @@ def processor() -> str:
 
 
 def free_memory(root: Path = Path("/")) -> float:
-    """Return the bytes that are free: on the computer, within the control groups, or of the address space.
+    """Return the bytes of memory that this process may still take: free in the computer, its control group, its limits.
 
     Args:
         root: where /proc and /sys are.
@@ -62,7 +62,7 @@ def free_memory(root: Path = Path("/")) -> float:
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """Yield what the process's control group (version 2) and each above it have left; cached files count as free."""
+    """Yield the bytes left in the process's control group (version 2) and its parents; cached files count as free."""
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text().splitlines()
         mount = root / "sys/fs/cgroup"
@@ -77,6 +77,7 @@ def _left_in_groups(root: Path) -> Iterator[int]:
 
 
 def _left_of_addresses() -> Iterator[int]:
+    """Yield the bytes left of the limit on the address space, if there is one."""
     if sys.platform != "win32":
         import resource
 
@@ -87,10 +88,10 @@ def _left_of_addresses() -> Iterator[int]:
 
 @contextmanager
 def handled_signals(handle: Callable[[int, dict[int, Any]], None]) -> Iterator[None]:
-    """Call handle(signal, former handlers) where SIGINT or SIGTERM arrives within.
+    """Call handle(signal, former handlers) when SIGINT or SIGTERM arrives in the block.
 
-    A signal that the caller ignores, as `nohup` and background jobs of a script do, stays ignored. Outside the main
-    thread, which alone may set handlers, nothing is handled.
+    Signals that the process ignores already, as under `nohup`, stay ignored. Outside the main thread, the only one that
+    may set handlers, nothing is changed.
     """
     watched = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     former: dict[int, Any] = {signum: signal.getsignal(signum) for signum in watched}

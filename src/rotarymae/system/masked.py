@@ -8,7 +8,7 @@ import numpy as np
 
 
 def unmasked(values: Any) -> np.ndarray:
-    """Values as an array, in which those that a masked array masks are missing: NaN, or NaT among dates."""
+    """Return values as an array; where they are a masked array, masked ones become NaN (NaT for dates)."""
     if not np.ma.is_masked(values):
         return np.asarray(values)
     if values.dtype.kind in "mM":

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 from rich.console import Console
@@ -24,6 +25,7 @@ class Reporter:
     """
 
     def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
+        """Create a reporter; `every` is the seconds between lines of progress where there is no terminal."""
         self.quiet = quiet
         self.every = every
         self.console = Console(stderr=True, highlight=False)
@@ -39,9 +41,9 @@ class Reporter:
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage of the work. Yield on_step(done, total, loss=None), which need not be called.
+        """Show the progress of a stage; yield on_step(done, total, loss=None), which the work may call.
 
-        On a terminal the stage is a bar; elsewhere it is a line per minute, and one at its end.
+        On a terminal it is a bar; elsewhere a line per minute and one at the end.
         """
         if self.quiet:
             yield lambda *step: None
@@ -54,6 +56,7 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
+        """Show a stage as a bar."""
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -73,6 +76,7 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
+        """Show a stage as lines of text."""
         started, ended, steps = time.monotonic(), threading.Event(), _Steps()
 
         def tick() -> None:  # in a thread, as a stage may be one long call
@@ -96,6 +100,7 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        """Print a warning; keep this library's for the report, once each."""
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))
@@ -105,7 +110,7 @@ class Reporter:
 
 
 class _Steps:
-    """How far a stage is, in words."""
+    """The progress of a stage."""
 
     def __init__(self) -> None:
         self.first: tuple[int, float] | None = None  # (done, when), from which the pace is measured
@@ -117,6 +122,7 @@ class _Steps:
         self.loss = "" if loss is None else f", loss {loss:.4f}"
 
     def progress(self, seconds: float) -> str:
+        """Return how far a stage is after so many seconds: "37 % (370 of 1,000 steps), 12 s left"."""
         if self.first is None or not self.total:
             return f"{duration(seconds)} so far"
         done, since = self.first[0], time.monotonic() - self.first[1]
@@ -130,7 +136,7 @@ class _Steps:
 
 
 def duration(seconds: float) -> str:
-    """0.4 s · 37 s · 12 min 5 s · 3 h 12 min · 5 days 2 h."""
+    """Return seconds as text: 0.4 s · 37 s · 12 min 5 s · 3 h 12 min · 5 days 2 h."""
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
@@ -141,3 +147,10 @@ def duration(seconds: float) -> str:
         return f"{minutes // 60} h {minutes % 60} min"
     hours = round(minutes / 60)
     return f"{hours // 24:,} days {hours % 24} h"
+
+
+def moment(seconds: float) -> str:
+    """Return the local time so many seconds from now: 14:32, or where that is another day 2026-11-27 02:10."""
+    now = datetime.now()
+    then = now + timedelta(seconds=seconds)
+    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"

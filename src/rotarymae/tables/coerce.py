@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,28 +28,35 @@ def as_dataset(
     columns: TableSchema | None = None,
     of_training: Mapping[str, Any] | None = None,
 ) -> SeriesDataset:
-    """Series in any of the forms the estimators take, as a `SeriesDataset`; laid out as `like`, when that is given.
+    """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
-    The forms are those of `rotarymae.estimators`. `columns` are of a data frame; `of_training` says how the table was
-    laid out on which `like` was fitted.
+    The forms are listed in `rotarymae.estimators`.
+
+    Args:
+        like: a fitted preprocessor, in whose layout the series are read; None in training.
+        columns: the columns of a data frame.
+        of_training: layout of the table on which `like` was fitted.
 
     Raises:
-        InputError: another form; and as `SeriesDataset.from_frame`, `from_padded` and `from_arrays`.
+        InputError: another form; and as `SeriesDataset.from_frame` and `from_arrays`.
     """
+    several = isinstance(series, list | tuple) and len(series) > 0
     if isinstance(series, SeriesDataset):
         dataset = series
     elif is_frame(series):
         dataset = _from_frame(series, like, columns or TableSchema(), of_training or {})
-    elif isinstance(series, np.ndarray) and series.ndim == 3:
-        dataset = _from_padded(unmasked(series), like)
-    elif isinstance(series, list | tuple) and len(series) and all(_is_table(one) for one in series):
-        dataset = _from_tables(series, like)
-    elif isinstance(series, list | tuple) and len(series) and all(_is_one(one) for one in series):
+    elif isinstance(series, np.ndarray) and series.ndim == 3 and series.size:
+        dataset = _from_channels(list(series), like)
+    elif several and all(isinstance(one, np.ndarray) and one.ndim == 2 for one in series):
+        dataset = _from_channels(list(series), like)  # pyright: ignore
+    elif several and all(
+        isinstance(one, Series) or (isinstance(one, list | tuple) and len(one) in (2, 3)) for one in series
+    ):
         dataset = _from_list(series, like)
     else:
         kind = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
         raise InputError(
-            f"series came as {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
+            f"the series are {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
             "list of arrays [channels, time], or a list with (times, values) or (times, values, channels) of every "
             "series. Observations (time, value, channel) of a series become these by tuple(zip(*observations))."
         )
@@ -58,7 +64,7 @@ def as_dataset(
 
 
 def is_frame(series: Any) -> bool:
-    """Whether this is a table with named columns. One of numbered columns, as pandas makes of an array, is none."""
+    """Return whether an object is a table with named columns; pandas frames with numbers for names are not."""
     seen = nw.from_native(series, pass_through=True)
     if isinstance(seen, nw.LazyFrame):
         return True
@@ -68,12 +74,12 @@ def is_frame(series: Any) -> bool:
 def labels_of(
     dataset: SeriesDataset, series: Any, labels: Any, id: str, unlabelled: Literal["error", "none"] = "error"
 ) -> Any:
-    """The labels [S] of series that came in one of the forms, in their order.
+    """Return the labels [S] of series in their order, from any form in which a caller may give them.
 
-    Labels of a data frame may be the name of its column, or a dictionary or pandas Series by id; those of a data set a
-    dictionary, or a pandas Series whose index has its ids. The default index of pandas (0, 1, 2, ...) is never taken
-    for ids. Each column of a pandas DataFrame is as such a Series. Everything else is in the order of the series.
-    With unlabelled="none" the label of a series without one is None. What a masked array masks is None.
+    For a data frame, labels may be the name of its column, or a dictionary or pandas Series by id; for a data set, a
+    dictionary, or a pandas Series whose index holds its ids. Each column of a pandas DataFrame is treated like such a
+    Series. Anything else must be in the order of the series; so must a Series with the default index of pandas (0, 1,
+    ...). With unlabelled="none" a series without a label gets None, as do masked values of a masked array.
 
     Raises:
         InputError: as `align_labels`.
@@ -96,44 +102,36 @@ def labels_of(
 
 
 def _by_id(index: Any, series: Any) -> bool:
-    """Return whether a pandas Series with this index is labelled by id.
+    """Return whether the index of a pandas Series holds ids of series.
 
-    A RangeIndex without a name is what pandas gives to values that have no index, so these are in the order of the
-    series, whatever numbers the ids are.
+    An unnamed RangeIndex is what pandas gives to values without an index; such values are in the order of the series.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
     return is_frame(series) or (isinstance(series, SeriesDataset) and set(index) == set(series.ids.tolist()))
 
 
-def _is_one(one: Any) -> bool:
-    return isinstance(one, Series) or (isinstance(one, list | tuple) and len(one) in (2, 3))
-
-
-def _is_table(one: Any) -> bool:
-    return isinstance(one, np.ndarray) and one.ndim == 2
-
-
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
+    """Read a data frame, in the layout of the training table if there is one."""
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
         schema = TableSchema.for_model(like, of_training, given)
         dataset = TableReader.open(frame, schema, like.channel_names, like.value_columns).read()
     else:
         names = None if like is None or columns.channel is None else like.channel_names
-        dataset = TableReader.open(frame, replace(columns, unknown_channels="error"), names).read()
+        dataset = TableReader.open(frame, columns, names).read()
     return every_series(dataset)
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether more is known of how a training table was read than the estimators have parameters."""
+    """Return whether a training table was read by the command, which has more options than the estimators."""
     return "tokens" in of_training
 
 
 def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """(times, values) or (times, values, channels) of every series."""
+    """Read a list with (times, values) or (times, values, channels) for every series."""
     parts = [(one.times, one.values, one.channels) if isinstance(one, Series) else tuple(one) for one in series]
     lengths = {len([part for part in one if part is not None]) for one in parts}
     if len(lengths) > 1:
@@ -141,8 +139,8 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
     times, values = [one[0] for one in parts], [one[1] for one in parts]
     channels = [one[2] for one in parts] if lengths == {3} else None
     if like is not None and (channels is None) != (like.channel_names is None):
-        has = "none" if channels is None else "one"
-        raise InputError(f"series with {has} came; the model was fitted on channels {like.channel_names}.")
+        has = "no channels" if channels is None else "channels"
+        raise InputError(f"the series have {has}; the model was fitted on channels {like.channel_names}.")
     names, static, of_values, of_times = None if like is None else like.channel_names, {}, None, {}
     if all(isinstance(one, Series) for one in series):  # a selection of a data set's, by scikit-learn for example
         if channels is not None:
@@ -154,53 +152,45 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
     dataset = SeriesDataset.from_arrays(
         times, values, channels, value_names=of_values, channel_names=names, static=static
     )
-    dataset = dataclasses.replace(dataset, **of_times)
+    dataset = replace(dataset, **of_times)
     return dataset if of_values else _named(dataset, like)
 
 
-def _from_padded(array: np.ndarray, like: ObservationPreprocessor | None) -> SeriesDataset:
-    if like is not None:
-        names = like.value_columns if like.channel_names is None else like.channel_names
-        if array.shape[1] != len(names):
-            raise InputError(f"the array has {array.shape[1]} channels; the model was fitted on {len(names)}.")
-        if like.channel_names is None:
-            gone = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
-            if (gone.any(1) != gone.all(1)).any():
-                raise InputError(
-                    "some times lack some of the channels (NaN), and the model was fitted on arrays of which none did: "
-                    "it reads a time's channels together. Fit it on arrays with such a NaN, or fill these."
-                )
-            return SeriesDataset.from_padded(array, tokens="time", channel_names=[*map(str, names)])
-        dataset = SeriesDataset.from_padded(array, tokens="channel", channel_names=[*map(str, names)])
-        return _named(replace(dataset, channel_names=like.channel_names), like)
-    gone = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
-    together = bool((gone.all(1) == gone.any(1)).all())
-    return SeriesDataset.from_padded(array, tokens="time" if together else "channel")
-
-
-def _from_tables(arrays: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Arrays [channels, time] of unequal length, as the padded array [cases, channels, time] of them."""
-    widths, kinds = sorted({one.shape[0] for one in arrays}), sorted({str(one.dtype) for one in arrays})
+def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
+    """Read arrays [channels, time], at the times 0, 1, 2, ...; NaN means that nothing was observed."""
+    try:
+        arrays = [unmasked(one) for one in arrays]
+    except ValueError as error:
+        raise InputError(f"the array is none of numbers ({error}); give one of [cases, channels, time].") from error
+    widths, kinds = sorted({len(one) for one in arrays}), sorted({str(one.dtype) for one in arrays})
     if len(widths) > 1 or any(one.dtype.kind not in "fiub" for one in arrays):
         raise InputError(
             f"the arrays have {listed(widths)} channels and are {listed(kinds)}; wanted numbers [channels, time], "
             "with as many channels in all."
         )
-    padded = np.full((len(arrays), widths[0], max(one.shape[1] for one in arrays)), np.nan)
-    for row, one in zip(padded, arrays, strict=True):
-        row[:, : one.shape[1]] = unmasked(one)
-    return _from_padded(padded, like)
+    if like is None:
+        names: Sequence[Any] = [f"channel_{c}" for c in range(widths[0])]
+        together = all((gone.all(0) == gone.any(0)).all() for gone in map(np.isnan, arrays))
+    else:
+        together = like.channel_names is None
+        names = like.value_columns if like.channel_names is None else like.channel_names
+        if widths[0] != len(names):
+            raise InputError(f"the array has {widths[0]} channels; the model was fitted on {len(names)}.")
+    times, values = [np.arange(one.shape[1]) for one in arrays], [one.T for one in arrays]
+    tokens = "time" if together else "channel"
+    dataset = SeriesDataset.from_arrays(times, values, value_names=[*map(str, names)], wide=True, tokens=tokens)
+    return dataset if like is None or together else _named(replace(dataset, channel_names=like.channel_names), like)
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """The data set, made from arrays without names, with the names of the model's values, if these are as many."""
+    """Return a data set made from unnamed arrays with the model's value names, if their number is equal."""
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset
     return replace(dataset, value_names=like.value_columns)
 
 
 def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> SeriesDataset:
-    """The data set with its channels numbered as the model's, which may have more."""
+    """Return the data set with its channels numbered as in the model, which may have more."""
     if dataset.channels is None or dataset.channel_names is None or like.channel_names is None:
         return dataset
     if tuple(dataset.channel_names) == like.channel_names:

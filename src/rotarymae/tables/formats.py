@@ -43,7 +43,7 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 
 @contextmanager
 def named(name: str, format: str) -> Iterator[None]:
-    """Name the file in what its reader raises."""
+    """Add the name of the file to any error that reading it raises."""
     try:
         yield
     except InputError:
@@ -58,7 +58,7 @@ def named(name: str, format: str) -> Iterator[None]:
 
 @functools.cache
 def scratch() -> Path:
-    """Return this process's folder for copies of files, which is removed at its end."""
+    """Return this process's temporary folder for copies of files; it is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="rotarymae-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -69,7 +69,7 @@ def scratch() -> Path:
 
 @dataclass(frozen=True)
 class Text:
-    """The form of a text file. `skip` lines stand above the first row, whose columns are `names`."""
+    """The form of a text file: `skip` lines come before the first row, and `names` are its columns."""
 
     names: tuple[str, ...] = ()
     separator: str = ","
@@ -83,13 +83,13 @@ class Text:
 
 
 def _open_unpacked(path: Path) -> Any:
-    """Open a file for reading bytes; one that is packed, by its suffix, is unpacked."""
+    """Open a file for reading bytes, decompressed if its suffix says that it is compressed."""
     packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
     return io.BufferedReader(pa.input_stream(str(path), compression=packing))  # pyright: ignore
 
 
 def as_utf8(path: Path, text: Text) -> Path:
-    """Return the file, or a copy that DuckDB reads: UTF-8, unpacked, without what stands above its first row."""
+    """Return a file for DuckDB: the file itself, or a copy that is UTF-8, unpacked and begins with its first row."""
     if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
         return path
     return _transcoded(path, path.stat().st_mtime_ns, text.encoding, text.skip, text.blanks)
@@ -97,6 +97,14 @@ def as_utf8(path: Path, text: Text) -> Path:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
+    """Copy a text file as UTF-8 to the temporary folder, without its first `skip` lines; return the copy's path.
+
+    Copies are cached by the arguments.
+
+    Args:
+        changed: time of the file's last change, so that a changed file is copied again.
+        blanks: whether runs of blanks separate cells; they become tabs.
+    """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     with _open_unpacked(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
         lines = codecs.getreader(encoding)(packed, errors="strict")  # pyright: ignore
@@ -110,6 +118,7 @@ def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool
 
 
 def _is_utf8(path: Path) -> bool:
+    """Return whether the whole file decodes as UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with _open_unpacked(path) as file:
         try:
@@ -121,7 +130,7 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of text files; those that begin like the first have its form."""
+    """Guess the form of several text files; those with the same beginning as the first share its form."""
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
         first, same = texts[0], False
@@ -137,7 +146,7 @@ def _line(file: Any) -> str:
 
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
-    """Guess the form of a text file from its beginning: the separator, the row of the header, units below it."""
+    """Guess the form of a text file from its beginning: encoding, separator, header, a row of units below it."""
     with _open_unpacked(path) as file:
         head = file.read(HEAD)
         while head.count(b"\n") < 4 and len(head) < LINE and (more := file.read(HEAD)):
@@ -185,7 +194,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split each line; a quoted cell of several lines counts in the first of them."""
+    """Split lines into cells; a quoted cell with line breaks counts in its first line."""
     if separator == " ":
         return [line.split() for line in lines]
     try:
@@ -195,7 +204,7 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> tuple[int, int, float]:
-    """Return the row of the header, its width, and the share of the rows below that have it."""
+    """Find the header: return its row, its number of cells, and the share of later rows with that number."""
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
         start = given - 1
@@ -222,7 +231,7 @@ def _has_number(row: Sequence[str]) -> bool:
 
 
 def _units(rows: list[list[str]]) -> tuple[str, ...]:
-    """Return the cells of a first row of units, such as ",d,,mJy"; nothing where it is a row like the others."""
+    """Return the cells of a row of units, such as ",d,,mJy", below the header; () where that row holds data."""
     if len(rows) < 3:
         return ()
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
@@ -237,23 +246,18 @@ def _units(rows: list[list[str]]) -> tuple[str, ...]:
     return tuple(units) if fits else ()
 
 
-# ── formats that a library reads whole: Arrow table, units by column, notes ─────────────────────────────────────────
-
-Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
-
-
-def _read_arrow(path: Path) -> Read:
-    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-    table.validate(full=True)  # Arrow trusts the offsets in a file, and a wrong one ends the process later
-    return table, {}, ()
-
-
 def _check_size(path: Path, size: int) -> None:
     if size > MAX_BYTES:
         raise InputError(f"{path} holds {size:,} bytes; convert it to Parquet, or save it as CSV.", code="too-large")
 
 
-def _read_excel(path: Path) -> Read:
+@functools.lru_cache(maxsize=1 << 16)
+def sheet_as_text(path: Path, changed: int) -> Path:
+    """Copy the first sheet of an Excel file, from its header on, to a text file; return its path.
+
+    Args:
+        changed: time of the file's last change, so that a changed file is copied again.
+    """
     try:
         import openpyxl
     except ImportError as error:
@@ -284,30 +288,37 @@ def _read_excel(path: Path) -> Read:
         book.close()
     if not rows:
         raise NoObservations(f"the first sheet of {path} is empty.")
-    rows = [(*row, *[None] * (width - len(row))) for row in rows]
-    filled = [sum(cell is not None for cell in row) for row in rows]
-    # The header may lack the name of the first column, which is an index.
-    start = next((i for i, n in enumerate(filled) if n * 2 > width or (rows[i][0] is None and n == width - 1)), 0)
-    indexed = any(row[0] is not None for row in rows[start:])
-    used = [k for k, name in enumerate(rows[start]) if name is not None or (k == 0 and indexed)]
-    arrays = [_sheet_column([row[k] for row in rows[start + 1 :]]) for k in used]
-    names = [f"unnamed {k + 1}" if rows[start][k] is None else str(rows[start][k]).strip() for k in used]
-    table = pa.Table.from_arrays(arrays, names=names)
-    return table, {}, (f"the header is row {start + 1}",) if start else ()
+    filled = [[k + 1 for k, cell in enumerate(row) if cell is not None] for row in rows]
+    width = max((places[-1] for places in filled if 2 * len(places) >= places[-1]), default=1)  # a far cell is none
+    target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
+    with target.open("w", encoding="utf-8", newline="") as file:
+        for row in rows:
+            texts = ["" if cell is None else _cell(cell) for cell in row[:width]]
+            above = not any(texts[1:])  # the header
+            csv.writer(file).writerow(texts[:1] if above else texts + [""] * (width - len(texts)))
+    return target
 
 
-def _sheet_column(column: list[Any]) -> pa.Array:
-    """Return the cells of a sheet as one column; of several types as text."""
-    try:
-        return pa.array(column)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        if {type(cell) for cell in column if cell is not None} <= {int, float}:
-            return pa.array([None if cell is None else float(cell) for cell in column])
-        texts = [cell.isoformat() if hasattr(cell, "isoformat") else cell for cell in column]
-        return pa.array([None if cell is None else str(cell) for cell in texts])
+def _cell(cell: Any) -> str:
+    """Return a cell of a sheet as text."""
+    if isinstance(cell, bool):
+        return str(int(cell))
+    return cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
+
+
+# ── formats that a library reads whole: Arrow table, units by column, notes ─────────────────────────────────────────
+
+Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
+
+
+def _read_arrow(path: Path) -> Read:
+    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    table.validate(full=True)  # Arrow trusts the offsets in a file, and a wrong one ends the process later
+    return table, {}, ()
 
 
 def _read_astropy(path: Path) -> Read:
+    """Read a FITS, VOTable or ECSV file by astropy. Raises InputError where astropy is not installed."""
     try:
         from astropy.table import QTable
     except ImportError as error:
@@ -319,7 +330,7 @@ def _read_astropy(path: Path) -> Read:
 
 
 def of_astropy(table: Any) -> Read:
-    """Return an astropy table as Arrow's, its units, and what became of its times: these in days, dates as dates."""
+    """Convert an astropy table to an Arrow table, its units, and notes on its times, which become days or dates."""
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}
     notes: tuple[str, ...] = ()
@@ -347,4 +358,4 @@ def of_astropy(table: Any) -> Read:
     return pa.table(columns), units, notes
 
 
-READERS = {"arrow": _read_arrow, "excel": _read_excel, "astropy": _read_astropy}
+READERS = {"arrow": _read_arrow, "astropy": _read_astropy}

@@ -36,39 +36,62 @@ MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
-# Whole names and pieces of names, in the order of preference; "objectId" has the pieces object and id.
+LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
+NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
        "participant", "person", "paciente", "paziente", "identifiant", "kennung",
        "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
-TIMES = ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
-         "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
-         "offset", "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure",
-         "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
-         "время", "时间", "日期", "時間", "日時", "日付")  # fmt: skip
-BETTER_TIMES = ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start")
-CLOCKS = ("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora")
-CHANNELS = ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
-            "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
-            "measurement", "lead", "name")  # fmt: skip
-VALUES = ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
-          "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値")  # fmt: skip
-BETTER_VALUES = ("psf", "pdc", "numeric", "num", "cal", "corr")
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
-LIMITS = ("lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim")
+LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "isdiffpos", "bad", "procstatus", "rb"}
-LABELS = ("label", "target", "class", "kind", "type", "outcome", "died", "diagnosis", "species", "mortality", "death",
-          "y")  # fmt: skip
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
 STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
-LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
-NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How columns of a role are recognised by their names.
+
+    Names are whole ones or words of them, the best first ("objectId" has the words object and id). Words in `better`
+    make a name with one of these fit better; a name with a word in `never` does not fit.
+    """
+
+    words: tuple[str, ...]
+    better: tuple[str, ...] = ()
+    never: frozenset[str] = frozenset()
+
+
+TIME = Rule(
+    ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
+     "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
+     "offset", "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure",
+     "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
+     "время", "时间", "日期", "時間", "日時", "日付"),
+    ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
+    frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
+)  # fmt: skip
+CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora"))
+CHANNEL = Rule(
+    ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
+     "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
+     "measurement", "lead", "name"),
+)  # fmt: skip
+VALUE = Rule(
+    ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
+     "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
+    ("psf", "pdc", "numeric", "num", "cal", "corr"),
+)  # fmt: skip
+LABEL = Rule(
+    ("label", "target", "class", "kind", "type", "outcome", "died", "diagnosis", "species", "mortality", "death", "y")
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +118,7 @@ class Proposal:
 
 
 def pieces(name: str) -> list[str]:
-    """Return the words of a column's name: "midpointMjdTai" and "Time (MJD)" have mjd among theirs."""
+    """Split the name of a column into lower-case words: "midpointMjdTai" gives midpoint, mjd and tai."""
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
@@ -104,18 +127,23 @@ def pieces(name: str) -> list[str]:
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether a column's name says that it holds ids of objects."""
+    """Return whether the name of a column suggests ids of objects."""
     words, plain = pieces(name), name.rpartition(".")[2].lower().replace("_", "")
     if set(words) & NO_IDS:
         return False
     return words[-1:] == ["id"] or plain in ("oid", "objid", "kic", "tic") or (len(words) == 1 and words[0] in IDS[:-2])
 
 
+def looks_like_outcome(name: str) -> bool:
+    """Return whether a column's name says that it holds what becomes of a series."""
+    return bool(set(pieces(name)) & OUTCOMES)
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as the beginning of a table shows it.
+    """A column as described by the first rows of a table.
 
-    `codes` [n] number its different cells, -1 where it is missing; `numbers` are its numbers, or None.
+    `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
     """
 
     name: str
@@ -147,30 +175,34 @@ class Column:
         named = bool(set(self.words) & ERRORS) and len(self.words) > 1
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
-    def rank(self, known: Sequence[str], better: Sequence[str] = ()) -> float:
-        """Return how well the name fits, the lowest best; infinity where no piece of it is known."""
-        places = [known.index(word) for word in self.words if word in known]
-        if not places:
+    @property
+    def is_outcome(self) -> bool:
+        return looks_like_outcome(self.name)
+
+    def rank(self, rule: Rule) -> float:
+        """Return how well the column's name fits a role: the smaller the better, infinity if no known word is in it."""
+        places = [rule.words.index(word) for word in self.words if word in rule.words]
+        if not places or set(self.words) & rule.never:
             return np.inf
-        bonus = 0.5 * any(word in better for word in self.words) * len(known)
+        bonus = 0.5 * any(word in rule.better for word in self.words) * len(rule.words)
         return min(places) - bonus + (0 if len(self.words) == 1 else 0.25 + 0.01 * len(self.words))
 
-    def called(self, known: Sequence[str]) -> bool:
-        return self.rank(known) < np.inf
+    def called(self, rule: Rule) -> bool:
+        return self.rank(rule) < np.inf
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether it has more than one value in some series."""
+        """Return whether the column has more than one value within some series."""
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return the number of different rows of some columns of codes."""
+    """Return the number of different combinations of codes."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
 def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, Column]:
-    """Return the columns of a table as its first rows show them; nested ones entry by entry."""
+    """Read the first rows of a table and describe each column; nested columns are described by their entries."""
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
     read = source.read(names, max(1, rows // 100) if lists else rows)
@@ -187,6 +219,7 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
+    """Describe a column by its first cells: type, whether it holds numbers, dates or text, and how it varies."""
     kind, numbers, problem = column.type, None, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -210,17 +243,17 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 
 
 def _series_per_row(source: Source) -> str | None:
-    """Return what most columns of a table without times are called before their numbers: "FLUX." of FLUX.1, ..."""
+    """Return the common beginning of numbered columns ("FLUX." for FLUX.1, FLUX.2, ...) if most columns are such."""
     stems = Counter(match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
     stems = Counter({stem: count for stem, count in stems.items() if not DATED.match(stem)})
     stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
     if count < MIN_NUMBERED or 2 * count < len(source.kinds):
         return None
-    return None if any(c.called(TIMES) for c in look(source.without(stem)).values()) else stem
+    return None if any(c.called(TIME) for c in look(source.without(stem)).values()) else stem
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
-    """Propose the columns of a schema that the user did not name.
+    """Propose a column for every role of the schema that the user did not name: id, time, channel, values and so on.
 
     Parameters
     ----------
@@ -245,6 +278,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
+    """Propose the layout of a table; see `propose`."""
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
     unsure: list[str] = []
@@ -288,14 +322,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
     if "clock" not in named and time is not None and time.dates and _only_days(source, time):
-        take("clock", next((c for c in free.values() if c.clock and c.called(CLOCKS)), None))
+        take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
     varying = {name: c for name, c in free.items() if count <= 1 or c.varies(series)}  # one series shows nothing
     fixed = {name: c for name, c in free.items() if name not in varying and c.distinct > 0}
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
-    labels = [c for c in fixed.values() if c.called(LABELS) and 1 < c.distinct <= max(2, count // 2)]
-    label = _duration(fixed) or (min(labels, key=lambda c: c.rank(LABELS)).name if labels else None)
     candidates = [*groups, *(c for c in fixed.values() if looks_like_id(c.name))]
     group = next((c.name for c in candidates if c.name in fixed and 1 < c.distinct < count), None)
     if group is not None:
@@ -303,22 +335,14 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             f"{group!r} repeats across series: a random split would put the same {group} on both sides; "
             f"--split-by {group}?"
         )
-    outcomes = [c.name for c in fixed.values() if set(c.words) & OUTCOMES and c.name != label]
-    changing = [c.name for c in varying.values() if c.numeric and set(c.words) & OUTCOMES]
-    if any(c.numeric and c.name not in changing for c in varying.values()):
-        outcomes += changing
-    if outcomes:
-        unsure.append(f"{listed(outcomes)} {LIKE_OUTCOMES}")
-    left = {label, status_of(label or "", fixed), group, *outcomes, *(c.name for c in groups)}
-    static = [c for c in fixed.values() if c.name not in left and not looks_like_id(c.name) and c.distinct > 1]
-    static = [c for c in static if not c.dates and not c.clock]
-    many = [c.name for c in static if c.text and 2 * c.distinct > count]
-    if many:
-        unsure.append(f"{listed(many)} have a different text for most series, and are not read")
-    if "static" not in named and (facts := tuple(c.name for c in static if c.name not in many)):
-        given["static"] = facts
+    changing = [c.name for c in varying.values() if c.numeric and c.is_outcome]
+    if not any(c.numeric and c.name not in changing for c in varying.values()):
+        changing = []
+    label, static = _of_series([c for c in fixed.values() if c not in groups], count, None, unsure, changing)
+    if "static" not in named and static:
+        given["static"] = static
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
-    numeric = {name: c for name, c in varying.items() if c.numeric and name not in outcomes}
+    numeric = {name: c for name, c in varying.items() if c.numeric and name not in changing}
     errors = [name for name, c in free.items() if c.is_error]
     limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
@@ -331,10 +355,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of the first {n:,} rows have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if "values" not in named:
-        best = sorted(
-            (name for name in others if numeric[name].called(VALUES)),
-            key=lambda name: numeric[name].rank(VALUES, BETTER_VALUES),
-        )
+        best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
         others = [name for name in others if name not in coordinates] or others
         if not others:
             words = [c.problem or c.name for c in varying.values()]
@@ -371,14 +392,17 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the column of times: that of the best name, or the only one of dates."""
+    """Return the column of times: the one whose name fits best, or the only column of dates; None without one.
+
+    Args:
+        free: columns without a role so far.
+        unsure: list of doubts, to which sentences are added.
+    """
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
-    no_times = ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}
-    named = [c for c in free.values() if c.called(TIMES) and c.distinct > 1 and not set(c.words) & no_times]
-    named = [c for c in named if c.numeric or c.dates or c.clock]
-    best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIMES, BETTER_TIMES))) or dates
+    named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
+    best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIME))) or dates
     if not best:
-        text = next((c for c in free.values() if c.text and c.called(TIMES)), None)
+        text = next((c for c in free.values() if c.text and c.called(TIME)), None)
         return text or _ascending(free, unsure)
     others = [c.name for c in dates if c is not best[0]]
     if best[0].dates and others:
@@ -387,7 +411,7 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the first column of numbers that ascends from row to row, but where another series may begin."""
+    """Return the first numeric column that ascends from row to row, except where another series may begin."""
     for c in free.values():
         if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
             continue
@@ -398,7 +422,7 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
-    """Return the notations in which all of the first times are dates, and the last of these times."""
+    """Return the date formats that fit all of the first times, and the last of these times as an example."""
     if time.numeric and not time.whole:
         return [], ""
     column = cells.trimmed(source.read([time.name], ROWS)[time.name].cast(pa.string()))
@@ -419,9 +443,9 @@ def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
 def _id(
     free: dict[str, Column], n: int, time: Column | None, unsure: list[str], several_files: bool
 ) -> tuple[Column | None, list[Column]]:
-    """Return the column of ids, and other columns of ids, whose objects have several series.
+    """Return the column of ids; and other id columns, whose objects have several series each.
 
-    Without a column that is named as one, each of several files is a series: equal numbers in two are no sign.
+    Without a column that is named like an id, each of several files is a series.
     """
     named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and not c.dates]
     # An id of every row is none of a series.
@@ -431,7 +455,7 @@ def _id(
         # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
         unlike = {c.name: n if time is None else _count(c.codes, time.codes) for c in named}
         named = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
-        best = max(named, key=lambda c: (c.distinct, -c.rank(IDS)))
+        best = max(named, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
         return best, [c for c in named if c.distinct != best.distinct]
     if several_files:
         return None, []
@@ -440,7 +464,7 @@ def _id(
     runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
     blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]
     if not blocks:
-        apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNELS)]
+        apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNEL)]
         if time is not None and _count(time.codes) < 0.9 * n:
             best = next((c for c in apart if _count(c.codes, time.codes) > 0.98 * n), None)
             if best is not None:
@@ -455,17 +479,17 @@ def _id(
 def _channel(
     varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
 ) -> Column | None:
-    """Return the column of channels: a known name of few words, or what tells rows of one time apart."""
+    """Return the column of channels: one with a known name and few values, or one that differs at equal times."""
     usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
     usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
-    named = [c for c in usual if c.called(CHANNELS) and not looks_like_id(c.name)]
-    named = [c for c in named if not (c.numeric and c.called(VALUES))]
+    named = [c for c in usual if c.called(CHANNEL) and not looks_like_id(c.name)]
+    named = [c for c in named if not (c.numeric and c.called(VALUE))]
 
     def repeats(*keys: np.ndarray) -> int:
         return len(series) - _count(series, times, *keys)
 
     if named:
-        return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNELS) + len(c.words) / 100))
+        return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNEL) + len(c.words) / 100))
     bare = repeats()
     telling = [c for c in usual if c.text and c.distinct < len(series) / 3 and repeats(c.codes) < bare / 20]
     if bare > len(series) / 20 and telling:
@@ -478,6 +502,7 @@ def _channel(
 
 
 def _only_days(source: Source, time: Column) -> bool:
+    """Return whether the first times are dates without a time of day."""
     column = source.read([time.name], ROWS)[time.name]
     if pa.types.is_date(column.type):
         return True
@@ -485,7 +510,7 @@ def _only_days(source: Source, time: Column) -> bool:
 
 
 def _stem(name: str) -> str:
-    """Return what a value and its errors have in common: "flux" of flux_err, "psf" of magpsf and sigmapsf."""
+    """Return the common part of a value's and its error's name: "flux" for flux_err, "psf" for magpsf and sigmapsf."""
     words = [re.sub(r"(err|error|sigma)$", "", word) for word in pieces(name) if word not in ERRORS]
     words = [word for word in words if word]
     stems = [word for word in words if word not in ("mag",)]
@@ -493,7 +518,7 @@ def _stem(name: str) -> str:
 
 
 def key_column(table: Source, id: str) -> str:
-    """Return the column of a table of objects that holds their ids: `id`, or else the only one that is called so.
+    """Return the id column of a table of objects: `id`, or else the only column whose name looks like an id.
 
     Raises
     ------
@@ -508,13 +533,13 @@ def key_column(table: Source, id: str) -> str:
 
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
-    """Return the column that may say whether a duration ended in an event; None for a label that is no duration."""
+    """Return the column that may say whether durations ended in an event; None where the label is no duration."""
     status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 
 def _duration(columns: Mapping[str, Column]) -> str | None:
-    """Return the column of durations beside which another may say whether they ended in an event."""
+    """Return the column of durations that has a status column next to it, if any."""
     pairs = ((c, columns.get(status_of(name, columns) or "")) for name, c in columns.items() if c.numeric)
     return next(
         (c.name for c, status in pairs if status is not None and status.distinct <= 2 and np.nanmin(c.numbers) >= 0),  # pyright: ignore
@@ -525,30 +550,58 @@ def _duration(columns: Mapping[str, Column]) -> str | None:
 def propose_objects(
     source: Source, id: str, label: str | None, count: int
 ) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Propose the label and the static columns of the objects' table, and say what is doubtful about them."""
+    """Propose which columns of a table of objects are the label and the static columns.
+
+    Args:
+        id: its id column, which is neither.
+        label: the label, if the user named it.
+        count: number of series in the table of observations.
+
+    Returns:
+        The label or None, the static columns, and sentences on what is doubtful.
+    """
     key, unsure = key_column(source, id), []
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")
-    columns = {name: c for name, c in look(source).items() if name != key and c.distinct > 1}
-    if label is None:
-        labels = [c for c in columns.values() if c.called(LABELS) and c.distinct <= max(2, count // 2)]
-        label = _duration(columns) or (min(labels, key=lambda c: c.rank(LABELS)).name if labels else None)
-    no_facts, event = ERRORS | {"split", "fold", "true"}, status_of(label or "", columns)
-    usable = [c for c in columns.values() if c.name not in (label, event) and not looks_like_id(c.name)]
-    outcomes = [c.name for c in usable if set(c.words) & OUTCOMES]
-    truth = columns.get(label or "")
-    static, leaks = [], []
-    for c in (c for c in usable if not (c.dates or c.clock or c.name in outcomes or set(c.words) & no_facts)):
-        many = 2 * c.distinct > len(c.codes)
-        says_label = (
-            truth is not None and _count(c.codes, truth.codes) == _count(c.codes) and c.distinct >= truth.distinct
-        )
-        if says_label and not many:
-            leaks.append(c.name)
-        elif not (c.text and many):
-            static.append(c.name)
-    unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
-    unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
+    columns = [c for name, c in look(source).items() if name != key and c.distinct > 1]
+    label, static = _of_series(columns, count, label, unsure)
     if label is not None and static:
         unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
-    return label, tuple(static), unsure
+    return label, static, unsure
+
+
+def _of_series(
+    columns: list[Column], count: int, label: str | None, unsure: list[str], more_outcomes: Sequence[str] = ()
+) -> tuple[str | None, tuple[str, ...]]:
+    """Propose label and static columns among columns with one value per series, for `count` series.
+
+    Args:
+        label: the label, if the user named it.
+        unsure: list of doubts, to which sentences are added.
+        more_outcomes: further names that suggest an outcome, and no static column.
+    """
+    if label is None:
+        labels = [c for c in columns if c.called(LABEL) and 1 < c.distinct <= max(2, count // 2)]
+        best = min(labels, key=lambda c: c.rank(LABEL)).name if labels else None
+        label = _duration({c.name: c for c in columns}) or best
+    truth, event = (
+        next((c for c in columns if c.name == label), None),
+        status_of(label or "", (c.name for c in columns)),
+    )
+    columns = [c for c in columns if c.name not in (label, event) and not looks_like_id(c.name)]
+    usable = [c for c in columns if c.distinct > 1]
+    outcomes = [c.name for c in columns if c.is_outcome]
+    no_facts = ERRORS | {"split", "fold", "true"}
+    leaks, many, static = [], [], []
+    for c in (c for c in usable if not (c.dates or c.clock or c.is_outcome or set(c.words) & no_facts)):
+        if 2 * c.distinct > count:
+            (many if c.text else static).append(c.name)
+        elif truth is not None and c.distinct >= truth.distinct and _count(c.codes, truth.codes) == _count(c.codes):
+            leaks.append(c.name)
+        else:
+            static.append(c.name)
+    outcomes += more_outcomes
+    unsure += [f"{listed(many)} have a different text for most series, and are not read"] if many else []
+    unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
+    unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
+    return label, tuple(static)

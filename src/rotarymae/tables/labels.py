@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,12 +14,13 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import cells, dates
-from rotarymae.series.columns import one_per_series, plain_cells, static_column, static_values
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.reading import ReadingReport
 from rotarymae.tables.guess import key_column
 from rotarymae.tables.source import Source, open_source
 
 WORDS_FOR_NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
+MAX_CHANGING = 0.01  # of the series; more that change a static column make it none
 
 
 def align_labels(
@@ -29,59 +31,61 @@ def align_labels(
     unlabelled: Literal["error", "none"] = "error",
     na: tuple[str, ...] = (),
 ) -> np.ndarray:
-    """Return the labels [S] of a data set's series, in its order, from a table that is matched by id.
+    """Read one label for each series of a data set from a table, matched by id.
 
     Args:
-        source: a file or data frame with one row per series, or several with the same label, as in the table of
-            observations.
-        unlabelled: a series without a label (or with an empty one) is an "error", or its label is None ("none").
+        source: a file or data frame with one row per series, or several rows with the same label.
+        unlabelled: a series without a label is an "error", or gets the label None ("none").
         na: cells that mean "missing", besides empty ones.
 
     Returns:
-        int64, float64, bool or string labels; objects where a label is None.
+        Labels [S] in the order of the series: int64, float64, bool or string; objects where a label is None.
 
     Raises:
-        InputError: naming the ids: series without a label, ids with two different ones; missing labels; no label of
-            any series.
+        InputError: naming the ids: series without a label, ids with two different ones; no label for any series.
 
     Warns:
-        InputWarning: labels that belong to no series; texts such as N/A, which are classes like others.
+        InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes.
     """
     choose("unlabelled", unlabelled, ("error", "none"))
-    ids, cells_of = _read(source, id, label, na)
-    gone = cells_of.is_null().to_numpy(zero_copy_only=False)
+    ids, values = _read(source, id, label, na)
+    gone = values.is_null().to_numpy(zero_copy_only=False)
     if gone.any() and unlabelled == "error":
         raise InputError(
             f"column {label!r} is missing (null, NaN or empty) in {gone.sum()} of {len(gone)} rows, the first in row "
             f"{gone.argmax()}; fill the column or drop those rows.",
             code="missing-label",
         )
-    if pa.types.is_floating(cells_of.type) and np.isinf(cells_of.to_numpy(zero_copy_only=False)).any():
+    if pa.types.is_floating(values.type) and np.isinf(values.to_numpy(zero_copy_only=False)).any():
         raise InputError(f"column {label!r} is infinite in some row; a label must be finite.", code="infinite-label")
-    keep = pa.array(~gone)
-    labels, surplus = _aligned(dataset, ids.filter(keep), cells_of.filter(keep), label)
-    lost = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)]
+    labels, known, used = _aligned(dataset, ids.filter(pa.array(~gone)), values.filter(pa.array(~gone)), label)
+    lost, surplus = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)], known[~used]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
-        raise InputError(f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.")
+        others = f" There are labels of {listed(surplus)}." if len(surplus) else ""
+        raise InputError(
+            f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.{others}"
+        )
     if len(surplus):
         text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
         warnings.warn(text, InputWarning, stacklevel=2)
     aligned = _array(labels)
-    doubtful = Counter(
-        name for name in aligned.tolist() if isinstance(name, str) and name.lower() in WORDS_FOR_NO_LABEL
-    )
-    for name, count in doubtful.items():
-        text = f"{count:,} series have the label {name!r}, which is taken as a class"
-        text += f"; if it says that there is none, read it as missing (--na {name})."
-        warnings.warn(text, InputWarning, stacklevel=2)
+    texts = Counter(name for name in aligned.tolist() if isinstance(name, str) and name.lower() in WORDS_FOR_NO_LABEL)
+    for name, count in texts.items():
+        text = f"{count:,} series have the label {name!r}, which is taken as a class; if it says that there is none, "
+        warnings.warn(f"{text}read it as missing (--na {name}).", InputWarning, stacklevel=2)
     return aligned
 
 
 def align_column(
     dataset: SeriesDataset, source: Any, id: str, name: str, na: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, bool]:
-    """Return a column's values [S] in the order of a data set's series, None where one has none, and whether they were
-    dates, which become days since 1970-01-01. Arguments and errors as of `align_labels`, and other dates than ISO."""
+    """Read one value for each series from a column of a table, matched by id.
+
+    Arguments and errors as in `align_labels`; also raised for dates that are not ISO dates.
+
+    Returns:
+        Values [S], None where a series has none; and whether they were dates, which become days since 1970-01-01.
+    """
     ids, values = _read(source, id, name, na)
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
@@ -91,7 +95,7 @@ def align_column(
             dates.refuse_other_dates(values, name)
     if as_days:
         values = pa.array(dates.times(values, name).values, from_pandas=True)
-    aligned, _ = _aligned(dataset, ids, values, name)
+    aligned, _, _ = _aligned(dataset, ids, values, name)
     if aligned.null_count == len(aligned):
         raise InputError(f"no series has a value of {name!r}.")
     return _array(aligned), as_days
@@ -100,36 +104,58 @@ def align_column(
 def with_static(
     dataset: SeriesDataset, source: Any, id: str, names: tuple[str, ...], na: tuple[str, ...] = ()
 ) -> SeriesDataset:
-    """Return a data set with static columns of the objects' table, which has one row per series."""
+    """Return a data set with further static columns from a table with one row per series."""
     table, static = open_source(source), dict(dataset.static)
     id = key_column(table, id)
     columns = table.read([id, *names])
     codes, ids = cells.encode(_ids(table, columns[id], id))
-    place, there, _ = _match(dataset.ids, ids)
+    place, there = _match(dataset.ids, ids)
     for name in names:
-        values, caution = static_column(columns[name], name, codes, ids, na, parse=table.is_text)
-        if caution:
-            warnings.warn(caution, InputWarning, stacklevel=3)
-        kept = pa.array(values, from_pandas=True).take(pa.array(place, mask=~there))
-        static[name] = static_values(kept)
+        values, report = static_column(columns[name], name, codes, ids, na, parse=table.is_text)
+        for loss in report.losses():
+            warnings.warn(loss, InputWarning, stacklevel=3)
+        static[name] = static_values(pa.array(values, from_pandas=True).take(pa.array(place, mask=~there)))
     if not there.all():
         text = f"{(~there).sum():,} series are not in {table.name}: {listed(dataset.ids[~there])}; what is static of "
-        text += "them is missing."
-        warnings.warn(text, InputWarning, stacklevel=3)
+        warnings.warn(f"{text}them is missing.", InputWarning, stacklevel=3)
     return replace(dataset, static=static)
 
 
-def _array(cells_of: pa.Array) -> np.ndarray:
-    return np.array(cells_of.to_pylist(), object) if cells_of.null_count else cells.label_values(cells_of)
+def static_column(
+    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
+) -> tuple[np.ndarray, ReadingReport]:
+    """Return one value per series [S] of a column that repeats it on every row, and the doubts as a report.
+
+    Missing cells are ignored. Where a few series have different values their first one counts; many raise InputError.
+    """
+    values = cells.by_distinct_text(column, lambda column: _plain(column, name, na, parse, words=True))
+    if pa.types.is_floating(values.type):
+        infinite = np.isinf(values.to_numpy(zero_copy_only=False)) & (series >= 0)
+        if infinite.any():
+            where = ids[np.unique(series[infinite])]
+            raise InputError(f"static column {name!r} is infinite in series {listed(where)}.", code="unusable-cell")
+    kept, report = _first_of_each(values, name, series, ids, MAX_CHANGING)
+    return static_values(kept), report
+
+
+def static_values(values: pa.Array) -> np.ndarray:
+    """Return static cells as a numpy array; missing numbers are NaN, other missing cells None."""
+    numbers = cells.is_numeric(values.type) or pa.types.is_null(values.type)
+    if numbers and (values.null_count or pa.types.is_floating(values.type)):
+        return values.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+    return cells.label_values(values)
+
+
+def _array(values: pa.Array) -> np.ndarray:
+    return np.array(values.to_pylist(), object) if values.null_count else cells.label_values(values)
 
 
 def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
-    ids = cells.labels(column, name)
-    return ids.cast(pa.int64()) if table.is_text and cells.are_integers(ids) else ids
+    return cells.labels(cells.as_integers(column) if table.is_text else column, name)
 
 
 def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
-    """Return the ids, as far as there are any, and the cells of a column beside them."""
+    """Read the id column and another column of a table; rows without an id are left out."""
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
         id, table = "file", table.with_ids_of_files()
@@ -144,46 +170,91 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
         raise InputError(f"the labels table has no rows (columns: {listed(table.columns)}).", code="no-observations")
     ids, values = _ids(table, columns[id], id), columns[name]
     if not pa.types.is_temporal(values.type):
-        values = plain_cells(values, name, na, parse=table.is_text, words=False)
+        values = _plain(values, name, na, parse=table.is_text, words=False)
     return ids.filter(ids.is_valid()), values.filter(ids.is_valid())
 
 
-def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, np.ndarray]:
-    """Return the value of each series [S], null where it has none, and the ids of values that belong to no series."""
+def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
+    """Return a column as labels or numbers, null where a cell is missing.
+
+    Parameters
+    ----------
+    na
+        Cells that mean "missing": texts, or numbers in any spelling.
+    parse
+        Whether texts that all look like numbers become numbers, as cells of text files should.
+    words
+        Whether the usual words for "missing", such as NA, mean that too.
+    """
+    column = cells.trimmed(column)
+    if cells.is_text(column.type):
+        column = cells.without(column, ("", *na))
+        if parse and cells.are_numbers(column):
+            column = cells.without_missing(column)
+            return column.cast(pa.int64() if cells.are_integers(column) and not words else pa.float64())
+        return cells.without_missing(column) if parse and words else column
+    if not cells.is_numeric(column.type):
+        return cells.labels(column, name)
+    codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())
+    gone = pc.or_(pc.is_in(column.cast(pa.float64(), safe=False), codes), column.is_null(nan_is_null=True))  # pyright: ignore
+    column = pc.if_else(gone, pa.scalar(None, column.type), column)  # pyright: ignore
+    column = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+    return column.cast(pa.int64()) if pa.types.is_integer(column.type) and column.type != pa.uint64() else column
+
+
+def _first_of_each(
+    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, tolerated: float = 0.0
+) -> tuple[pa.Array, ReadingReport]:
+    """Return the first present cell of each series [S], null where there is none, and the doubts as a report.
+
+    Raises
+    ------
+    InputError
+        Cells differ within more than the tolerated share of the series ("several-values").
+    """
+    codes = cells.encode(column)[0]
+    rows = np.flatnonzero((codes >= 0) & (series >= 0))
+    which, place = np.unique(series[rows], return_index=True)
+    first = np.full(len(ids), -1)
+    first[which] = rows[place]
+    kept = column.take(pa.array(first, mask=first < 0))
+    differs = rows[codes[rows] != codes[first[series[rows]]]]
+    if not len(differs):
+        return kept, ReadingReport()
+    several, row = np.unique(series[differs]), differs[0]
+    values = column.take(pa.array([first[series[row]], row])).to_pylist()
+    where = f"{listed(values)} in {ids[series[row]]!r}"
+    if len(several) > tolerated * len(ids):
+        raise InputError(
+            f"column {name!r} has several values within series {listed(ids[several])}: {where} ({len(several)} series "
+            "in all); keep one value per series.",
+            code="several-values",
+        )
+    reason = f"series have several values in column {name!r}; the first counts"
+    return kept, ReadingReport(doubts={reason: len(several)}, first={reason: where})
+
+
+def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, Any, np.ndarray]:
+    """Match values to series by id.
+
+    Returns:
+        The value of each series [S], null where there is none; the ids of the values; and which of these are series.
+    """
     codes, distinct = cells.encode(ids)
-    kept, _ = one_per_series(values, name, codes, distinct)
-    place, there, known = _match(dataset.ids, distinct)
-    return kept.take(pa.array(place, mask=~there)), np.delete(known, place[there])
+    kept, _ = _first_of_each(values, name, codes, distinct)
+    place, there = _match(dataset.ids, distinct)
+    used = np.zeros(len(distinct), bool)
+    used[place[there]] = True
+    return kept.take(pa.array(place, mask=~there)), distinct, used
 
 
-def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the place of each id [S] among the known ones, whether it is among them, and these as they are compared.
+def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Look up ids among known ones; return the index of each id [S], and whether it is known.
 
-    Raises as `_of_one_kind`.
+    A text file's ids may be read as integers in one table and as text in another; if either side is text, both become
+    text.
     """
-    if not len(known):
-        return np.zeros(len(ids), int), np.zeros(len(ids), bool), known
-    ids, known = _of_one_kind(ids, known)
-    place = pc.index_in(pa.array(ids), value_set=pa.array(known))  # pyright: ignore
-    return place.fill_null(0).to_numpy(), place.is_valid().to_numpy(zero_copy_only=False), known
-
-
-def _of_one_kind(ids: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids of the series and of the labels; integers as texts where the others are texts.
-
-    A text file's ids are integers or texts by what else stands in the column. Raises InputError where no text is one of
-    the integers, or where one cannot tell what belongs together, as 001 might be 1.
-    """
-    numeric = [array.dtype.kind in "iufb" for array in (ids, labelled)]
-    if numeric[0] == numeric[1]:
-        return ids, labelled
-    numbers, texts = (ids, labelled) if numeric[0] else (labelled, ids)
-    unclear = any(text.isdecimal() and str(int(text)) != text for text in texts)
-    as_texts = numbers.astype(str).astype(object)
-    if numbers.dtype.kind in "iu" and not unclear and np.isin(texts, as_texts).any():
-        return (as_texts, labelled) if numeric[0] else (ids, as_texts)
-    kinds = ["numbers" if n else "strings" for n in numeric]
-    raise InputError(
-        f"the ids of the series are {kinds[0]} ({listed(ids[:1])}), those of the labels {kinds[1]} "
-        f"({listed(labelled[:1])}); convert one of them."
-    )
+    if (ids.dtype.kind == "O") != (known.dtype.kind == "O"):
+        ids, known = (np.array([cells.as_text(id) for id in each.tolist()], object) for each in (ids, known))
+    place = pc.index_in(pa.array(ids), value_set=pa.array(known).cast(pa.array(ids).type))  # pyright: ignore
+    return place.fill_null(0).to_numpy(), place.is_valid().to_numpy(zero_copy_only=False)

@@ -17,12 +17,13 @@ import pyarrow as pa
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.cells import is_list, to_arrow
-from rotarymae.series.columns import channel_numbers, error_columns, static_column
+from rotarymae.series.columns import error_columns
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.mapped import map_parts, series_chunks
-from rotarymae.series.reading import NO_ZONE, LeftOut, ReadingReport
-from rotarymae.series.tidy import Observations, dataset_fields, melt
-from rotarymae.tables.labels import with_static
+from rotarymae.series.mapped import map_parts
+from rotarymae.series.reading import NO_ZONE, ReadingReport
+from rotarymae.series.tidy import Observations, dataset_fields
+from rotarymae.tables.guess import looks_like_id, looks_like_outcome
+from rotarymae.tables.labels import static_column, with_static
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import Source, open_source
 
@@ -51,50 +52,19 @@ class Part:
     dataset: SeriesDataset | None
     why: NoObservations | None = None
 
+    @property
+    def report(self) -> ReadingReport:
+        reading = self.dataset.reading if self.dataset is not None else self.why and self.why.reading
+        return reading or ReadingReport()
 
-def read_table(
-    source: Any,
-    schema: TableSchema,
-    *,
-    channel_names: tuple[Any, ...] | None = None,
-    value_names: tuple[str, ...] | None = None,
-    others: Sequence[str] = (),
-    memory: float | None = None,
-) -> tuple[SeriesDataset, ReadingReport]:
-    """Read a table of observations.
 
-    Parameters
-    ----------
-    source
-        A file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of them.
-    channel_names, value_names
-        Those of a model, if there is one. A column "lc.flux" is its "flux".
-    others
-        Columns that have another role, such as a label, and are no channels.
-    memory
-        Bytes that reading may take before the columns are sorted and mapped on disk; half of what is free, if None.
-
-    Raises
-    ------
-    InputError
-        Columns that are not there, twice or not numeric; a table without an observation; see `TableSchema`.
-
-    Warns
-    -----
-    InputWarning
-        Once for the whole table, of each kind of row that is left out, and of what looks wrong.
-    """
-    reader = TableReader.open(source, schema, channel_names, value_names, others)
-    try:
-        dataset = reader.read(memory)
-    except InputError as error:
-        raise (error if reader.source.in_memory else error.within(reader.source.name)) from error
-    assert dataset.reading is not None
-    return dataset, dataset.reading
+def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
+    """Read a whole table of observations as a `SeriesDataset`; arguments as in `TableReader.open` and `read`."""
+    return TableReader.open(source, schema, **known).read(memory)
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Return the data set of arrays as columns of a table, of which no series and no cell may be left out."""
+    """Build a data set from arrays as columns; raise InputError where a series or a cell would be left out."""
     values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
     dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
     announce(every_series(dataset).reading)
@@ -102,7 +72,7 @@ def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names
 
 
 def every_series(dataset: SeriesDataset) -> SeriesDataset:
-    """Refuse a data set of which series are left out: answers and labels that are matched by order would shift."""
+    """Return the data set, or raise InputError if series were left out: labels in order would then be wrong."""
     if dataset.reading is not None and dataset.reading.empty:
         empty, count = dataset.reading.empty, dataset.reading.series
         raise InputError(f"{len(empty)} of {count} series have no observation left: {listed(empty)}. Leave them out.")
@@ -127,8 +97,6 @@ class TableReader:
         What the ids are called in the data set.
     objects
         The objects' table, where it has static columns.
-    integers
-        Columns of labels of a text file in which every cell is written as an integer.
     """
 
     source: Source
@@ -137,10 +105,8 @@ class TableReader:
     absent: tuple[str, ...] = ()
     channel_names: tuple[Any, ...] | None = None
     value_names: tuple[str, ...] | None = None
-    unknown_channels: str = "error"
     id_name: str = "id"
     objects: Source | None = None
-    integers: frozenset[str] = frozenset()
 
     @classmethod
     def open(
@@ -152,7 +118,22 @@ class TableReader:
         others: Sequence[str] = (),
         id_name: str | None = None,
     ) -> TableReader:
-        """Find the columns of a schema in a table; arguments as `read_table`."""
+        """Open a table and find the columns of a schema in it.
+
+        Parameters
+        ----------
+        source
+            A file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of them.
+        channel_names, value_names
+            Those of a model, if there is one. A column "lc.flux" is its "flux".
+        others
+            Columns that have another role, such as a label, and are no channels.
+
+        Raises
+        ------
+        InputError
+            Columns that are not there, or twice.
+        """
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
         names = table.columns
@@ -165,19 +146,18 @@ class TableReader:
                     code="label-is-input",
                 )
         table.need([name for name in role_of if name in table.twice])
-        alone = schema.id == "file" and "file" not in names
         if schema.id == "id" and "id" not in names:
-            alone = _no_ids(table, {*role_of, *others})
+            _refuse_likely_ids(table, {*role_of, *others})
+        alone = schema.id in ("id", "file") and schema.id not in names
         values = schema.values or tuple(name for name in names if name not in role_of and name not in others)
-        forgiving = for_model and schema.unknown_channels == "drop"
+        role_of |= dict.fromkeys(values, "values")
         objects = None if schema.objects is None else open_source(schema.objects)
         elsewhere = [name for name in schema.static if objects and name not in names and name in objects.columns]
-        absent = [name for name in values if schema.wide and forgiving and name not in names]
+        absent = [name for name in values if schema.wide and for_model and name not in names]
         if for_model and schema.untimed == "static":  # facts that no series of this table may have
             absent += [name for name in schema.static if name not in names and name not in elsewhere]
-        role_of |= dict.fromkeys(values, "values")
         for name, role in role_of.items():
-            if name not in names and name not in absent and name not in elsewhere and not (role == "id" and alone):
+            if name not in [*names, *absent, *elsewhere] and not (role == "id" and alone):
                 what, advice = (f"{role} column", "") if table.in_memory else ("column", _advice(role, for_model))
                 table.need([name], what, advice)
         unread = [name for name in names if name not in role_of and name not in others]
@@ -185,6 +165,10 @@ class TableReader:
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed."
             warnings.warn(text, InputWarning, stacklevel=3)
+        outcomes = [name for name in values if others and not schema.values and looks_like_outcome(name)]
+        if outcomes:
+            text = f"{listed(outcomes)} look like outcomes, and are read as channels: a model would see what it is to "
+            warnings.warn(f"{text}predict. Name the others by --values.", InputWarning, stacklevel=3)
         _warn_of_units(table, schema)
         table = table.with_ids_of_files() if alone else table
         every = (*values, *schema.errors)
@@ -197,7 +181,6 @@ class TableReader:
             absent=tuple(absent),
             channel_names=None if channel_names is None or schema.wide else tuple(channel_names),
             value_names=value_names if same else None,
-            unknown_channels=schema.unknown_channels if forgiving or not for_model else "error",
             id_name=id_name or schema.id,
             objects=objects if elsewhere else None,
         )
@@ -208,12 +191,12 @@ class TableReader:
 
     @cached_property
     def _of_objects(self) -> tuple[str, ...]:
-        """The static columns that the objects' table has, and not the table of observations."""
+        """The static columns that are read from the objects' table, because the table of observations lacks them."""
         return tuple(name for name in self.schema.static if self.objects and name not in self.source.columns)
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns that are read."""
+        """Return the names of the columns that are read."""
         schema = self.schema
         names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
         names += [*schema.static, *schema.flags]
@@ -223,30 +206,48 @@ class TableReader:
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None) -> SeriesDataset:
-        """Return all series; of a table larger than `memory`, with memory-mapped columns."""
-        whole = not self.source.too_large(self.columns, memory)
-        parts: list[SeriesDataset] = []
+        """Read all series; a table larger than `memory` (half of what is free) gets memory-mapped columns.
+
+        Raises
+        ------
+        InputError
+            Columns that are not numeric; a table without an observation; see `TableSchema`.
+
+        Warns
+        -----
+        InputWarning
+            Once for the whole table, of each kind of row that is left out, and of what looks wrong.
+        """
+        try:
+            if self.source.too_large(self.columns, memory):
+                dataset, report = self._mapped()
+            else:
+                [part] = self._parts(READ, whole=True)
+                if part.dataset is None:
+                    raise part.why or NoObservations("the table has no rows; there is nothing to learn from.")
+                dataset, report = part.dataset, part.report
+        except InputError as error:
+            raise (error if self.source.in_memory else error.within(self.source.name)) from error
+        report = self._with_notes(report)
+        announce(report)
+        return replace(dataset, reading=report)
+
+    def _mapped(self) -> tuple[SeriesDataset, ReadingReport]:
+        """Read a table larger than memory: return the data set with memory-mapped columns, and the report."""
+        kept: list[SeriesDataset] = []
         reports: list[ReadingReport] = []
-        reason = NoObservations("the table has no rows; there is nothing to learn from.")
+        why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def columns() -> Iterator[Any]:
-            nonlocal reason
-            for _, dataset, error in self._pieces(READ, whole):
-                if dataset is None:
-                    reason = error or reason
-                    reports.extend([] if reason.reading is None else [reason.reading])
-                    continue
-                assert dataset.reading is not None
-                reports.append(dataset.reading)
-                # Of each part only what is one per series is kept.
-                parts.append(dataset if whole else replace(dataset, **_no_columns(dataset)))
-                yield dataset.columns
+            """Yield the columns of each part of the table; keep what is stored once per series, and the reports."""
+            nonlocal why
+            for part in self._parts(READ, whole=False):
+                reports.append(part.report)
+                why = part.why or why
+                if part.dataset is not None:
+                    kept.append(replace(part.dataset, **_no_columns(part.dataset)))  # what is one per series
+                    yield part.dataset.columns
 
-        if whole:
-            list(columns())
-            if not parts:
-                raise reason
-            return self._announced(parts[0])
         folder = self.source.paths[0].parent if self.source.paths else None
         try:
             mapped = map_parts(columns(), folder if folder is not None and os.access(folder, os.W_OK) else None)
@@ -256,208 +257,140 @@ class TableReader:
                 f"({error}). Make room there.",
                 code="no-room",
             ) from error
-        if not parts:
-            raise reason
+        if not kept:
+            raise why
         report = _joined(reports)
         report.refuse_costly(len(self.values))
-        lengths = np.concatenate([part.lengths for part in parts])
+        lengths = np.concatenate([part.lengths for part in kept])
         dataset = replace(
-            parts[0],
+            kept[0],
             **mapped._asdict(),
             offsets=np.concatenate([[0], np.cumsum(lengths)]),
-            ids=np.concatenate([part.ids for part in parts]),
-            static={name: np.concatenate([part.static[name] for part in parts]) for name in parts[0].static},
-            reading=report,
+            ids=np.concatenate([part.ids for part in kept]),
+            static={name: np.concatenate([part.static[name] for part in kept]) for name in kept[0].static},
         )
-        return self._announced(dataset)
+        return dataset, report
 
     def parts(self) -> Iterator[Part]:
-        """Yield all series in parts of whole series, as they first appear in the table.
+        """Yield the table in parts of whole series, in the order of first appearance.
 
         Raises
         ------
         InputError
-            As `read`; but a part in which nothing was observed is no error.
+            As `read`; but a part without observations is no error.
 
         Warns
         -----
         InputWarning
             As `read`, once for the whole table.
         """
-        whole = self.source.in_memory or self.source.observations(self.columns) <= PART
-        reports, observed_any = [], False
-        for ids, dataset, error in self._pieces(PART, whole):
-            if dataset is None:
-                reports += [error.reading] if error is not None and error.reading is not None else []
-                if len(ids):
-                    yield Part(ids, np.zeros(len(ids), bool), None, error)
-                continue
-            reports.append(dataset.reading)
-            observed_any = True
-            # Series without observations are not in the data set.
-            observed = np.ones(len(ids), bool)
-            if len(ids) != len(dataset):
-                there = set(dataset.ids.tolist())
-                observed = np.array([id in there for id in cells.label_values(cells.labels(ids, self.id)).tolist()])
-            place, start = np.flatnonzero(observed), 0
-            for chunk in series_chunks(dataset.offsets, PART):
-                stop = len(ids) if chunk.stop == len(dataset) else int(place[chunk.stop - 1]) + 1
-                one = dataset if chunk == slice(0, len(dataset)) else dataset.select(np.arange(chunk.start, chunk.stop))
-                yield Part(ids[start:stop], observed[start:stop], one)
-                start = stop
-        if observed_any:
+        reports, observed = [], False
+        whole = self.source.observations(self.columns) <= PART
+        for part in self._parts(PART, whole):
+            reports.append(part.report)
+            observed = observed or part.dataset is not None
+            if len(part.ids):
+                yield part
+        if observed:
             report = self._with_notes(_joined(reports))
             if not whole:
                 report.refuse_costly(len(self.values))
             announce(report)
 
-    def _pieces(self, size: int, whole: bool) -> Iterator[tuple[pa.Array, SeriesDataset | None, NoObservations | None]]:
-        """Yield the ids of whole series, in the table's type, with their data set or why there is none."""
+    def _parts(self, size: int, whole: bool) -> Iterator[Part]:
+        """Yield parts of whole series with about `size` observations; `whole` reads the table at once."""
         columns = self.source.read(self.columns) if whole else None
-        reader = self._settled(columns)
-        pieces: Any = self.source.series(self.columns, self.id, size) if columns is None else [columns]
+        reader, labels = self, [name for name in (self.schema.id, self.schema.channel) if name in self.source.kinds]
+        if columns is None:
+            # Labels are alike in all parts, and these have the channels of the whole.
+            reader = replace(self, source=self.source.with_integers(labels))
+            if self.schema.channel is not None and self.channel_names is None:
+                known = cells.labels(reader.source.distinct(self.schema.channel), self.schema.channel)
+                names = sorted(set(cells.label_values(known.drop_null()).tolist()))
+                reader = replace(reader, channel_names=tuple(names))
+        elif self.source.is_text:
+            columns |= {name: cells.as_integers(columns[name]) for name in labels}
+        pieces: Any = reader.source.series(self.columns, self.id, size) if columns is None else [columns]
         for columns in pieces:
-            ids = cells.trimmed(columns[self.id].unique())
-            ids = (ids if self.id not in reader.integers else reader.labels(ids, self.id)).unique()
-            ids = ids.filter(cells.labels(ids, self.id).is_valid())
+            ids = cells.trimmed(columns[self.id].unique()).unique()
+            known = cells.labels(ids, self.id)
+            ids = ids.filter(known.is_valid())
+            observed, dataset, why = np.zeros(len(ids), bool), None, None
             try:
-                yield ids, reader.build(columns, part=not whole), None
+                dataset = reader.build(columns, part=not whole)
+                there = set(dataset.ids.tolist())
+                observed = np.array([id in there for id in cells.label_values(known.drop_null()).tolist()])
             except NoObservations as error:
-                yield ids, None, error
-
-    def _settled(self, columns: dict[str, pa.Array] | None) -> TableReader:
-        """Return the reader that reads labels alike in all parts: ids and channels of a text file are texts, unless
-        all of them are written as integers; and parts have the channels of the whole (`columns` is None)."""
-        source, schema, integers, channels = self.source, self.schema, set(), self.channel_names
-        for name in (schema.id, schema.channel):
-            if name not in source.kinds or not (source.is_text or (columns is None and name == schema.channel)):
-                continue
-            assert name is not None
-            labels = cells.labels(source.distinct(name) if columns is None else columns[name].unique(), name)
-            if source.is_text and cells.are_integers(labels) and labels.null_count < len(labels):
-                integers.add(name)
-                labels = labels.cast(pa.int64())
-            if name == schema.channel and columns is None and channels is None:
-                channels = tuple(sorted(set(cells.label_values(labels.drop_null()).tolist())))
-        return replace(self, integers=frozenset(integers), channel_names=channels)
-
-    def labels(self, column: pa.Array, name: str) -> pa.Array:
-        """Return ids, or channels, with nulls where they are missing."""
-        labels = cells.labels(column, name)
-        return labels.cast(pa.int64()) if name in self.integers and cells.is_text(labels.type) else labels
-
-    def _announced(self, dataset: SeriesDataset) -> SeriesDataset:
-        """Return the data set with what is to say of the file, and warn once of what was left out."""
-        assert dataset.reading is not None
-        report = self._with_notes(dataset.reading)
-        announce(report)
-        return replace(dataset, reading=report)
+                why = error
+            yield Part(ids, observed, dataset, why)
 
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
+        """Add to a report the source's broken lines, notes and units. With `strict`, raise for unusable cells."""
         count, first = self.source.rejected()
         if count:
-            cut = LeftOut("line", "has another number of cells", count, first)
-            report = replace(report, total=report.total + count, left_out=(*report.left_out, cut))
+            reason = "a line has another number of cells"
+            cut = ReadingReport(total=count, left_out={reason: count}, first={reason: first})
+            report = report + cut
             if self.schema.strict:
-                report.refuse_any()
+                raise InputError(f"{reason}: {first}. Correct it, or read without strict.", code="unusable-cell")
         units = {name: unit for name, unit in self.source.units.items() if name in self.columns}
         return replace(report, notes=(*self.source.notes, *report.notes), units=units)
 
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array], part: bool = False) -> SeriesDataset:
-        """Return the data set of columns of the table, or of a part of it with whole series."""
+        """Build a data set from columns of the table, or of a part with whole series."""
         schema = self.schema
         if not len(columns[schema.id]):
             count, first = self.source.rejected()
             if count:
                 raise InputError(f"no line has as many cells as the header: {first}.", code="unequal-lines")
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
-        rows, static = self._observations(columns)
-        if schema.wide and schema.tokens == "channel":
-            rows = melt(rows)
-        fields, there = dataset_fields(rows, schema, part)
-        dataset = SeriesDataset(
-            **fields, static={name: column[there] for name, column in static.items()}, id_name=self.id_name
-        )
+        rows, static = self.rows(columns)
+        fields, there = dataset_fields(rows, schema, part, self.channel_names is not None or schema.wide)
+        static = {name: column[there] for name, column in static.items()}
+        dataset = SeriesDataset(**fields, static=static, id_name=self.id_name)
         if self.objects is not None:
             dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
-    def _observations(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Return the rows of some columns, in any order, and one value per series of every static column."""
-        schema = self.schema
-        cautions: list[str] = []
-        notes: list[str] = []
-        words: dict[str, dict[str, int]] = {}
-        series, ids = cells.encode(columns[schema.id], lambda column: self.labels(column, schema.id))
+    def rows(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
+        """Convert columns to observations in any order, and static columns to one value per series."""
+        schema, report = self.schema, ReadingReport()
+        series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
         static = {}
         for name in schema.static:
             if name not in self._of_objects:
                 column = columns.get(name, pa.nulls(len(series)))
-                static[name], caution = static_column(column, name, series, ids, schema.na, parse=self.source.is_text)
-                cautions += [caution] if caution else []
+                static[name], doubts = static_column(column, name, series, ids, schema.na, parse=self.source.is_text)
+                report += doubts
         per_row, row_of = explode({name: column for name, column in columns.items() if name not in schema.static})
         series = series if row_of is None else series[row_of]
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
+            """Read a column as numbers; NaN for an absent one. Words and notes are collected for the report."""
+            nonlocal report
             if name in self.absent:
                 return np.full(len(series), np.nan)
             read = cells.numbers(per_row[name], name, schema.na, limits)
-            words.update({name: read.words} if read.words else {})
-            notes.extend([read.note] if read.note else [])
+            words = {name: read.words} if read.words else {}
+            report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
             return read.values
 
-        values = np.stack([numbers(name, schema.limits == "number") for name in self.values], axis=1)
+        columns_of = [numbers(name, schema.limits == "number") for name in self.values]
+        values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
         positions = [numbers(name) for name in schema.positions]
+        flags = [(f"{name!r} is a flag", np.nan_to_num(numbers(name)) != 0) for name in schema.flags]
         when = dates.times(per_row[schema.time], schema.time, schema.time_format, schema.na)
         if schema.clock is not None:
             when = dates.with_clock(when, per_row[schema.clock], schema.time)
-        words |= {schema.time: when.words} if when.words else {}
-        notes += [when.note] if when.note else []
-        keep, flagged = np.ones(len(series), bool), {}
-        for name in schema.flags:
-            marked = np.nan_to_num(numbers(name)) != 0
-            flagged[name] = int((marked & keep).sum())
-            keep &= ~marked
-        bare, untimed = np.isnan(values).all(1), np.isnan(when.values)
-        # Lists may be filled up to one length: an entry without a time and values is none.
-        blank = bare & keep & untimed & (row_of is not None)
-        keep &= ~blank
-        missing = int(blank.sum())
-        which, known, unknown = None, None, {}
-        facts: dict[str, np.ndarray] = {}
-        if schema.channel is not None:
-            channel = schema.channel
-            codes, names = cells.encode(per_row[channel], lambda column: self.labels(column, channel))
-            if schema.untimed == "static":
-                untimed &= keep & (series >= 0)
-                facts = _facts(untimed, series, len(ids), codes, names, values)  # a model need not know them
-            if facts:
-                notes.append(f"{untimed.sum():,} rows without a time are static: {listed(facts)}")
-                keep &= ~untimed
-                codes = np.where(untimed, -1, codes)
-            which, known, unknown = channel_numbers(
-                codes,
-                names,
-                self.channel_names,
-                f"column {channel!r}",
-                self.unknown_channels,
-                lambda row: f"series {listed([ids[series[row]]])}" if series[row] >= 0 else f"row {row}",
-            )
-            keep &= which != -2
-            if self.channel_names is None:
-                which, known = _observed_channels(which, known, keep & ~np.isnan(when.values) & ~bare)
-        report = ReadingReport(
-            total=len(series) - (int(untimed.sum()) if facts else 0),
-            missing=missing,
-            missing_by_column=dict.fromkeys(self.values, missing) if missing else {},
-            words=words,
-            unknown={name: count for name, count in unknown.items() if count},
-            flagged={name: count for name, count in flagged.items() if count},
+        notes = (*((when.note,) if when.note else ()), *((NO_ZONE,) if when.zone == "" else ()))
+        cellwise = schema.wide and schema.tokens == "channel"
+        report += ReadingReport(
+            total=values.size if cellwise else len(series),
+            words={schema.time: when.words} if when.words else {},
             lists=0 if row_of is None else len(columns[schema.id]),
-            cautions=tuple(cautions),
-            notes=(*notes, *((NO_ZONE,) if when.zone == "" else ())),
+            notes=notes,
         )
         kind, step = per_row[schema.time].type, 0.0
         if pa.types.is_float32(kind):
@@ -468,45 +401,54 @@ class TableReader:
             series=series,
             ids=ids,
             times=when.values,
-            channels=which,
-            channel_names=known,
+            channels=None,
+            channel_names=None,
             values=values,
             value_names=self.values,
             time_unit=when.unit,
-            report=report,
+            row=np.arange(len(series)),
+            report=replace(report, counted="cells" if cellwise else "rows"),
             time_zone=None if when.zone is None else when.zone or "UTC",
             positions=np.stack(positions, axis=1) if positions else None,
             position_names=schema.positions,
-            roles={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
+            names={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
             errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
             time_step=step,
         )
-        return self._within(rows if keep.all() else rows.keep(keep)), static | facts
+        if schema.channel is None:
+            return rows.leave_out(flags, "missing"), static
+        rows, facts = self._with_channels(rows, per_row[schema.channel], schema.channel, flags)
+        return rows, static | facts
 
-    def _within(self, rows: Observations) -> Observations:
-        """Leave out rows before `since` and after `until`."""
-        since, until, time = self.schema.since, self.schema.until, self.schema.time
-        reasons = []
-        if since is not None:
-            reasons.append((time, f"is before {since}", rows.times < dates.parse_time(since, rows.time_zone)))
-        if until is not None:
-            reasons.append((time, f"is after {until}", rows.times > dates.parse_time(until, rows.time_zone)))
-        return rows.leave_out(reasons)
+    def _with_channels(
+        self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
+    ) -> tuple[Observations, dict[str, np.ndarray]]:
+        """Return the rows with channel numbers, and static columns made of rows without a time.
 
-
-def _observed_channels(which: np.ndarray, known: tuple[Any, ...], usable: np.ndarray) -> tuple[np.ndarray, tuple]:
-    """Leave out channels of which no row can be used, unless that is all of them."""
-    there = np.bincount(which[usable & (which >= 0)], minlength=len(known)) > 0
-    if there.all() or not there.any():
-        return which, known
-    number = np.where(there, np.cumsum(there) - 1, 0)
-    names = tuple(name for name, used in zip(known, there, strict=True) if used)
-    return np.append(number, [-2, -1])[which].astype(np.int32), names
+        Rows that are flagged or have an unknown channel are left out.
+        """
+        codes, names = cells.encode(column, lambda column: cells.labels(column, name))
+        known = tuple(sorted(names.tolist())) if self.channel_names is None else self.channel_names
+        # Whether a text file's 1 is a number or a text depends on what else stands in its column.
+        place = {cells.as_text(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
+        at = [place.get(one, place.get(cells.as_text(one), -2)) for one in names.tolist()]
+        rows = replace(rows, channels=np.array([*at, -1], np.int32)[codes], channel_names=known)
+        timed, facts = np.ones(len(codes), bool), {}
+        if self.schema.untimed == "static":
+            timed = ~np.isnan(rows.times) | (rows.series < 0) | (codes < 0)
+            facts = _facts(rows, np.where(timed, -1, codes), names)
+            note = f"{(~timed).sum():,} rows without a time are static: {listed(facts)}"
+            rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ())
+        rows = rows.keep(timed)
+        rows = rows.leave_out([(reason, flag[rows.row]) for reason, flag in flags], "missing")
+        strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
+        unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
+        return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict), facts
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
-    """Return the report of a table from those of its parts."""
-    if len({NO_ZONE in report.notes for report in reports}) > 1:
+    """Add up the reports on the parts of a table. Raises InputError where dates with and without zone are mixed."""
+    if len({NO_ZONE in report.notes for report in reports if report.total}) > 1:
         raise InputError(
             "some of the times are dates with a zone or an offset, and some without; give all in one way.",
             code="mixed-zones",
@@ -515,18 +457,23 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
 
 
 def announce(report: ReadingReport | None) -> None:
-    """Warn of what a user would not expect to be lost or changed."""
+    """Warn of losses and changes in reading that a user would not expect."""
     for loss in [] if report is None else report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
 
 
 def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """Return columns of lists as one row per entry, and the row [n] that each is from; others as they are.
+    """Turn columns of lists into one row per entry; other columns are left as they are.
+
+    Returns
+    -------
+    tuple
+        The columns, and the original row [n] of each entry; None if there are no lists.
 
     Raises
     ------
     InputError
-        Lists of one row that differ in length.
+        Lists in one row that differ in length.
     """
     lists = [name for name, column in columns.items() if is_list(column.type)]
     if not lists:
@@ -548,39 +495,29 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
     }, rows
 
 
-def _facts(
-    untimed: np.ndarray, series: np.ndarray, count: int, codes: np.ndarray, names: np.ndarray, values: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Return rows without a time as static columns: the first value of each channel, or 1 and 0 where it has none."""
+def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
+    """Turn rows with a code [n] from 0 into static columns: each name's first value; 1 and 0 for names without any."""
     columns = {}
-    for c in np.unique(codes[untimed & (codes >= 0)]):
-        rows = np.flatnonzero(untimed & (codes == c))
-        rows = rows[np.unique(series[rows], return_index=True)[1]]
-        valued = not np.isnan(values[rows, 0]).all()
-        column = np.full(count, np.nan) if valued else np.zeros(count)
-        column[series[rows]] = values[rows, 0] if valued else 1.0
+    for c in np.unique(codes[codes >= 0]):
+        which = np.flatnonzero(codes == c)
+        which = which[np.unique(rows.series[which], return_index=True)[1]]
+        valued = not np.isnan(rows.values[which, 0]).all()
+        column = np.full(len(rows.ids), np.nan) if valued else np.zeros(len(rows.ids))
+        column[rows.series[which]] = rows.values[which, 0] if valued else 1.0
         columns[str(names[c])] = column
     return columns
 
 
 def _no_columns(part: SeriesDataset) -> dict[str, Any]:
-    """Return the columns of as many observations that take no memory."""
+    """Return columns for as many observations as `part` has that take no memory, as placeholders."""
     return {
         name: None if column is None else np.broadcast_to(np.zeros((), column.dtype), column.shape)
         for name, column in part.columns._asdict().items()
     }
 
 
-def _no_ids(table: Source, roles: set[str]) -> bool:
-    """Return True for a table without a column of ids: it is one series, or each of its files is.
-
-    Raises
-    ------
-    InputError
-        Another column looks like one of ids ("unknown-column").
-    """
-    from rotarymae.tables.guess import looks_like_id
-
+def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
+    """Raise InputError ("unknown-column") for a table without a column "id" where another looks like one."""
     likely = [name for name in table.columns if name not in roles and looks_like_id(name)]
     if likely:
         raise InputError(
@@ -589,11 +526,10 @@ def _no_ids(table: Source, roles: set[str]) -> bool:
             f"{listed(table.columns, 20)}.",
             code="unknown-column",
         )
-    return True
 
 
 def _warn_of_units(table: Source, schema: TableSchema) -> None:
-    """Warn of columns whose unit is not that of training, with the factor between them, if astropy knows it."""
+    """Warn of columns whose unit differs from training's; with the factor, if astropy knows it."""
     for name, trained in schema.units.items():
         unit = table.units.get(name, trained)
         if unit == trained:
@@ -610,13 +546,14 @@ def _warn_of_units(table: Source, schema: TableSchema) -> None:
 
 
 def _advice(role: str, for_model: bool) -> str:
-    """Return what to type where a column of this role is absent."""
+    """Return what a user should type where the column for a role is absent."""
     if role in ("static", "errors") and for_model:
-        return f", which the model reads ({option(role)} in training)"
+        where = "; --objects names a table that has it" if role == "static" else ""
+        return f", which the model reads ({option(role)} in training){where}"
     more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}
     return f"; name the right one by {option(role)}{more.get(role, '')}"
 
 
 def _fields(names: Sequence[str]) -> list[str]:
-    """Return of columns "lc.flux" the names of the fields, "flux"."""
+    """Return field names without their column: "flux" for "lc.flux"."""
     return [name.rsplit(".", 1)[-1] for name in names]

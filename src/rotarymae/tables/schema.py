@@ -2,79 +2,76 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from inspect import getdoc
 from typing import Any, Literal, get_args
 
-from rotarymae.errors import InputError, choose, did_you_mean, listed
-from rotarymae.series.columns import names_of
+from rotarymae.errors import InputError, choose, listed, names_of
+from rotarymae.system import from_fields
 
 Tokenisation = Literal["channel", "time"]
-Missing = Literal["error", "drop"]
 Duplicates = Literal["error", "mean", "first", "last"]
-Unknown = Literal["error", "drop"]
 Limits = Literal["drop", "number"]
 Untimed = Literal["drop", "static"]
 COLUMNS = ("id", "time", "clock", "positions", "channel", "values", "errors", "flags", "static")  # that name columns
-LISTS = ("positions", "values", "errors", "flags", "static", "na")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableSchema:
-    """The columns of a table of observations, and how its cells are read.
+    """The columns of a table of observations, and how its cells are read; the command's options say it in these words.
 
     Parameters
     ----------
     id
-        Says which series a row belongs to; "file" makes each file a series, unless a column has that name.
+        This column says which series a row belongs to; the word file makes each file a series.
     time
-        Holds the times, numbers in any unit or dates; "lc.time" is the field `time` of a nested column `lc`.
+        This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc.
     clock
-        Holds the time of day, where `time` holds days.
+        This column holds the time of day, where time holds days.
     positions
-        Hold further positions of each observation, such as latitude and depth.
+        These columns hold further positions of each observation, such as latitude, longitude and depth.
     channel
-        Says which channel (band, sensor, variable) was observed.
+        This column says which channel (band, sensor, variable) was observed.
     values
-        Hold the values; of a wide table they are the channels, and all other columns if none is named.
+        These columns hold the values; of a wide table they are the channels, and all other columns if none is named.
     errors
-        Hold the standard errors of the first values, in their order; they are read behind the values.
+        These columns hold the standard errors of the first values, in their order; they weigh observations.
     flags
-        An observation with another flag than 0 in one of these columns is missing.
+        Observations with anything but 0 in one of these columns are left out.
     static
-        Have one value per series, in this table or in the objects' table.
+        These columns have one value per series, in this table or in the objects' table.
     wide
-        Whether each column of values is a channel.
+        The table has one column per channel, and an empty cell is a missing observation, not a zero.
     numbered
-        Before the numbers of columns that are a series per row: "FLUX." of FLUX.1, FLUX.2, ...; the column "number"
-        then holds the numbers, "FLUX" the values, and "series" counts the rows.
+        Each row is a series, with its values in columns of this name and a number: FLUX. for FLUX.1, FLUX.2; the values
+        become the column FLUX, the numbers the column number, and series counts the rows.
     tokens
-        Whether each (time, channel) is one token, or each time with all its channels.
-    missing
-        Whether a row without a value is left out and counted ("drop"), or refused ("error").
+        Each value is one token (channel), or each time of a wide table is one, with all channels as its features
+        (time).
     duplicates
-        What rows of one series, time and channel become: few are left out and many refused ("error"), or one of them.
-    unknown_channels
-        Whether rows of channels that a model does not know are left out ("drop"), or refused ("error").
+        Rows with equal series, time and channel: average them (mean), use one (first, last), or refuse many (error).
     limits
-        Whether "<0.01" among values is left out ("drop") or read as its number ("number").
+        Values such as <0.01 are left out and counted (drop), or read as 0.01 (number).
     untimed
-        Whether rows without a time are left out ("drop"), or facts about their series ("static").
-    since, until
-        Rows before or after these times are left out.
+        Rows without a time are left out and counted (drop), or become static columns (static).
+    since
+        Rows before this time, a number or a date, are left out and counted.
+    until
+        Rows after this time are left out and counted.
     na
-        Cells that mean "missing", besides the usual ones.
+        These cells also mean that a value is missing; a number stands for all its spellings, -999 also for -999.0.
     time_format
-        How times are written that are text, for strptime.
+        Times are written like this, for example "%d.%m.%Y %H:%M".
     header_row
-        The line of a text file, counted from 1, that names the columns.
+        This line of a text file, counted from 1, names the columns.
     strict
-        Whether a cell that cannot be used refuses the table.
+        The table is refused if a cell cannot be used, such as an infinite value; otherwise its row is left out.
     objects
-        Another table with one row per series, which has the static columns that the table of observations lacks.
+        This table has one row per series, with the static columns, labels and split that TABLE lacks.
     units
-        Column → its unit in the table that a model was trained on, as far as that says it.
+        The unit of each column in the table that a model was trained on, as far as that says it.
     """
 
     id: str = "id"
@@ -89,9 +86,7 @@ class TableSchema:
     wide: bool = False
     numbered: str | None = None
     tokens: Tokenisation = "channel"
-    missing: Missing = "drop"
     duplicates: Duplicates = "error"
-    unknown_channels: Unknown = "drop"
     limits: Limits = "drop"
     untimed: Untimed = "drop"
     since: str | None = None
@@ -104,19 +99,20 @@ class TableSchema:
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in LISTS:
-            value = getattr(self, name)
-            empty = name != "values" or self.wide
-            value = tuple(map(str, value)) if name == "na" and not isinstance(value, str) else value
-            object.__setattr__(self, name, names_of(value, name, empty=empty))
-        words = {"tokens": Tokenisation, "missing": Missing, "duplicates": Duplicates, "unknown_channels": Unknown}
-        words |= {"limits": Limits, "untimed": Untimed}
+        """Check the names and options, alone and together. Raises InputError."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.type.startswith("tuple") or one.name == "na":
+                value = tuple(map(str, value)) if one.name == "na" and not isinstance(value, str) else value
+                empty = one.name != "values" or self.wide
+                object.__setattr__(self, one.name, names_of(value, one.name, empty=empty))
+        words = {"tokens": Tokenisation, "duplicates": Duplicates, "limits": Limits, "untimed": Untimed}
         for name, options in words.items():
             choose(name, getattr(self, name), get_args(options))
         roles = self.roles
         wrong = [f"{role}={name!r}" for role, name in roles if not isinstance(name, str)]
         if wrong:
-            raise InputError(f"column names are strings, but {', '.join(wrong)} came; give the name of a column.")
+            raise InputError(f"column names must be strings, and not {', '.join(wrong)}; give the name of a column.")
         taken: dict[str, str] = {}
         for role, name in roles:
             if name in taken:
@@ -127,43 +123,39 @@ class TableSchema:
             taken[name] = role
         if self.wide and self.flags:
             raise InputError(
-                f"flags {listed(self.flags)} are of observations, and a wide table has several per row; put an empty "
-                "cell where a value is not to be used."
+                f"flags {listed(self.flags)} belong to observations, of which a wide table has several per row; put an "
+                "empty cell where a value is not to be used."
             )
-        if self.wide and (self.channel is not None or self.missing == "error"):
-            given = f"channel={self.channel!r}" if self.channel is not None else "missing='error'"
+        if self.wide and self.channel is not None:
             raise InputError(
-                f"{given} is of long tables; in a wide one each value column is a channel, and its cells may be empty."
+                f"channel={self.channel!r} is of long tables; in a wide one each column of values is a channel."
             )
         if self.errors and (self.wide or self.tokens == "time"):
             raise InputError(
-                f"errors {listed(self.errors)} are of single observations; give a table with one row for each "
+                f"errors {listed(self.errors)} belong to single observations; give a table with one row for each "
                 "(no --wide, no --tokens time)."
+            )
+        if self.tokens == "time" and self.channel is not None:
+            raise InputError(
+                f"tokens='time' needs all channels in one row, and channel={self.channel!r} has a row for each; give a "
+                "wide table (wide=True, --wide)."
             )
 
     @property
     def roles(self) -> list[tuple[str, str]]:
-        """(role, column) for every column that is named."""
-        pairs = []
-        for role in COLUMNS:
-            value = getattr(self, role)
-            pairs += (
-                [(role, name) for name in value]
-                if isinstance(value, tuple)
-                else [(role, value)]
-                if value is not None
-                else []
-            )
-        return pairs
+        """Return (role, column) for every column that is named."""
+        named = [(role, getattr(self, role)) for role in COLUMNS]
+        lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
+        return [(role, name) for role, names in lists for name in names]
 
     @property
     def error_of(self) -> dict[str, str]:
-        """Column of values → column of its standard errors, as far as errors are named."""
+        """{value column: column of its standard errors}, for the errors that are named."""
         return dict(zip(self.values, self.errors, strict=False))
 
     @classmethod
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return what is given (None, False and () are not), else the model's, else the defaults.
+        """Merge options: those given (None, False and () count as not given), else the model's, else the defaults.
 
         Raises
         ------
@@ -172,6 +164,7 @@ class TableSchema:
         """
         known = {one.name for one in fields(cls)}
         given = {name: value for name, value in given.items() if value and name in known}
+        given |= {"objects": str(given["objects"])} if "objects" in given else {}
         # Which objects there were in training says nothing of those of another table.
         before = {name: value for name, value in (of_model or {}).items() if name in known - {"objects"}}
         wide = given.get("wide")
@@ -181,39 +174,30 @@ class TableSchema:
             before.pop("channel", None)
         if "channel" in given:
             before.pop("wide", None)
-        return cls.from_json({"values": () if wide else cls.values, **before, **given})
+        return from_fields(cls, {"values": () if wide else cls.values, **before, **given}, "a table")
 
     @classmethod
     def for_model(
         cls, preprocessor: Any, columns: Mapping[str, Any], given: Mapping[str, Any] | None = None
     ) -> TableSchema:
-        """Return how a table for a model is read: as its training table (`columns`), but for what is given."""
+        """Return the schema for a trained model's table: that of its training table, changed by what is `given`."""
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
         return replace(schema, static=static, errors=preprocessor.errors, positions=preprocessor.position_names)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the same with the channels by name, where a wide table's were all columns that have no other role, and
-        with the units."""
+        """Return the schema with what reading `dataset` settled: the names of channels in a wide table, and units."""
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
 
-    def to_json(self) -> dict[str, Any]:
-        return json.loads(json.dumps(asdict(self)))
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> TableSchema:
-        """Return the schema of `to_json`. Raises InputError for a field that there is not."""
-        names = [one.name for one in fields(cls)]
-        for name in content:
-            if name not in names:
-                raise InputError(f"a table has no {name!r}.{did_you_mean(name, names)}", code="unknown-field")
-        lists = {name: tuple(content[name]) for name in LISTS if isinstance(content.get(name), list | tuple)}
-        objects = content.get("objects")
-        return cls(**{**content, **lists, "objects": None if objects is None else str(objects)})
-
 
 def option(field: str) -> str:
-    """Return the command's option for a field."""
+    """Return the command's option for a field, such as "--time-format"."""
     return f"--{field.replace('_', '-')}"
+
+
+def helps() -> dict[str, str]:
+    """Return the help of every option, from the docstring of `TableSchema`."""
+    parameters = (getdoc(TableSchema) or "").partition("----------\n")[2]
+    return {name: " ".join(text.split()) for name, text in re.findall(r"^(\w+)\n((?:    .*\n?)+)", parameters, re.M)}

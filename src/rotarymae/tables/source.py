@@ -110,22 +110,23 @@ class Source:
 
     @property
     def is_text(self) -> bool:
-        """Whether its cells are texts, of which some may be numbers."""
+        """Whether all cells are text, some of which may be numbers."""
         return self.format in ("csv", "tsv")
 
     def with_ids_of_files(self) -> Source:
-        """Return the same with a column "file", the name of the file that a row is from."""
+        """Return the table with a column "file": the name of the file of each row."""
         alone = "the table is one series" if len(self.paths) <= 1 else "each file is one series"
         return replace(self, of_file="file", notes=(*self.notes, f"no column of ids: {alone}"))
 
     def without(self, stem: str) -> Source:
-        """Return the same without the columns of one stem and a number."""
+        """Return the table without the numbered columns of one stem."""
         kinds = {name: kind for name, kind in self.kinds.items() if not _has_stem(name, stem)}
         return replace(self, kinds=kinds)
 
     def with_numbered(self, stem: str) -> Source:
-        """Return a table in which the columns of one stem and a number are one list per row, with their numbers in the
-        column "number"; the column "series" counts the rows.
+        """Return the table with numbered columns, such as FLUX.1, FLUX.2, joined to one list per row.
+
+        The column "number" lists their numbers, and the column "series" counts the rows.
 
         Raises
         ------
@@ -155,20 +156,30 @@ class Source:
         )
 
     def with_time(self, name: str) -> Source:
-        """Return the same with the column of times "year+month+day+hour" made of the columns of these names, if it has
-        them."""
+        """Return the table with a time column built from several, for a name such as "year+month+day+hour"."""
         parts = name.split("+")
-        if name in self.kinds or not {*DATE_PARTS[:3]} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
+        if name in self.kinds or not {"year", "month"} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
             return self
         cells_of = {part.lower(): f"TRY_CAST({self.sql[part]} AS INTEGER)" for part in parts}
-        numbers = ", ".join(cells_of.get(part, "0") for part in DATE_PARTS)
+        numbers = ", ".join(cells_of.get(part, "1" if part == "day" else "0") for part in DATE_PARTS)
         sql = f"try_strptime(printf('%d-%d-%d %d:%d:%d', {numbers}), '%Y-%m-%d %H:%M:%S')"
         kinds = {column: kind for column, kind in self.kinds.items() if column not in parts}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
+    def with_integers(self, names: Sequence[str]) -> Source:
+        """Return the table with these text columns as integers, if all their cells are (1, but not 01 or 1.0)."""
+        kinds, sql = dict(self.kinds), dict(self.sql)
+        for name in (name for name in names if self.is_text and cells.is_text(kinds[name])):
+            cell = f"nullif(trim({sql[name]}), '')"
+            whole = f"SELECT bool_and(regexp_full_match({cell}, '0|-?[1-9][0-9]{{0,17}}')) FROM {self.relation}"
+            with named(self.name, self.format):
+                if self._database.sql(whole).fetchall()[0][0]:
+                    kinds[name], sql[name] = pa.int64(), f"{cell}::BIGINT"
+        return replace(self, kinds=kinds, sql=sql)
+
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
-        """The names of the files, or where two are alike their paths."""
+        """Return the names of the files; where two are equal, their paths."""
         stems = tuple(stem(path) for path in self.paths)
         if len(set(stems)) == len(stems):
             return stems
@@ -176,7 +187,12 @@ class Source:
         return tuple(path.relative_to(above).as_posix() for path in self.paths)
 
     def need(self, columns: Sequence[str], what: str = "column", advice: str = "") -> None:
-        """Refuse columns that are absent, there twice or of mixed type; the message calls them `what`."""
+        """Raise InputError for columns that are absent, occur twice or are of mixed type.
+
+        Args:
+            what: what the message calls the columns.
+            advice: what the message tells the user to type.
+        """
         twice = [name for name in columns if name in self.twice]
         if twice:
             raise InputError(
@@ -197,7 +213,7 @@ class Source:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, columns: Sequence[str], rows: int | None = None, distinct: bool = False) -> dict[str, pa.Array]:
-        """Return some columns of the first rows, or of all; `distinct` rows come once, in any order."""
+        """Read columns, of all rows or of the first `rows`; with `distinct`, different rows only, in any order."""
         columns = list(dict.fromkeys(columns))
         self.need(columns)
         limit = "" if rows is None else f" LIMIT {rows}"
@@ -207,14 +223,14 @@ class Source:
             return self._restored(self._database.sql(query).to_arrow_table(), columns)
 
     def distinct(self, column: str) -> pa.Array:
-        """Return the different cells of a column, of the entries of a column of lists, in any order."""
+        """Read the different cells of a column (of a column of lists, its entries) in any order."""
         cell = self._expression(column)
         cell = f"unnest({cell})" if column in self.kinds and is_list(self.kinds[column]) else cell
         with named(self.name, self.format):
             return to_arrow(self._database.sql(f"SELECT DISTINCT {cell} FROM {self.relation}").to_arrow_table()[0])
 
     def rejected(self) -> tuple[int, str]:
-        """Return how many lines of the text files that were read last had another number of cells, and the first."""
+        """Return how many text lines had a wrong number of cells in the last reading, and the first such line."""
         if not self.is_text:
             return 0, ""
         paths = ", ".join(_literal(str(path)) for path in self.read_from)
@@ -230,7 +246,7 @@ class Source:
         return count, f"line {line}{where}: {why}".replace("\n", " ") if count else ""
 
     def observations(self, columns: Sequence[str]) -> int:
-        """Return the rows, or the entries of lists in some columns; of text a guess, at 32 characters per row."""
+        """Return the number of rows, or of entries of lists in these columns; for text an estimate by file size."""
         if self.table is not None:
             lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
             if not lists:
@@ -241,11 +257,12 @@ class Source:
             tops = ", ".join(_literal(name.split(".")[0]) for name in columns) or "''"
             counts = f"SELECT sum(num_values) AS n FROM parquet_metadata([{', '.join(map(_pattern, self.paths))}])"
             counts += f" WHERE split_part(path_in_schema, ', ', 1) IN ({tops}) GROUP BY path_in_schema"
-            return connection().sql(f"SELECT max(n)::BIGINT FROM ({counts})").fetchall()[0][0] or self.rows()
+            with named(self.name, self.format):
+                return connection().sql(f"SELECT max(n)::BIGINT FROM ({counts})").fetchall()[0][0] or self.rows()
         return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
 
     def rows(self) -> int:
-        """Return the rows; those of text are counted."""
+        """Return the number of rows; for text files it is counted."""
         with named(self.name, self.format):
             return self._database.sql(f"SELECT count(*) FROM {self.relation}").fetchall()[0][0]
 
@@ -255,8 +272,10 @@ class Source:
         return not self.in_memory and self.observations(columns) * max(1, len(columns)) * 8 * COPIES > memory
 
     def series(self, columns: Sequence[str], id: str, size: int) -> Iterator[dict[str, pa.Array]]:
-        """Yield some columns in parts of whole series, in the order in which these first appear, about `size`
-        observations at a time. Rows that are not together already are sorted on disk."""
+        """Yield columns in parts of whole series with about `size` observations, in order of first appearance.
+
+        Rows of a series that are not consecutive in the table are sorted on disk first.
+        """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
         database = self._connect()  # which others may not use while its rows are read
@@ -295,17 +314,18 @@ class Source:
 
     @functools.cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """The connection that knows which lines were left out."""
+        """The DuckDB connection of the last reading, which knows the lines that were left out."""
         return self._connect()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        """Return a new connection in which `relation` can be read."""
+        """Return a new DuckDB connection in which the table can be queried."""
         database = connection().cursor()
         if self.table is not None:
             database.register("rotarymae_table", self.table)
         return database
 
     def _expression(self, column: str) -> str:
+        """Return the SQL expression of a column; for the column of file names one that looks up the row's file."""
         if column != self.of_file:
             return self.sql[column]
         if len(self.paths) <= 1:
@@ -318,7 +338,7 @@ class Source:
         return ", ".join(f"{self._expression(name)} AS c{i}" for i, name in enumerate(columns)) or "1"
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return columns in the types that the file says, of which DuckDB lacks some, such as durations."""
+        """Return columns in their original types, of which DuckDB lacks some, such as durations."""
         arrays = {}
         for i, name in enumerate(columns):
             array, kind = to_arrow(table.column(i)), self.kinds.get(name, pa.string())
@@ -334,6 +354,7 @@ class Source:
 
 @functools.cache
 def _database_of(process: int) -> duckdb.DuckDBPyConnection:
+    """Open this process's DuckDB database, with limits on memory and threads and a temporary folder."""
     folder = tempfile.mkdtemp(prefix="rotarymae-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
@@ -351,7 +372,7 @@ def _database_of(process: int) -> duckdb.DuckDBPyConnection:
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """Return this process's database in memory, which spills to a temporary folder."""
+    """Return this process's in-memory DuckDB database, which uses a temporary folder where memory is short."""
     return _database_of(os.getpid())
 
 
@@ -368,24 +389,28 @@ def _literal(text: str) -> str:
 
 
 def _pattern(path: Path) -> str:
-    """Return a path as a literal that DuckDB does not take for a pattern."""
+    """Return a path as an SQL literal in which DuckDB sees no wildcards."""
     return _literal(re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", str(path)))
 
 
 def _with_point(cell: str) -> str:
-    """Return an expression with decimal points for a cell of a file that has decimal commas."""
+    """Return the SQL expression that reads a cell with a decimal comma."""
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
     return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA)}) THEN {plain} ELSE {cell} END"
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-    """Return the types and the expressions of a schema's columns by name; fields of structs, and of lists of structs,
-    are "column.field". DuckDB calls the columns of the schema `columns`, or as the schema does."""
+    """Return types and SQL expressions of all columns of a schema; fields of structs are named "column.field".
+
+    Args:
+        columns: what DuckDB calls the columns, if not as the schema does.
+    """
     kinds: dict[str, pa.DataType] = {}
     coded = pa.types.is_dictionary
     sql: dict[str, str] = {}
 
     def add(name: str, kind: pa.DataType, cell: str, of_list: str | None = None) -> None:
+        """Add a column, or the fields of a struct, to the two results."""
         if of_list is None and is_list(kind) and pa.types.is_struct(kind.value_type):
             kind, cell, of_list = kind.value_type, "_x", cell
         if pa.types.is_struct(kind):
@@ -407,7 +432,7 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
 
 
 def open_source(source: Any, header_row: int | None = None, numbered: str | None = None) -> Source:
-    """Open a table file, a folder of them, a pattern such as "night*.csv", "-" for standard input, or a data frame.
+    """Open a table for reading: a file, a folder, a pattern such as "night*.csv", "-" for standard input, or a frame.
 
     Parameters
     ----------
@@ -436,6 +461,9 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     format = kinds.pop()
     name = str(source) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     with named(name, format):
+        if format == "excel":
+            copies = tuple(formats.sheet_as_text(path, path.stat().st_mtime_ns) for path in paths)
+            return replace(_open_text(copies, "csv", name, header_row), paths=paths)
         if format in ("csv", "tsv"):
             return _open_text(paths, format, name, header_row)
         if format == "parquet":
@@ -444,7 +472,7 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 
 
 def _open_frame(frame: Any) -> Source:
-    """Open a pandas, polars, Arrow or astropy table, or one of another library that narwhals knows."""
+    """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports."""
     if type(frame).__module__.startswith("astropy"):
         table, units, notes = formats.of_astropy(frame)
         return _of_table(table, "the table", units=units, notes=notes)
@@ -475,7 +503,7 @@ def _open_frame(frame: Any) -> Source:
 
 
 def _with_index(frame: Any) -> Any:
-    """Return a pandas frame with the named levels of its index, or the dates that it is, as columns."""
+    """Return a pandas frame with its named index levels, or an index of dates, as columns."""
     if frame.index.names == [None] and frame.index.dtype.kind in "mM" and "time" not in frame.columns:
         frame = frame.rename_axis("time")
     levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
@@ -483,7 +511,7 @@ def _with_index(frame: Any) -> Any:
 
 
 def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
-    """Return one column as an Arrow array; refuses one of mixed type, or of a kind that Arrow cannot hold."""
+    """Return a column as an Arrow array. Raises InputError for mixed types, or a type that Arrow lacks."""
     try:
         column = frame.get_column(name)
         try:
@@ -500,7 +528,11 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 
 
 def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attributes: Any) -> Source:
-    """Return the source of an Arrow table; `files` says which file each of its rows is from, if there are several."""
+    """Return an Arrow table as a source.
+
+    Args:
+        files: the file of each row, if there are several files.
+    """
     twice = _repeated(table.column_names)
     keep = [i for i, column in enumerate(table.column_names) if column not in twice]
     columns, fields = [], []
@@ -535,12 +567,12 @@ def _units_of(schema: pa.Schema) -> dict[str, str]:
 
 
 def table_files(path: Path) -> tuple[Path, ...]:
-    """Return the table files of a folder or a pattern in the order of their names, or the one file.
+    """Return the table files in a folder or pattern, sorted by name, or a single file.
 
     Raises
     ------
     InputError
-        For none ("no-file").
+        There is none ("no-file").
     """
     if path.is_file():
         return (path,)
@@ -565,7 +597,7 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 
 def stem(path: Path) -> str:
-    """Return the name of a file without the suffixes that say how it is read: one of packing, one of a format."""
+    """Return the name of a file without its suffixes of format and compression."""
     name = path.name
     for suffixes in (PACKED, FORMATS):
         ending = next((suffix for suffix in suffixes if name.lower().endswith(suffix)), "")
@@ -574,6 +606,7 @@ def stem(path: Path) -> str:
 
 
 def _suffix(path: Path) -> str | None:
+    """Return the suffix of a file's format, below that of compression; None for an unknown one."""
     name = path.name.lower()
     for packed in PACKED:
         name = name.removesuffix(packed)
@@ -581,7 +614,7 @@ def _suffix(path: Path) -> str | None:
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file by its name."""
+    """Return the format of a file by its suffix. Raises InputError for an unknown one."""
     suffix = _suffix(path)
     if suffix is None:
         raise InputError(
@@ -595,7 +628,7 @@ def format_of(path: Path) -> str:
 
 @functools.cache
 def standard_input() -> Path:
-    """Keep what comes through the pipe in a temporary file, as its columns are looked at before they are read."""
+    """Save standard input to a temporary file, so that it can be read more than once; return its path."""
     head = sys.stdin.buffer.read(8)
     suffix = next((suffix for start, suffix in BEGINNINGS.items() if head.startswith(start)), ".csv")
     path = scratch() / f"standard input{suffix}"
@@ -606,12 +639,12 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the column names that occur twice in one of several files.
+    """Check that several files have the same columns; return the names that occur twice in one of them.
 
     Raises
     ------
     InputError
-        Files with other columns than the first, a table with too many.
+        Files whose columns differ from the first's; a table with too many columns.
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
@@ -628,7 +661,7 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files; consecutive ones of one form are read together."""
+    """Open text files; those of one form are read in one query."""
     texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
     columns = [column for column in texts[0].names if column not in twice]
@@ -666,6 +699,7 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
 
 
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
+    """Open Parquet files, whose types may differ where one can be converted to the other."""
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
     with suppress(pa.ArrowException):
@@ -676,7 +710,7 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
-    """Open files of records, or of one object with a list per column."""
+    """Open JSON files: of records, or of one object with a list for each column."""
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
     relation = (
@@ -706,7 +740,7 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
-    """Open files that a library of their format reads."""
+    """Open files that must be read whole into memory, by the library of their format."""
     tables, units, notes, files = [], {}, (), []
     for path in paths:
         with named(str(path), format):

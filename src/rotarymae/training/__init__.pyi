@@ -1,8 +1,5 @@
 from .batching import plan as plan
-from .distributed import broadcast_from_main as broadcast_from_main
-from .distributed import is_main_process as is_main_process
-from .distributed import single_process as single_process
-from .distributed import taken_precision as taken_precision
+from .device import taken_precision as taken_precision
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
 from .fit_config import LoopOptions as LoopOptions

@@ -1,6 +1,6 @@
 """Batches and their order, a pure function of (seed, epoch).
 
-Nothing remembers where it was, so a run can be resumed anywhere, on any number of processes, with the same batches.
+Nothing remembers where it was, so a run can be resumed anywhere with the same batches.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def plan(
     batch_size: int | None = None,
     batch_tokens: int | None = None,
 ) -> list[np.ndarray]:
-    """Return the batches of one epoch, as indices into the data set: every example once.
+    """Return the batches of one epoch, as indices into the data set; every example is in exactly one.
 
-    Examples are shuffled, cut into pools of about 64 batches, sorted by length within their pool, cut into batches of
-    `batch_size` examples or of at most `batch_tokens` tokens (padding counted), and the batches shuffled within the
-    pool. A single example longer than the budget is a batch of its own.
+    Examples are shuffled and cut into pools of about 64 batches; each pool is sorted by length, cut into batches of
+    `batch_size` examples or at most `batch_tokens` tokens (padding counted), and its batches are shuffled. An example
+    that is longer than `batch_tokens` is a batch by itself.
     """
     permute, shuffle = (np.random.default_rng([seed, epoch, stream]) for stream in (0, 1))
     batches: list[np.ndarray] = []
@@ -64,6 +64,7 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
 def _pools(
     order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
 ) -> Iterator[np.ndarray]:
+    """Yield consecutive pieces of the shuffled order, of about `POOL` batches each."""
     if batch_tokens is None:
         size = POOL * (batch_size or 1)
         yield from (order[i : i + size] for i in range(0, len(order), size))

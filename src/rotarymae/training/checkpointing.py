@@ -62,6 +62,7 @@ class RunState:
     stopped: bool = False
 
     def __post_init__(self) -> None:
+        """Check the values, which may come from a damaged file. Raises InputError."""
         counts = ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count", "epochs_without_improvement")
         for name in counts:
             if getattr(self, name) < 0:
@@ -69,18 +70,18 @@ class RunState:
 
 
 class RunFolder:
-    """Log and checkpoint of one run, for one process at a time; with `writes=False` only `restore` and the like."""
+    """Log and checkpoint of one run, for one process at a time."""
 
-    def __init__(self, path: Path, writes: bool = True) -> None:
+    def __init__(self, path: Path) -> None:
+        """Remember the folder; with writes=False nothing in it is changed."""
         self.path = path
-        self.writes = writes
         self.checkpoint = path / CHECKPOINT
         self._log = path / "log.jsonl"
         self._saved: RunState | None = None
         self._lock: FolderLock | None = None
 
     def open(self, resume: str) -> list[dict[str, Any]]:
-        """Lock the folder, and return the log up to the checkpoint, if there is one.
+        """Lock the folder, and return the log up to the last checkpoint; [] without one.
 
         Args:
             resume: "never" or "auto", see `training.fit`.
@@ -89,15 +90,13 @@ class RunFolder:
             InputError: resume="never" and the folder has a run in it; another process trains here.
             ModelDirectoryError: the checkpoint is damaged.
         """
-        if self.writes:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = FolderLock(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(self.path)
         if resume == "never" and (self._log.exists() or self.checkpoint.exists()):
             raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
         history = read_checkpoint(self.checkpoint)[0]["history"] if self.checkpoint.exists() else []
-        if self.writes:
-            remove_leftovers(self.path, [self._log.name, CHECKPOINT])
-            write_text(self._log, "".join(_line(line) for line in history))
+        remove_leftovers(self.path, [self._log.name, CHECKPOINT])
+        write_text(self._log, "".join(_line(line) for line in history))
         return history
 
     def close(self) -> None:
@@ -108,12 +107,11 @@ class RunFolder:
 
     def log(self, line: dict[str, Any]) -> None:
         """Append one line of JSON. Raises OSError that names the file."""
-        if self.writes:
-            try:
-                with self._log.open("a", encoding="utf-8") as file:
-                    file.write(_line(line))
-            except OSError as error:
-                raise OSError(f"{self._log} could not be written to ({error}).") from error
+        try:
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(_line(line))
+        except OSError as error:
+            raise OSError(f"{self._log} could not be written to ({error}).") from error
 
     def save(
         self,
@@ -123,12 +121,12 @@ class RunFolder:
         best: dict[str, Tensor] | None,
         history: list[dict[str, Any]],
     ) -> None:
-        """Write the checkpoint, the `best` weights and the log included, over the one before.
+        """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the previous one.
 
         Raises:
-            OSError: the disk is full or not writable; the checkpoint before stands, and nothing half-written is left.
+            OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
         """
-        if not self.writes or state == self._saved:
+        if state == self._saved:
             return
         parts = {MODEL: model.state_dict(), OPTIMIZER: _optimizer_state(model, optimizer), BEST: best or {}}
         tensors = {
@@ -150,7 +148,7 @@ class RunFolder:
         self._saved = dataclasses.replace(state)
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState) -> dict[str, Tensor] | None:
-        """Put weights, optimiser and state back as they were; return the best weights, if there are any yet.
+        """Load the last checkpoint into model, optimiser and state; return the best weights so far, or None.
 
         Raises:
             ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
@@ -175,7 +173,7 @@ class RunFolder:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return the manifest and the tensors of a checkpoint that agree with its checksums.
+    """Read manifest and tensors of a checkpoint, and compare them with its checksums.
 
     Raises:
         ModelDirectoryError: the file is damaged, or is not what `save` writes.
@@ -205,7 +203,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 of names, types, shapes and numbers of tensors, hexadecimal."""
+    """Return the SHA-256 of tensors, with their names, types and shapes, as hexadecimal digits."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
@@ -214,7 +212,7 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return the optimiser's tensors, each named parameter/key."""
+    """Return the optimiser's tensors, named "parameter/key"."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
         f"{names[id(parameter)]}/{key}": value
@@ -225,7 +223,7 @@ def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
-    """Load the optimiser's state by torch, which knows parameters by number and moves each value to its device."""
+    """Load the tensors that `_optimizer_state` returned into an optimiser."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     order = [names[id(parameter)] for parameter in parameters]

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
-from accelerate.utils import gather_object
 from torch import nn
 
 from rotarymae.batch import Batch, Examples
 from rotarymae.training.batching import by_length
-from rotarymae.training.distributed import are_several, autocast, make_accelerator, total
+from rotarymae.training.device import autocast, default_device
 from rotarymae.training.fit_config import TrainConfig
 from rotarymae.training.objectives import Objective
 
@@ -24,32 +22,24 @@ def evaluate(
     objective: Objective,
     examples: Examples,
     config: TrainConfig,
-    accelerator: Accelerator | None = None,
     stop: Callable[[], Any] = lambda: False,
     every: int = 1,
 ) -> float | None:
-    """Return the mean loss over all real targets of all examples, each target counted alike whatever its batch.
+    """Return the mean loss over all targets of all examples; every target has equal weight.
 
-    The model's mode and device are restored. Batches are shared among the processes; a process without any takes part
-    all the same.
+    The model's mode and device are restored.
 
     Args:
-        stop: when it becomes true on one of the processes, the answer is None on all of them.
-        every: evaluate one in `every` examples, evenly spread over their lengths; a batch at least.
+        stop: asked between batches; when it is true, None is returned.
+        every: evaluate only one in `every` examples, spread evenly over their lengths.
     """
-    accelerator = accelerator or make_accelerator()
     loss = count = 0.0
-    stopped = False
-    with _evaluating(objective, config, accelerator):
-        for index in _own_batches(examples, config, accelerator, every):
-            part = objective(examples.batch(index, None).to(accelerator.device))
+    with _evaluating(objective, config) as device:
+        for index in _batches(examples, config, every):
+            part = objective(examples.batch(index, None).to(device))
             loss, count = loss + float(part.sum), count + float(part.count)
-            stopped = bool(stop())
-            if stopped:
-                break
-    loss, count, stopped = total(accelerator, [loss, count, float(stopped)])
-    if stopped:
-        return None
+            if stop():
+                return None
     return loss / count if count else math.nan
 
 
@@ -60,47 +50,42 @@ def predict(
     config: TrainConfig,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
-    """Return read(model, batch) of every example, once each, in input order, on every process.
+    """Run `read(model, batch)` on all examples; return one result per example, in input order.
 
-    `read` gives a list with one entry per row of the batch; it is called in evaluation mode, without gradients, in the
-    precision of `config`. The model's mode and device are restored.
+    `read` returns a list with one entry per row of the batch. It is called in evaluation mode, without gradients, in
+    the precision of `config`. The model's mode and device are restored.
     """
-    accelerator = make_accelerator()
-    rows: list[tuple[int, Any]] = []
-    batches = _own_batches(examples, config, accelerator)
-    with _evaluating(model, config, accelerator):
+    ordered: list[Any] = [None] * len(examples.lengths)
+    batches = _batches(examples, config)
+    with _evaluating(model, config) as device:
         for done, index in enumerate(batches, start=1):
-            results = read(model, examples.batch(index, None).to(accelerator.device))
-            rows += zip(index.tolist(), results, strict=True)
+            results = read(model, examples.batch(index, None).to(device))
+            for i, result in zip(index.tolist(), results, strict=True):
+                ordered[i] = result
             if on_step is not None:
                 on_step(done, len(batches))
-    if are_several(accelerator):
-        rows = gather_object(rows)
-    ordered: list[Any] = [None] * len(rows)
-    for i, result in rows:
-        ordered[i] = result
     return ordered
 
 
 @contextmanager
-def _evaluating(module: nn.Module, config: TrainConfig, accelerator: Accelerator) -> Iterator[None]:
-    """Compute on the accelerator's device, in evaluation mode, without gradients; restore mode and device."""
+def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device]:
+    """Compute on the default device, in evaluation mode, without gradients; restore mode and device."""
     device, training = next(module.parameters()).device, module.training
-    there = accelerator.device
+    there = default_device()
     module.to(there).eval()
     try:
         with torch.no_grad(), autocast(config, there):
-            yield
+            yield there
     finally:
         module.train(training).to(device)
 
 
-def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator, every: int = 1) -> list[np.ndarray]:
-    """Return this process's share of the batches of one in `every` examples, grouped by length."""
+def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np.ndarray]:
+    """Return batches of one in `every` examples, grouped by length."""
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)
     if every > 1:  # of every length, and about a batch at least
         step = min(every, len(batches))
         kept = np.argsort(examples.lengths, kind="stable")[step // 2 :: step]
         batches = [kept[batch] for batch in by_length(examples.lengths[kept], *sizes)]
-    return batches[accelerator.process_index :: accelerator.num_processes] if are_several(accelerator) else batches
+    return batches

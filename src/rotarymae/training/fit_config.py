@@ -65,7 +65,7 @@ class LoopOptions:
     base_lr: float = 1e-3
     """The learning rate rises linearly to this peak during warm-up and then falls to zero as a cosine."""
     warmup_steps: int | None = None
-    """The learning rate rises over this many steps; without it, over a share of all steps, by default a tenth."""
+    """The learning rate rises over this many steps; without it, over a tenth of all steps."""
     optimizer: Optimizer = "adamw"
     """The optimiser is AdamW, with decoupled weight decay, or stochastic gradient descent with momentum (sgd)."""
     weight_decay: float = 0.05
@@ -79,7 +79,7 @@ class LoopOptions:
     compile: bool = False
     """Compile the blocks of the model, which takes a minute and pays in long runs."""
     log_every: int = 10
-    """The log of a training gets one line per this many steps."""
+    """The file log.jsonl gets a line of losses after every this many steps."""
 
 
 @dataclass(kw_only=True)
@@ -93,9 +93,9 @@ class TrainConfig(LoopOptions):
     min_steps: int = 0
     """Training makes at least this many steps; small data get more epochs until they make as many."""
     batch_size: int | None = 64
-    """A step sees this many examples over all processes; give either this or batch_tokens."""
+    """A step sees this many examples; give either this or batch_tokens."""
     batch_tokens: int | None = None
-    """A step sees this many tokens over all processes, padding included; give either this or batch_size."""
+    """A step sees this many tokens, padding included; give either this or batch_size."""
     betas: tuple[float, float] = (0.9, 0.95)
     """AdamW's two running averages decay at these rates."""
     momentum: float = 0.9
@@ -114,6 +114,7 @@ class TrainConfig(LoopOptions):
     """Training ends after this many steps were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
+        """Check every setting. Raises InputError."""
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
         check_settings(self, *RULES)
@@ -148,20 +149,20 @@ class ModelOptions:
     depth: int | None = None
     """The encoder has this many blocks instead of the named size's."""
     decoder_embed_dim: int | None = None
-    """The decoder has this width instead of tiny-shallow's 180, or of a narrower named size's (light: 120)."""
+    """The decoder has this width; without it 180, or the width of a narrower encoder (light: 120)."""
     decoder_num_heads: int | None = None
-    """The decoder has this many heads instead of tiny-shallow's 3, or of a narrower named size's (light: 2)."""
+    """The decoder has this many heads; without it 3, or the number of a narrower encoder (light: 2)."""
     decoder_depth: int | None = None
-    """The decoder has this many blocks instead of 2."""
+    """The decoder has this many blocks; without it 2."""
     decoder_attention: DecoderAttention = "context"
-    """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
+    """Decoder queries attend to visible tokens only (context), or also to one another (joint), as in the paper."""
     likelihood: LikelihoodKind = "gaussian"
-    """The decoder predicts a value (point), or a distribution, which bands need: normal (gaussian), or heavy-tailed
+    """Interpolation predicts a value (point), or a distribution, as bands need: normal (gaussian) or heavy-tailed
     (student_t)."""
     neighbours: Literal["auto", "on", "off"] = "auto"
-    """Queries correct the line between a channel's nearest values (on); auto: without labels and further positions."""
+    """Interpolation corrects the line between nearest values (on); auto: unless there are labels or positions."""
     cls_token: bool = True
-    """A [CLS] token anchors positions; without it the model sees them only relative to each other."""
+    """A [CLS] token marks position 0; turned off, the model sees only differences between positions."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -169,21 +170,21 @@ class ScalingOptions:
     """How times and values become positions and numbers near zero."""
 
     time_unit: float | None = None
-    """Times are divided by this unit; without it the unit is measured on the training series and reported."""
+    """Times are divided by this unit; without it, by the median gap of the training series, which the report gives."""
     time_origin: Literal["first", "zero"] = "first"
     """Times count from each series' first observation, or from the table's own zero."""
     channel_spacing: float = 1.0
-    """Neighbouring channels lie this far apart on the channel axis, in units of position."""
+    """Neighbouring channels lie this far apart on the position axis of channels, in units of time_unit."""
     join_times: bool = False
-    """All channels observed at one time are one token, and those that are missing are carried forward."""
+    """All channels of one time are one token, missing ones carried forward: for many channels measured together."""
     channel_one_hot: bool = True
-    """The encoder also reads the channel as a one-hot vector, if there are 2 to 64 channels."""
+    """The encoder also reads the channel as a one-hot vector (2 to 64 channels); turned off, only as a position."""
     errors: tuple[str, ...] = ()
-    """These columns hold the standard errors of the value columns, in their order: read and weighed, not predicted."""
+    """These columns hold the standard errors of the value columns, in their order; they weigh observations."""
     signal_to_noise: bool = True
-    """The encoder also reads asinh(value / error) of a column NAME with its error in NAME_err or NAME_error."""
+    """The encoder also reads asinh(value / error) for a column NAME with errors in NAME_err; turned off, not."""
     transforms: Mapping[str, Transform] | None = None
-    """These value columns are standardised, compressed by asinh, or left as they are; tails decide for the others."""
+    """Columns are scaled by standard, asinh (compressed), none, or by default robust (asinh for heavy tails only)."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -191,11 +192,11 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training hides stretches (auto, blocks), single ones (ratio), rows, channels, tubes, or the end (future)."""
+    """Pre-training hides stretches (blocks), single tokens (ratio), times (rows), channels, tubes or ends (future)."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
-    """This is the exponent of the variance in the beta-NLL loss of a likelihood with a spread; without it, 0.5."""
+    """The loss of pre-training weighs a value by its predicted variance to this power (beta-NLL); without it 0.5."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -203,19 +204,19 @@ class TrainingOptions(LoopOptions):
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
     pretrain_epochs: int | None = None
-    """Pre-training makes this many passes; without it 5, none from a trained model, or as many as fit into minutes."""
+    """Pre-training makes this many passes over the series; without it 5, or 0 from a trained model."""
     min_steps: int = 500
-    """Each training makes at least this many steps, unless minutes are given: small tables need more passes."""
+    """Each training makes at least this many steps, unless minutes are given; small tables get more passes."""
     batch_size: int = 32
-    """Each step sees this many series."""
+    """Each training step sees this many series."""
     betas: tuple[float, float] | None = None
     """AdamW's averages decay at these rates; without them 0.9 and 0.95, in fine-tuning 0.9 and 0.999."""
     validation_fraction: float = 0.15
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
     window: int | None = None
-    """Long series are cut into windows of this length; by default those over 8,192."""
+    """Longer series are cut into windows of this many observations; without it, those over 8,192."""
     overlap: int | None = None
-    """Neighbouring windows share at least so many observations; without it, a sixteenth of the window."""
+    """Neighbouring windows share at least this many observations; without it, a sixteenth of the window."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -227,23 +228,25 @@ class FinetuningOptions:
     finetune_batch_size: int | None = None
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
-    """Fine-tuning's learning rate rises to this; without it to base_lr, 30 times that for a head alone (probe)."""
+    """The learning rate of fine-tuning peaks at this; without it at base_lr, or at 30 times that for tune=probe."""
     loss: TargetLoss = "auto"
-    """Fine-tuning minimises cross-entropy or squared errors (auto), or absolute errors, which outliers move less."""
+    """Fine-tuning minimises cross-entropy for classes, squared errors for numbers (auto), or absolute errors."""
     tune: Literal["full", "probe"] = "full"
     """Fine-tuning trains all weights (full), or the head alone (probe)."""
     predictor: Predicting = "auto"
-    """The model predicts, or boosting (features), or all methods combined; auto lets validation series choose."""
+    """The network predicts (model), boosted trees (features), or all methods combined; auto chooses by validation."""
+    members: int | None = None
+    """Fine-tuning trains and averages this many networks; without it 3 if a rare class has few series, else 1."""
     pool: Literal["auto", HeadPool] = "auto"
-    """The head reads [CLS], the mean or maximum, or what attention picks; auto is attention, for sounds the maximum."""
+    """The head reads [CLS], or the mean, maximum or attention-weighted mean of tokens; auto: attention, sounds max."""
     static: tuple[str, ...] = ()
-    """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
+    """The prediction also reads these columns with one value per series: numbers or categories, some missing."""
     drop: float = 0.5
-    """Fine-tuning leaves out up to this share of observations; of joined times also of the values that stay."""
+    """Each pass of fine-tuning drops a random share of observations, up to this, against overfitting."""
     noise: float = 0.05
-    """Fine-tuning adds normal noise of this standard deviation to the standardised values."""
+    """Fine-tuning adds normal noise of this standard deviation to standardised values, against overfitting."""
     early: bool = False
-    """Fine-tuning and boosting also see series that end early, for answers before they are complete."""
+    """Fine-tuning and boosting also learn from series cut short at random, to predict incomplete series."""
     dropout: float = 0.0
     """Fine-tuning drops this share of the attention weights and of the hidden units."""
     drop_path: float = 0.0
@@ -255,14 +258,14 @@ class ClassificationOptions:
     """Options of classification alone."""
 
     label_smoothing: float = 0.0
-    """Each label gives this share of its probability to all classes alike."""
+    """Each label gives this share of its probability to all classes equally."""
     class_weights: Literal["none", "balanced"] = "none"
-    """The loss weighs classes equally per series, or by the inverse of their counts (balanced)."""
+    """The loss weighs all series equally (none), or rare classes more, by the inverse of their counts (balanced)."""
     decide: Literal["auto", "accuracy", "f1", "balanced", "cost"] = "auto"
-    """The most probable class is predicted (accuracy), or rare ones sooner: for F1, equally (balanced), by costs; auto
-    is f1 where the rarer of two classes has less than a fifth of the series."""
+    """The most probable class is predicted (accuracy), or rare classes are favoured: for the best F1 (f1), as if all
+    were equally frequent (balanced), or by costs (cost); auto is f1 if one of two classes has less than a fifth."""
     costs: tuple[float, ...] = ()
-    """Missing a series of each class costs this much, in the order of the sorted classes; for decide cost."""
+    """For decide=cost: missing a series of each class costs this much, in the order of the sorted classes."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -272,9 +275,9 @@ class RunOptions:
     seed: int = 0
     """This number fixes the split, the order, the masks, the augmentation and the first weights."""
     minutes: float | None = None
-    """The whole run takes about so long and makes the steps that fit, whatever pretrain_epochs and others say."""
+    """The whole run takes about this many minutes, whatever the options of epochs say."""
     checkpoint_minutes: float = 1.0
-    """A training that has a folder saves its state at this interval."""
+    """A run saves its state at this interval, in minutes, so that it can be resumed."""
 
 
 @dataclass(kw_only=True)
@@ -288,6 +291,7 @@ class FitConfig(
     """
 
     def __post_init__(self) -> None:
+        """Check every option, alone and together with others. Raises InputError."""
         check_choices(self)
         for column, transform in (self.transforms or {}).items():
             choose(f"the transform of {column!r}", transform, get_args(Transform))
@@ -298,6 +302,7 @@ class FitConfig(
             (check_number, ("noise",), {"allowed": "a number of at least 0", "least": 0}),
             (check_number, ("channel_spacing",), positive),
             (check_number, ("minutes", "time_unit"), positive | {"optional": True}),
+            (check_whole, ("members",), {"least": 1, "optional": True}),
         )
         self._check_windows()
         mask_range(self.mask_ratio)
@@ -323,10 +328,11 @@ class FitConfig(
         self._stages: dict[str, TrainConfig] = made
 
     def _check_windows(self) -> None:
+        """Raise InputError unless window and overlap fit together."""
         if self.window is None:
             if self.overlap is not None:
                 raise InputError(
-                    f"overlap={self.overlap} is that of windows; give their length, too.", settings=[("window", 4096)]
+                    f"overlap={self.overlap} needs a length of windows; give window, too.", settings=[("window", 4096)]
                 )
             return
         check_whole("window", self.window, 2)
@@ -335,11 +341,11 @@ class FitConfig(
 
     @property
     def shared(self) -> int:
-        """The observations that two neighbouring windows share."""
+        """Number of observations that two neighbouring windows share."""
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
-        """Refuse options that come with a trained model."""
+        """Raise InputError for options that the trained model (`pretrained`) decides, such as its sizes."""
         if self.pretrained is None:
             return
         groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
@@ -347,8 +353,8 @@ class FitConfig(
         changed = [field.name for field in options if getattr(self, field.name) != field.default]
         if changed:
             instead = ", or go on pre-training it by pretrain_epochs" if set(changed) <= _names(MaskingOptions) else ""
-            are, them = ("are those", "them") if len(changed) > 1 else ("is that", "it")
-            raise InputError(f"{', '.join(changed)} {are} of the pretrained model; leave {them} out{instead}.")
+            are, them = ("are set", "them") if len(changed) > 1 else ("is set", "it")
+            raise InputError(f"{', '.join(changed)} {are} by the pretrained model; leave {them} out{instead}.")
 
     @property
     def pretrains(self) -> bool:
@@ -357,28 +363,28 @@ class FitConfig(
 
     @property
     def reconstruction_beta(self) -> float:
-        """The β of the β-NLL that pre-training minimises; 0 where no spread is predicted."""
+        """Return the exponent β of the β-NLL loss in pre-training; 0 for a likelihood without a spread."""
         if not predicts_spread(self.likelihood):
             return 0.0
         return 0.5 if self.beta is None else self.beta
 
     def changed(self, names: Iterable[str]) -> list[str]:
-        """Return those of these options that are not at their defaults."""
+        """Return those of these options that differ from their defaults."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return [name for name in names if getattr(self, name) != defaults[name]]
 
     def refuse_changed(self, names: Iterable[str], why: str) -> None:
-        """Raises InputError where one of these options is not at its default."""
+        """Raise InputError where one of these options differs from its default; `why` ends the message."""
         changed = self.changed(names)
         if changed:
-            raise InputError(f"{', '.join(changed)}: {why}; leave out what is of no use.")
+            raise InputError(f"{', '.join(changed)}: {why}; leave these options out.")
 
     def pretraining(self) -> TrainConfig:
-        """Return how the training loop pre-trains, where it does."""
+        """The settings of pre-training."""
         return self._stages["pre-training"]
 
     def finetuning(self) -> TrainConfig:
-        """Return how the training loop fine-tunes."""
+        """The settings of fine-tuning."""
         return self._stages["fine-tuning"]
 
     def _make_pretraining(self) -> TrainConfig:
@@ -387,6 +393,7 @@ class FitConfig(
         return self._training(epochs=epochs, betas=betas)
 
     def _make_finetuning(self) -> TrainConfig:
+        """Return the settings of the fine-tuning."""
         betas = (0.9, 0.999) if self.betas is None else self.betas
         rate = self.finetune_lr
         if rate is None and self.tune == "probe":
@@ -396,20 +403,25 @@ class FitConfig(
         return self._training(epochs=self.finetune_epochs, betas=betas, **given)
 
     def _training(self, **of_stage: Any) -> TrainConfig:
-        """The options that TrainConfig has by the same name, but for the stage's own."""
+        """Return a TrainConfig with the options of equal name, and with those of the stage."""
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **of_stage}, keep_best=True)
 
     def strategy(self, kind: str) -> Masking:
-        """Return the strategy by which pre-training hides tokens of data of this kind ("observations", "patches")."""
+        """Return the masking strategy of pre-training for data of this kind ("observations" or "patches")."""
         from rotarymae.masking import Masking
 
         by_kind = "blocks" if kind == "observations" else "ratio"
         return Masking.named(by_kind if self.masking == "auto" else self.masking, self.mask_ratio)
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
-        """The shape of a masked autoencoder for tokens with so many position axes, values and further inputs.
+        """Return the configuration of a masked autoencoder.
+
+        Args:
+            axes: number of position axes.
+            features: values per token.
+            input_features: further inputs per token, which are not predicted.
 
         Raises:
             InputError: sizes that do not divide; the message gives the numbers.

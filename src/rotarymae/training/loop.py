@@ -1,4 +1,4 @@
-"""The training loop, on Accelerate: any number of processes and devices.
+"""The training loop, on one device.
 
 A step is a pure function of the weights, the optimiser's state and (seed, epoch, batch number): batches, masks,
 augmentation and dropout are all derived from these three, so a resumed run takes the steps the interrupted one would
@@ -8,7 +8,6 @@ have taken.
 from __future__ import annotations
 
 import math
-import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,21 +18,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
 from rotarymae.batch import Batch, Examples
 from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEError, choose
 from rotarymae.training.batching import plan
 from rotarymae.training.checkpointing import RunFolder, RunState
-from rotarymae.training.distributed import (
-    autocast,
-    autocast_dtype,
-    make_accelerator,
-    total,
-    watched_signals,
-)
+from rotarymae.training.device import autocast, autocast_dtype, default_device, watched_signals
 from rotarymae.training.evaluation import evaluate
 from rotarymae.training.fit_config import TrainConfig
 from rotarymae.training.objectives import Objective
@@ -55,8 +46,8 @@ class TrainResult:
 
     Attributes:
         history: one dictionary per logged interval and evaluation: step, epoch, and loss and lr, or validation.
-        seconds: wall time of this process's part of the run.
-        tokens: real tokens trained on, over all processes.
+        seconds: wall time of this call's part of the run.
+        tokens: real tokens trained on.
         steps, skipped: optimiser steps taken, and how many of them were skipped for non-finite numbers.
         best: the best validation loss, or None.
         resumed_step: the step after which a resumed run went on; None for a run that began at the beginning.
@@ -91,7 +82,7 @@ def fit(
         examples: training data.
         config: settings.
         validation: evaluated after every epoch, with the same masks each time.
-        folder: where log.jsonl and checkpoints go, seen by all processes; None keeps nothing.
+        folder: where log.jsonl and checkpoints go; None keeps nothing.
         resume: "never" (refuses a folder with a run in it), "auto" (continues from the checkpoint, if there is one; who
             calls sees to it that data and settings are the same).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
@@ -108,9 +99,8 @@ def fit(
         raise InputError("there are no training examples.")
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
-    accelerator = make_accelerator()
     with learning(), watched_signals(folder is not None) as arrived:
-        loop = _Loop(objective, examples, config, validation, folder, accelerator, arrived)
+        loop = _Loop(objective, examples, config, validation, folder, arrived)
         try:
             compiled = compile_blocks(objective.model) if config.compile else nullcontext()
             with compiled, drawing_from(loop.generator, objective):
@@ -131,22 +121,21 @@ class _Loop:
         config: TrainConfig,
         validation: Examples | None,
         folder: str | Path | None,
-        accelerator: Accelerator,
         arrived: Callable[[], int],
     ) -> None:
+        """Plan the batches, create the optimiser, and set up folder and state."""
         self.objective, self.examples, self.config = objective, examples, config
-        self.validation, self.accelerator, self.arrived = validation, accelerator, arrived
-        self.device = accelerator.device
+        self.validation, self.arrived = validation, arrived
+        self.device = default_device()
         objective.to(self.device)
         self.generator = torch.Generator(self.device)
         self.optimizer = make_optimizer(objective.model, config)
         self.parameters = [p for p in objective.model.parameters() if p.requires_grad]
         self.state = RunState()
-        self.run_folder = None if folder is None else RunFolder(Path(folder), accelerator.is_main_process)
+        self.run_folder = None if folder is None else RunFolder(Path(folder))
         self.best_weights: dict[str, Tensor] | None = None
         self.result = TrainResult()
         self.last_checkpoint = time.monotonic()
-        self.stop_signal = 0
         self.last_skip_message = ""
 
     def run(
@@ -155,21 +144,20 @@ class _Loop:
         on_step: Callable[[int, int, float], None] | None,
         on_resume: Callable[[str], None] | None,
     ) -> TrainResult:
+        """Train all epochs, evaluate and save checkpoints; return the history, with the best weights in the model."""
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
             self._open(self.run_folder, resume, on_resume)
-        several = self.accelerator.num_processes > 1
-        module = self.accelerator.prepare_model(self.objective) if several else self.objective
         per_epoch = len(self._plan(0)[: config.epoch_steps])
         epochs = config.passes(per_epoch)
         steps = epochs * per_epoch
         while state.epoch < epochs and not state.stopped:
             planned = self._plan(state.epoch)
             batches = planned[: config.epoch_steps]
-            for batch, real in map(self._share, batches[state.batch_index :]):
+            for index in batches[state.batch_index :]:
                 # Epochs can differ by a batch or two; the schedule follows the share of the epoch that is done.
                 at = (state.epoch + state.batch_index / len(batches)) * per_epoch
-                loss = self._step(module, batch, real, at, steps)
+                loss = self._step(self.examples.batch(index, state.epoch), at, steps)
                 state.step, state.batch_index = state.step + 1, state.batch_index + 1
                 self._log(loss, at / per_epoch)
                 if on_step is not None:
@@ -178,8 +166,7 @@ class _Loop:
             self._end_epoch(len(planned) // len(batches))
             self._checkpoint_if_due()
         self._save()
-        self._note_signals(*total(self.accelerator, [float(self.arrived())]))
-        self._stop_if_signalled()
+        self._stop_if(self.arrived())
         if config.keep_best and self.best_weights is not None:
             self.objective.model.load_state_dict(self.best_weights)
         self._warn_of_a_poor_run()
@@ -189,22 +176,12 @@ class _Loop:
         return self.result
 
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
-        """Open the folder in the main process, which tells the others: they would see what it wrote."""
-        opened: list[Any] = [None]
-        if self.accelerator.is_main_process:
-            try:
-                opened = [(folder.open(resume), folder.checkpoint.exists())]
-            except (RotaryMAEError, OSError) as error:
-                opened = [error]
-        if self.accelerator.num_processes > 1:
-            broadcast_object_list(opened)
-        if isinstance(opened[0], Exception):
-            raise opened[0]
-        self.result.history, resumes = opened[0]
-        if resumes:
+        """Open the folder, and continue from its checkpoint where there is one."""
+        self.result.history = folder.open(resume)
+        if folder.checkpoint.exists():
             self.best_weights = folder.restore(self.objective.model, self.optimizer, self.state)
             self.result.resumed_step = self.state.step
-        if self.accelerator.is_main_process and on_resume is not None and resume != "never":
+        if on_resume is not None and resume != "never":
             step = self.result.resumed_step
             on_resume(
                 f"{folder.path} has no checkpoint to resume; training begins at step 1."
@@ -216,31 +193,23 @@ class _Loop:
         config = self.config
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
-    def _share(self, index: np.ndarray) -> tuple[Batch, bool]:
-        """Return this process's share of a batch, and whether it counts.
-
-        A process without rows works through a borrowed one that does not count: all must exchange gradients.
-        """
-        rows = index[self.accelerator.process_index :: self.accelerator.num_processes]
-        return self.examples.batch(rows if len(rows) else index[:1], self.state.epoch), len(rows) > 0
-
-    def _step(self, module: nn.Module, batch: Batch, real: bool, at: float, steps: int) -> float | None:
-        """Take one optimiser step; return the mean loss, or None when the step was skipped."""
+    def _step(self, batch: Batch, at: float, steps: int) -> float | None:
+        """Take one optimiser step; return the mean loss, or None if the step was skipped for a non-finite number."""
         config, state = self.config, self.state
-        self.generator.manual_seed(_step_seed(config.seed, state.step, self.accelerator.process_index))
+        self.generator.manual_seed(_step_seed(config.seed, state.step))
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
         rate = learning_rate(at, steps, warmup, config.base_lr)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.objective.train()
-        here = [part * real for part in (*self._backward(module, batch, real), _tokens(batch))]
-        summed, count, tokens, signals = total(self.accelerator, [*here, float(self.arrived())])
-        self._note_signals(signals)
-        state.tokens += int(tokens)
+        with autocast(config, self.device):
+            loss = self.objective(batch.to(self.device))
+        loss.sum.backward()
+        summed, count = float(loss.sum.detach()), float(loss.count)
+        state.tokens += int(_tokens(batch))
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if gradients and count:
-            # From sums, averaged over the processes, to the mean over all real terms.
-            torch._foreach_mul_(gradients, self.accelerator.num_processes / count)
+            torch._foreach_mul_(gradients, 1 / count)  # from the sum to the mean over all real terms
         norm = nn.utils.get_total_norm(gradients)
         finite = math.isfinite(summed) and bool(torch.isfinite(norm))
         if finite and count:  # a batch in which nothing was to be predicted teaches nothing
@@ -249,29 +218,19 @@ class _Loop:
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         if not finite:
-            self._record_skipped_step(batch, real)
+            self._record_skipped_step(batch)
             return None
         return summed / count if count else None
 
-    def _backward(self, module: nn.Module, batch: Batch, real: bool) -> tuple[float, float]:
-        """Compute gradients, and exchange them; return the sum and count of this process's losses."""
-        with autocast(self.config, self.device):
-            loss = module(batch.to(self.device))
-        (loss.sum * real).backward()
-        return (float(loss.sum.detach()), float(loss.count)) if real else (0.0, 0.0)
-
-    def _record_skipped_step(self, batch: Batch, real: bool) -> None:
-        """Count and log a step left out, with the series of all processes."""
-        series = self.examples.names(batch.series if real else [])
-        if self.accelerator.num_processes > 1:
-            series = gather_object(series)
-        state = self.state
+    def _record_skipped_step(self, batch: Batch) -> None:
+        """Count and log a skipped step, with the series in its batch."""
+        series, state = self.examples.names(batch.series), self.state
         state.skipped += 1
         self.last_skip_message = f"with series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
         self._record({"step": state.step + 1, "epoch": state.epoch, "skipped": state.skipped, "series": series})
 
     def _end_if_diverged(self) -> None:
-        """Raise when a run has skipped too many steps or its weights are lost, before a checkpoint holds them."""
+        """Raise TrainingDiverged when too many steps were skipped or weights are not finite, before they are saved."""
         state, config = self.state, self.config
         advice = [f"lower base_lr ({config.base_lr:g})"]
         advice += ["set gradient_clip"] if config.gradient_clip is None else []
@@ -296,9 +255,8 @@ class _Loop:
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
 
     def _warn_of_a_poor_run(self) -> None:
+        """Warn of many skipped steps, and of a loss that ended above its start."""
         state, config = self.state, self.config
-        if not self.accelerator.is_main_process:
-            return
         if state.skipped > MANY_SKIPPED * state.step:
             warnings.warn(
                 f"{state.skipped} of {state.step} training steps were skipped, because their loss or gradient was not "
@@ -322,6 +280,7 @@ class _Loop:
             )
 
     def _log(self, loss: float | None, epoch: float) -> None:
+        """Add a step's loss to the running means; write a line of the log every `log_every` steps."""
         state = self.state
         if loss is not None:
             state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
@@ -340,13 +299,12 @@ class _Loop:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Evaluate one in `every` validation examples, about the share of the training examples that was seen."""
+        """Evaluate on one in `every` validation examples, keep the best weights, and log the epoch."""
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
-            loss = evaluate(self.objective, self.validation, config, self.accelerator, self.arrived, every)
+            loss = evaluate(self.objective, self.validation, config, self.arrived, every)
             if loss is None:  # a signal: a resumed run does this evaluation anew
-                self._note_signals(1)
                 return
         state.epoch, state.batch_index = state.epoch + 1, 0
         if loss is None:
@@ -362,28 +320,25 @@ class _Loop:
         state.stopped = config.patience is not None and state.epochs_without_improvement >= config.patience
 
     def _checkpoint_if_due(self) -> None:
-        """Save by time or by step, and at once when a signal has arrived."""
-        state, config = self.state, self.config
+        """Save a checkpoint when its time or step has come, or a signal has arrived."""
+        state, config, signum = self.state, self.config, self.arrived()
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
         late = time.monotonic() - self.last_checkpoint > 60 * config.checkpoint_minutes
-        if (state.skipped > config.max_skipped and self.last_skip_message) or self.stop_signal or due or late:
+        if (state.skipped > config.max_skipped and self.last_skip_message) or signum or due or late:
             self._save()
-        self._stop_if_signalled()
+        self._stop_if(signum)
 
-    def _note_signals(self, anywhere: float) -> None:
-        """Keep the signal that arrived here, or SIGTERM when one arrived in another process."""
-        self.stop_signal = self.arrived() or (signal.SIGTERM if anywhere else 0)
-
-    def _stop_if_signalled(self) -> None:
-        if self.stop_signal and self.run_folder is not None:
-            raise Interrupted(self.stop_signal, self.state.step, self.run_folder.path)
+    def _stop_if(self, signum: int) -> None:
+        if signum and self.run_folder is not None:
+            raise Interrupted(signum, self.state.step, self.run_folder.path)
 
     def _save(self) -> None:
         self._end_if_diverged()
         self._write()
 
     def _write(self) -> None:
+        """Save a checkpoint now, if there is a folder."""
         if self.run_folder is not None:
             model, best = self.objective.model, self.best_weights
             self.run_folder.save(model, self.optimizer, self.state, best, self.result.history)
@@ -399,7 +354,7 @@ def learning() -> Iterator[None]:
 
 @contextmanager
 def compile_blocks(model: nn.Module) -> Iterator[None]:
-    """Run every block compiled, for any batch and length; leave the model as it was."""
+    """Compile every block of the model inside the `with` block; afterwards the model is as before."""
     eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
     for block in eager:
         block.compile(dynamic=True)
@@ -414,5 +369,5 @@ def _tokens(batch: Batch) -> float:
     return float(batch.inputs.real.sum()) + (0.0 if batch.masked is None else float(batch.masked.real.sum()))
 
 
-def _step_seed(seed: int, step: int, rank: int) -> int:
-    return int(np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+def _step_seed(seed: int, step: int) -> int:
+    return int(np.random.SeedSequence([seed, step, 0]).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -39,6 +39,7 @@ class Pretraining(Objective):
     """
 
     def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
+        """Take the model and the options of `losses.reconstruction`."""
         super().__init__()
         check_beta(beta)
         if beta and not model.likelihood.has_spread:
@@ -48,6 +49,7 @@ class Pretraining(Objective):
         self.beta = beta
 
     def forward(self, batch: Batch) -> Loss:
+        """Predict the masked tokens of a batch; return their loss."""
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
         out = self.model.predict(batch.inputs, batch.masked)
@@ -67,6 +69,7 @@ class Classification(Objective):
         class_weights: Float[Tensor, " classes"] | None = None,
         loss: TargetLoss = "auto",
     ) -> None:
+        """Take the model and the options of `losses.classification`."""
         super().__init__()
         self.model = model
         self.loss: TargetLoss = loss
@@ -74,6 +77,7 @@ class Classification(Objective):
         self.class_weights = class_weights
 
     def forward(self, batch: Batch) -> Loss:
+        """Return the loss of a batch's labels."""
         assert batch.targets is not None, "classification needs batches with targets"
         logits = self.model(batch.inputs, batch.static)
         weights = None if self.class_weights is None else self.class_weights.to(logits.device)
@@ -81,7 +85,7 @@ class Classification(Objective):
 
 
 class TimeToEvent(Objective):
-    """Likelihood of the intervals [B, classes] that an event may have fallen into, as `losses.event_time` scores it."""
+    """Likelihood of the intervals in which an event may have happened, as `losses.event_time` scores it."""
 
     def __init__(self, model: Classifier) -> None:
         super().__init__()

@@ -25,9 +25,9 @@ STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: 
 
 
 def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict[str, Tensor]) -> None:
-    """Raise ValueError for a state that no step of the optimiser leaves of this parameter.
+    """Raise ValueError for an optimiser state that could not come from a step on this parameter.
 
-    torch does not check it: a fused step writes behind the end of a tensor that is too small.
+    torch does not check it, and a fused step would write beyond the end of a tensor that is too small.
     """
     shapes = {key: torch.Size() if key == "step" else parameter.shape for key in STATE[type(optimizer)]}
     if {key: tensor.shape for key, tensor in state.items()} != shapes:
@@ -42,14 +42,14 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
 
 
 def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> float:
-    """Return the rate of a step (from 0): linear up to `base_lr` at `warmup`, then a cosine to zero at `steps`."""
+    """Return the learning rate at a step: linear up to `base_lr` at step `warmup`, then a cosine to zero at `steps`."""
     if step < warmup:
         return base_lr * (step + 1) / (warmup + 1)
     return base_lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1.0, steps - warmup))))
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> Groups:
-    """Group the parameters that are trained: matrices decay, norms, biases and learned tokens do not."""
+    """Group the trainable parameters: weight matrices decay; norms, biases and learned tokens do not."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [parameter for parameter in trained if (parameter.ndim >= 2) == decays], "weight_decay": rate}

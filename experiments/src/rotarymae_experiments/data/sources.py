@@ -15,23 +15,6 @@ from rotarymae.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)
-class File:
-    """One file to fetch.
-
-    Attributes:
-        url: its address.
-        name: its name in the folder.
-        md5: hexadecimal, where published.
-        unpack: the command that unpacks it; empty where the reader takes it packed.
-    """
-
-    url: str
-    name: str
-    md5: str = ""
-    unpack: str = ""
-
-
-@dataclass(frozen=True)
 class Source:
     """A data set.
 
@@ -40,7 +23,8 @@ class Source:
         home: the page about it.
         size: of the download, for people.
         licence: in short.
-        files: what is fetched; none where that is not possible or not allowed, and `note` says why.
+        commands: of a shell, which fetch it into the folder they are typed in, or go on where one was cut; none where
+            that is not possible or not allowed, and `note` says why.
         note: what else there is to know before fetching it.
     """
 
@@ -48,8 +32,14 @@ class Source:
     home: str
     size: str
     licence: str
-    files: tuple[File, ...] = ()
+    commands: tuple[str, ...] = ()
     note: str = ""
+
+
+def fetch(url: str, name: str, md5: str = "", unpack: str = "") -> tuple[str, ...]:
+    """Return the lines of a shell that fetch a file under a name, compare its published MD5, and unpack it."""
+    check = (f"echo '{md5}  {name}' | md5sum --check",) if md5 else ()
+    return (f"curl --fail --location --continue-at - --output {name} {url}", *check, *((unpack,) if unpack else ()))
 
 
 UEA = ("BasicMotions", "CharacterTrajectories", "Epilepsy", "Heartbeat", "LSST", "JapaneseVowels")
@@ -65,7 +55,7 @@ SOURCES: dict[str, Source] = {
         _TINY,
         "248 MB",
         "ImageNet's terms: research and education only, no redistribution",
-        (File(_TINY, "tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"),),
+        fetch(_TINY, "tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"),
         note="It stays packed: the reader takes the zip.",
     ),
     "esc50": Source(
@@ -73,12 +63,10 @@ SOURCES: dict[str, Source] = {
         _ESC50,
         "about 600 MB",
         "CC BY-NC 3.0; the clips of ESC-10 CC BY 3.0",
-        (
-            File(
-                f"{_ESC50}/archive/refs/heads/master.zip",
-                "ESC-50-master.zip",
-                unpack="unzip -q ESC-50-master.zip && mv ESC-50-master/* .",
-            ),
+        fetch(
+            f"{_ESC50}/archive/refs/heads/master.zip",
+            "ESC-50-master.zip",
+            unpack="unzip -q ESC-50-master.zip && mv ESC-50-master/* .",
         ),
     ),
     "esc50_logmel": Source(
@@ -93,13 +81,11 @@ SOURCES: dict[str, Source] = {
         "https://www.openslr.org/12/",
         "6.4 GB",
         "CC BY 4.0",
-        (
-            File(
-                "https://www.openslr.org/resources/12/train-clean-100.tar.gz",
-                "train-clean-100.tar.gz",
-                "2a93770f6d5c6c964bc36631d331a522",
-                unpack="tar xzf train-clean-100.tar.gz",
-            ),
+        fetch(
+            "https://www.openslr.org/resources/12/train-clean-100.tar.gz",
+            "train-clean-100.tar.gz",
+            "2a93770f6d5c6c964bc36631d331a522",
+            unpack="tar xzf train-clean-100.tar.gz",
         ),
     ),
     "audioset": Source(
@@ -115,12 +101,10 @@ SOURCES: dict[str, Source] = {
         f"{_ELASTICC}/",
         "7.9 GB",
         "public; no licence is named (LSST DESC)",
-        (
-            File(
-                f"{_ELASTICC}/TRAINING_SAMPLES/FULL_ELASTICC_TRAIN.tar",
-                "FULL_ELASTICC_TRAIN.tar",
-                unpack="tar xf FULL_ELASTICC_TRAIN.tar",
-            ),
+        fetch(
+            f"{_ELASTICC}/TRAINING_SAMPLES/FULL_ELASTICC_TRAIN.tar",
+            "FULL_ELASTICC_TRAIN.tar",
+            unpack="tar xf FULL_ELASTICC_TRAIN.tar",
         ),
     ),
     "plasticc": Source(
@@ -128,17 +112,13 @@ SOURCES: dict[str, Source] = {
         _ZENODO,
         "22 MB",
         "CC BY 4.0",
-        (
-            File(
-                f"{_ZENODO}/files/plasticc_train_lightcurves.csv.gz",
-                "plasticc_train_lightcurves.csv.gz",
-                "1aa1605908b5a6398bd46bf9120b6400",
-            ),
-            File(
-                f"{_ZENODO}/files/plasticc_train_metadata.csv.gz",
-                "plasticc_train_metadata.csv.gz",
-                "8c6b00fd503d6cf3d9a42bfb53046e0f",
-            ),
+        tuple(
+            line
+            for name, md5 in (
+                ("plasticc_train_lightcurves.csv.gz", "1aa1605908b5a6398bd46bf9120b6400"),
+                ("plasticc_train_metadata.csv.gz", "8c6b00fd503d6cf3d9a42bfb53046e0f"),
+            )
+            for line in fetch(f"{_ZENODO}/files/{name}", name, md5)
         ),
     ),
     "uea": Source(
@@ -147,8 +127,11 @@ SOURCES: dict[str, Source] = {
         "tens of MB",
         "research use; each problem's page names its origin",
         tuple(
-            File(f"{_ARCHIVE}/aeon-toolkit/{name}.zip", f"{name}.zip", unpack=f"unzip -q {name}.zip -d {name}")
+            line
             for name in UEA
+            for line in fetch(
+                f"{_ARCHIVE}/aeon-toolkit/{name}.zip", f"{name}.zip", unpack=f"unzip -q {name}.zip -d {name}"
+            )
         ),
     ),
     "physionet2012": Source(
@@ -157,8 +140,9 @@ SOURCES: dict[str, Source] = {
         "14 MB",
         "ODC-By 1.0; open, no account is needed",
         tuple(
-            File(f"{_PHYSIONET}/{name}", name)
+            line
             for name in ("set-a.tar.gz", "set-b.tar.gz", "Outcomes-a.txt", "Outcomes-b.txt")
+            for line in fetch(f"{_PHYSIONET}/{name}", name)
         ),
         note="The five splits of the recipe mortality (splits.json) are not among the challenge's files.",
     ),
@@ -172,27 +156,11 @@ def find(name: str) -> Source:
     return SOURCES[name]
 
 
-def commands(source: Source) -> list[str]:
-    """Return the lines of a shell that fetch a data set into the folder they are typed in, or go on where one was cut.
-
-    Raises:
-        InputError: a data set that cannot be fetched.
-    """
-    if not source.files:
-        raise InputError(f"{source.what} cannot be fetched. {source.note} About it: {source.home}")
-    lines = []
-    for file in source.files:
-        lines.append(f"curl --fail --location --continue-at - --output {file.name} {file.url}")
-        lines += [f"echo '{file.md5}  {file.name}' | md5sum --check"] if file.md5 else []
-        lines += [file.unpack] if file.unpack else []
-    return lines
-
-
 def missing(path: str | Path, name: str) -> InputError:
     """The error of a reader whose file is missing: what it is part of, address, size, licence, and the command."""
     source = find(name)
     about = f"{path} is missing. It is of {source.what}: {source.home} ({source.size}; {source.licence})."
-    if not source.files:
+    if not source.commands:
         where = "--pictures-dir, or leave out by --cases what needs it" if name == "esc50_logmel" else "--data-dir"
         return InputError(f"{about} {source.note} If you have it, say where by {where}.")
     return InputError(

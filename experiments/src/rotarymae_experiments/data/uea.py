@@ -90,11 +90,10 @@ def read_ts(path: Path) -> tuple[SeriesDataset, np.ndarray]:
         labels.append(label)
     if not cases:
         raise InputError(f"{path} holds no series behind @data.")
-    padded = np.full((len(cases), len(cases[0]), max(case.shape[1] for case in cases)), np.nan)
-    for i, case in enumerate(cases):
-        padded[i, :, : case.shape[1]] = case
-    names = [f"dimension_{d}" for d in range(padded.shape[1])]
-    return SeriesDataset.from_padded(padded, channel_names=names), np.array(labels)
+    names = [f"dimension_{d}" for d in range(len(cases[0]))]
+    times, values = [np.arange(case.shape[1]) for case in cases], [case.T for case in cases]
+    dataset = SeriesDataset.from_arrays(times, values, value_names=names, wide=True, tokens="time")
+    return dataset, np.array(labels)
 
 
 def without_times(dataset: SeriesDataset, share: float, draw: np.random.Generator) -> SeriesDataset:

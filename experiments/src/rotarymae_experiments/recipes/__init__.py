@@ -1,4 +1,4 @@
-"""One file per experiment; `load` also gives recipes of other packages and of a user's own files."""
+"""One file per experiment; `load` also gives the recipe of a user's file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from rotarymae_experiments import Recipe
 
 NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
-GROUP = "rotarymae.recipes"  # of entry points: other packages name their recipes there
 
 
 def load(name: str) -> Recipe:
@@ -29,12 +27,8 @@ def load(name: str) -> Recipe:
         return _from_file(Path(name))
     if name in NAMES:
         return importlib.import_module(f"rotarymae_experiments.recipes.{name}").RECIPE
-    others = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name in others:
-        return _checked(others[name].load(), f"the entry point {name!r} of {GROUP}")
-    known = [*NAMES, *others]
     raise InputError(
-        f"no recipe {name!r}.{did_you_mean(name, known)} There are {', '.join(known)}. Run a recipe of your own by its "
+        f"no recipe {name!r}.{did_you_mean(name, NAMES)} There are {', '.join(NAMES)}. Run a recipe of your own by its "
         "file: rotarymae-experiments run my_recipe.py"
     )
 
@@ -54,12 +48,9 @@ def _from_file(path: Path) -> Recipe:
     sys.modules[name] = module
     sys.path.append(str(path.parent.resolve()))
     spec.loader.exec_module(module)
-    return _checked(getattr(module, "RECIPE", None), str(path))
-
-
-def _checked(recipe: object, origin: str) -> Recipe:
     from rotarymae_experiments import Recipe
 
+    recipe = getattr(module, "RECIPE", None)
     if not isinstance(recipe, Recipe):
-        raise InputError(f"{origin} has no RECIPE of the type rotarymae_experiments.Recipe.")
+        raise InputError(f"{path} has no RECIPE of the type rotarymae_experiments.Recipe.")
     return recipe

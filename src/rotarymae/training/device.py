@@ -1,0 +1,71 @@
+"""The device of a run, the precision it computes in, and the signals that end it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from rotarymae.config import Precision
+from rotarymae.system import handled_signals
+from rotarymae.training.fit_config import TrainConfig
+
+
+def default_device() -> torch.device:
+    """Return the accelerator that torch sees, or else the CPU."""
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return accelerator or torch.device("cpu")
+
+
+def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
+    """Return the type of matrix products under autocast; None for that of the weights."""
+    return torch.bfloat16 if taken_precision(config.precision, device) == "bf16" else None
+
+
+def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
+    """Return the precision for a device (default: this process's); "auto" is bf16 where the hardware has it."""
+    if precision != "auto":
+        return precision
+    kind = (device or default_device()).type
+    has_units = (
+        torch.cuda.is_bf16_supported(including_emulation=False)
+        if kind == "cuda"
+        else kind == "cpu" and has_matrix_units()
+    )
+    return "bf16" if has_units else "fp32"
+
+
+def has_matrix_units() -> bool:
+    """Return whether the processor multiplies tiles of bf16 matrices (AMX; avx512_bf16 is no such unit)."""
+    return torch.cpu._is_amx_tile_supported()
+
+
+def autocast(config: TrainConfig, device: torch.device) -> Any:
+    """Return a context in which a model computes as `config.precision` says."""
+    dtype = autocast_dtype(config, device)
+    return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
+
+
+@contextmanager
+def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
+    """Yield a function that returns the number of a signal (SIGTERM, SIGINT) that has arrived, or 0.
+
+    The training loop asks it, and saves before it ends. The same signal a second time has its usual effect; the other
+    one is ignored, because shells and job systems may pass Ctrl-C on as SIGTERM.
+    """
+    arrived = 0
+
+    def note(signum: int, former: dict[int, Any]) -> None:
+        """Remember the signal; pass it on to the former handler if it arrives again."""
+        nonlocal arrived
+        if arrived == signum:
+            signal.signal(signum, former[signum])
+            os.kill(os.getpid(), signum)
+        arrived = arrived or signum
+
+    with handled_signals(note) if watch else nullcontext():
+        yield lambda: arrived

@@ -1,0 +1,86 @@
+"""Several networks are fine-tuned from one pre-training, and answer with their average."""
+
+import copy
+
+import numpy as np
+import pytest
+from torch import nn
+
+from _runs import same, series, weights
+from conftest import refuses
+from rotarymae import load
+from rotarymae.prediction import predict_and_embed, predict_outputs
+from rotarymae.system import Reporter
+from rotarymae.train import train
+from rotarymae.training.fit_config import FitConfig
+
+TINY = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
+TINY |= {"decoder_depth": 1, "pretrain_epochs": 1, "finetune_epochs": 1, "batch_size": 8, "min_steps": 7}
+TINY |= {"predictor": "model"}
+RARE = np.where(np.arange(40) % 8 == 0, "b", "a")
+TARGETS = {"classes": RARE, "numbers": np.sin(np.arange(40.0))}
+
+
+def alone(pipeline, member):
+    """Return the pipeline with one of its members."""
+    model = copy.deepcopy(pipeline.model)
+    others, model.others = model.others, nn.ModuleList()
+    one = copy.copy(pipeline)
+    one.model = model if member == 0 else others[member - 1]
+    return one
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_members_differ_and_the_answer_is_their_mean(case, tmp_path):
+    data = series(40)
+    fitted = train(data, TARGETS[case], FitConfig(**TINY, members=2)).pipeline
+    both = [predict_outputs(alone(fitted, member), data) for member in range(2)]
+    assert not np.allclose(*both, atol=1e-4)
+    answer = predict_outputs(fitted, data)
+    assert np.allclose(answer, np.mean(both, axis=0), atol=1e-6)
+    outputs, embeddings = predict_and_embed(fitted, data)
+    assert np.array_equal(outputs, answer) and np.array_equal(embeddings, alone(fitted, 0).embed(data))
+    fitted.save(tmp_path / "model")
+    assert np.array_equal(predict_outputs(load(tmp_path / "model"), data), answer)
+
+
+def test_the_first_member_is_the_network_that_is_trained_alone():
+    data = series(40)
+    two, one = (train(data, RARE, FitConfig(**TINY, members=members)).pipeline for members in (2, 1))
+    assert same(weights(alone(two, 0).model), weights(one.model))
+
+
+def test_of_few_series_of_a_rare_class_three_are_trained(capfd):
+    data, three_kinds = series(40), np.array(["a", "b", "c", "d"] * 10)
+    assert train(data, RARE, FitConfig(**TINY), reporter=Reporter()).pipeline.model.members == 3
+    assert "trains 3 networks and averages them" in " ".join(capfd.readouterr().err.split())
+    for targets, options in ((RARE, {"members": 1}), (RARE, {"decide": "accuracy"}), (three_kinds, {})):
+        assert train(data, targets, FitConfig(**TINY, **options)).pipeline.model.members == 1
+    with refuses("members", "at least 1"):
+        FitConfig(members=0)
+
+
+def test_a_run_that_stopped_in_the_second_member_is_resumed(tmp_path, monkeypatch):
+    data, config = series(40), FitConfig(**TINY, members=3)
+    whole = train(data, RARE, config).pipeline
+    calls, fit = [], train.__globals__["fit"]
+
+    def stops(*given, **options):
+        calls.append(options["folder"])
+        if len(calls) == 3:  # after pre-training and the first member
+            raise KeyboardInterrupt
+        return fit(*given, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("rotarymae.train.fit", stops)
+        train(data, RARE, config, folder=tmp_path)
+    assert len(set(calls)) == 3
+    resumed = train(data, RARE, config, folder=tmp_path, resume=True).pipeline
+    assert same(weights(resumed.model), weights(whole.model))
+
+
+def test_training_goes_on_with_one_network_alone():
+    data = series(40)
+    fitted = train(data, RARE, FitConfig(**TINY, members=2)).pipeline
+    with refuses("one network"):
+        train(data, RARE, FitConfig(**TINY, members=1), start=fitted, continue_training=True)
