@@ -193,7 +193,7 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
             column = cells.without_missing(column)
             return column.cast(pa.int64() if cells.are_integers(column) and not words else pa.float64())
         return cells.without_missing(column) if parse and words else column
-    if not cells.is_numeric(column.type):
+    if not cells.is_numeric(column.type) or cells.is_list(column.type):
         return cells.labels(column, name)
     codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())
     gone = pc.or_(pc.is_in(column.cast(pa.float64(), safe=False), codes), column.is_null(nan_is_null=True))  # pyright: ignore
