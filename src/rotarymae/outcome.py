@@ -10,7 +10,7 @@ import numpy as np
 from rotarymae.datasets import AnyDataset
 from rotarymae.interpolation import Interpolation
 from rotarymae.pipeline import Pipeline
-from rotarymae.reconstruction import Reconstruction
+from rotarymae.reconstruction import ReconstructedArray
 from rotarymae.series import SeriesDataset
 from rotarymae.splits import Split
 from rotarymae.train import FitResult
@@ -45,7 +45,7 @@ class Outcome:
     visible: SeriesDataset | None = None
     hidden: SeriesDataset | None = None
     interpolated: Interpolation | None = None
-    reconstructions: list[Reconstruction] = field(default_factory=list)
+    reconstructions: list[ReconstructedArray] = field(default_factory=list)
     labels: np.ndarray | None = None
     predicted: np.ndarray | None = None
     baselines: dict[str, np.ndarray] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from rotarymae.model_files import FOLDS, METRICS, MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
-from rotarymae.scoring import score, score_folds, without
+from rotarymae.scoring import leaving_out, score, score_folds
 from rotarymae.splits import Fold, Split, SplitColumn
 from rotarymae.system import Reporter
 from rotarymae.train import FitResult, labelled, train
@@ -165,7 +165,7 @@ def _write(
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
-        with without("the report", reporter), reporter.bar("report"):
+        with leaving_out("the report", reporter), reporter.bar("report"):
             report(outcome, out)
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)

@@ -65,7 +65,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 
 @contextmanager
-def without(what: str, reporter: Reporter) -> Iterator[None]:
+def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
     """Catch errors in the block, except those of the disk, and warn that `what` (a baseline, a picture) is left out."""
     try:
         yield
@@ -266,7 +266,7 @@ def _of_baselines(
     learnt = labels.encode(truth[train]) if isinstance(labels, EventTimes) else truth[train]
     with reporter.bar("baselines"):
         for method in BY_TASK[labels.task][0]:
-            with without(f"the baseline {method_words(method.name)!r}", reporter):
+            with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(known, learnt).predict(scored)
     return guesses
 
@@ -311,7 +311,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
     with reporter.bar("baselines"):
         for method in baselines.INTERPOLATION:
-            with without(f"the baseline {method_words(method.name)!r}", reporter):
+            with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(train).predict(visible, hidden)
 
     scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)

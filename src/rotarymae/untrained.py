@@ -29,13 +29,17 @@ WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channel
 OVERLAP = 0.25  # share of a window that it has in common with the next
 BATCH_TOKENS = 6000
 QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
-COMPARED, SHORTEST, HIDDEN = 200, 5, 0.1  # series that are compared with the line, their observations, share hidden
+COMPARED, SHORTEST, HIDDEN_SHARE = (
+    200,
+    5,
+    0.1,
+)  # series that are compared with the line, their observations, share hidden
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
 
 Step = Callable[[int, int], None] | None
 
 
-class Answers(NamedTuple):
+class UntrainedAnswers(NamedTuple):
     """Student's t at n queries of V values, standardised, and the scale that undoes it: value · width + centre."""
 
     parameters: Tensor  # [n, V, 3]
@@ -126,7 +130,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
     if not len(long):
         return None
     chosen = long[np.unique(np.linspace(0, len(long) - 1, COMPARED).astype(int))]
-    visible, hidden, _ = hide(dataset.select(chosen), HIDDEN)
+    visible, hidden, _ = hide(dataset.select(chosen), HIDDEN_SHARE)
     answer = interpolate_any(model, visible, as_queries(hidden), errors)
     names = dataset.value_names[: answer.mean.shape[1]]
     seen, truth = visible.with_values(names), hidden.with_values(names)
@@ -138,7 +142,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 
 def ask(
     model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
-) -> Answers:
+) -> UntrainedAnswers:
     """Return the model's predictions in the order of the queries."""
     if len(queries.offsets) != len(dataset) + 1:
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
@@ -177,7 +181,7 @@ def ask(
         mixed = torch.from_numpy(fade.mixed(_rescaled(parameters, width, centre).numpy()))
         centre, width = np.moveaxis(fade.mixed(np.stack([centre, width], -1)), -1, 0)
         parameters = _rescaled(mixed, 1 / width, -centre / width)
-    return Answers(parameters, centre, width)
+    return UntrainedAnswers(parameters, centre, width)
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:

@@ -99,7 +99,7 @@ def fit(
         raise InputError("there are no training examples.")
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
-    with learning(), watched_signals(folder is not None) as arrived:
+    with with_gradients(), watched_signals(folder is not None) as arrived:
         loop = _Loop(objective, examples, config, validation, folder, arrived)
         try:
             compiled = compile_blocks(objective.model) if config.compile else nullcontext()
@@ -346,7 +346,7 @@ class _Loop:
 
 
 @contextmanager
-def learning() -> Iterator[None]:
+def with_gradients() -> Iterator[None]:
     """Compute gradients within, whatever mode the caller is in."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
