@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SHARES = (0.5, 0.68, 0.9, 0.95)  # of a distribution, held by the central intervals whose promise reports check
 SHOWN = (0.68, 0.95)  # the bands that tables and figures show
-CHUNK = 4096  # queries per pass of the decoder
+QUERIES_PER_PASS = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
 CURVE = 4
 DEVIATION = math.erf(math.sqrt(0.5))  # of a normal distribution lies within one standard deviation
@@ -56,7 +56,7 @@ def predict_at(
     visible: Tokens,
     positions: Tensor,
     padding: Tensor | None = None,
-    chunk: int | None = CHUNK,
+    chunk: int | None = QUERIES_PER_PASS,
 ) -> Predicted:
     """Predict the likelihood's parameters at any positions, standardised like the model's input.
 
@@ -117,7 +117,7 @@ class _Interpolating:
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
         self.origins = preprocessor.positions.origins(dataset)
-        self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, CHUNK)
+        self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, QUERIES_PER_PASS)
 
     def names(self, index: Any) -> list[str]:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
@@ -149,7 +149,7 @@ def interpolate(
     dataset: SeriesDataset,
     queries: Queries,
     on_step: Any = None,
-    chunk: int | None = CHUNK,
+    chunk: int | None = QUERIES_PER_PASS,
 ) -> Interpolation:
     """Predict values at the times of `queries` with a pre-trained model, in the table's units, with bands.
 

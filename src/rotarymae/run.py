@@ -18,7 +18,7 @@ import numpy as np
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.labels import as_targets
-from rotarymae.model_files import FOLDS, METRICS, MODEL
+from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
@@ -136,9 +136,9 @@ def run_folds(
     splits = [fold.split(rows, strata, 0.0, config.validation_fraction, config.seed)[0] for fold in every]
     open_folder(out, identify(dataset, labels, config, task, 0.0, split_by) | {"folds": folds})
     each = config if config.minutes is None else dataclasses.replace(config, minutes=config.minutes / folds)
-    folders = [out / FOLDS / str(fold.number) for fold in every]
+    folders = [out / FOLDS_FOLDER / str(fold.number) for fold in every]
     for fold, folder in zip(every, folders, strict=True):
-        if (folder / METRICS).exists():
+        if (folder / METRICS_FILE).exists():
             continue
         reporter.say(f"fold {fold.number} of {folds} → {folder}")
         again = (folder / "training").is_dir()

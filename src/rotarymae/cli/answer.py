@@ -18,10 +18,10 @@ from rotarymae.cli.inputs import (
     ComputedIn,
     FolderReading,
     LabelColumn,
-    Model,
+    ModelPath,
     OptionalTable,
     Quiet,
-    Table,
+    TablePath,
     known_labels,
 )
 from rotarymae.cli.output import are_shards, as_file, check_new, new_reporter, print_metrics
@@ -39,8 +39,8 @@ Workers = Annotated[
 
 
 def predict(
-    model: Positional[Model],
-    table: Positional[Table],
+    model: Positional[ModelPath],
+    table: Positional[TablePath],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -73,8 +73,8 @@ def predict(
 
 
 def embed(
-    model: Positional[Model],
-    table: Positional[Table],
+    model: Positional[ModelPath],
+    table: Positional[TablePath],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -106,8 +106,8 @@ def embed(
 
 
 def explain(
-    model: Positional[Model],
-    table: Positional[Table],
+    model: Positional[ModelPath],
+    table: Positional[TablePath],
     out: Path,
     columns: Columns,
     quiet: Quiet = False,
@@ -141,7 +141,7 @@ def explain(
 
 
 def interpolate(
-    model: Positional[Model],
+    model: Positional[ModelPath],
     table: Positional[OptionalTable] = None,
     *,
     out: Path,
@@ -189,7 +189,7 @@ def interpolate(
 
 
 def anomalies(
-    model: Positional[Model],
+    model: Positional[ModelPath],
     table: Positional[OptionalTable] = None,
     *,
     out: Path,
@@ -223,8 +223,8 @@ def anomalies(
 
 
 def evaluate(
-    model: Positional[Model],
-    table: Positional[Table],
+    model: Positional[ModelPath],
+    table: Positional[TablePath],
     columns: Columns,
     labels: LabelColumn,
     folder: FolderReading,

@@ -10,7 +10,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, Table
+from rotarymae.cli.inputs import Columns, TablePath
 from rotarymae.cli.output import new_reporter
 from rotarymae.errors import InputError, listed, printable
 from rotarymae.training.fit_config import FitConfig
@@ -25,7 +25,7 @@ TRANSFORMED = {
 }
 
 
-def info(table: Positional[Table], columns: Columns) -> None:
+def info(table: Positional[TablePath], columns: Columns) -> None:
     """Look at a table before any training: its columns, series, gaps and ranges, and what a fit would take.
 
     For example: rotarymae info observations.csv

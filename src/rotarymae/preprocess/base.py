@@ -13,7 +13,7 @@ from torch import nn
 from rotarymae.errors import InputError
 from rotarymae.system import from_fields
 
-KINDS: dict[str, type[Preprocessor]] = {}  # by the name that a saved model's config.json has for them
+PREPROCESSORS: dict[str, type[Preprocessor]] = {}  # by the name that a saved model's config.json has for them
 
 
 class Preprocessor(nn.Module):
@@ -49,7 +49,7 @@ class Preprocessor(nn.Module):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
-            KINDS[cls.kind] = cls
+            PREPROCESSORS[cls.kind] = cls
 
     @property
     def input_features(self) -> int:
@@ -94,9 +94,9 @@ class Preprocessor(nn.Module):
 
 def preprocessor_class(kind: str) -> type[Preprocessor]:
     """Return the preprocessor class for the `kind` in config.json. Raises InputError for an unknown kind."""
-    if kind not in KINDS:
-        raise InputError(f"there is no preprocessor of kind {kind!r}; there are {', '.join(KINDS)}.")
-    return KINDS[kind]
+    if kind not in PREPROCESSORS:
+        raise InputError(f"there is no preprocessor of kind {kind!r}; there are {', '.join(PREPROCESSORS)}.")
+    return PREPROCESSORS[kind]
 
 
 def require_positive(**statistics: torch.Tensor) -> None:
