@@ -9,7 +9,7 @@ demo: $(READY)
 	$(VENV)/bin/rotarymae demo
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest -n 2 -q
+	$(VENV)/bin/python -m pytest -n 2 --dist worksteal -q
 
 check: $(READY)
 	$(VENV)/bin/ruff check .

@@ -84,6 +84,12 @@ def quick(request, monkeypatch):
         monkeypatch.setattr("rotarymae.metrics.MIN_RESAMPLES", 5)
 
 
+@pytest.fixture
+def uncalibrated(monkeypatch):
+    """Fits do not calibrate interpolations, which takes half of the time of a tiny one."""
+    monkeypatch.setattr("rotarymae.train.calibrate", lambda *_: None)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def heard():
     """SIGINT is not ignored, as it is where tests run in the background of a script."""

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 import rotarymae
-from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, RoMAESurvival
 from rotarymae.cli.main import main
 from rotarymae.training.fit_config import FitConfig
 from test_docstrings import NAMES
@@ -20,7 +20,7 @@ matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "results.md")
 QUESTIONS = ("light-curves", "interpolation", "intensive-care", "anomalies", "bands", "few-labels", "field")
-QUESTIONS += ("scale-out", "paper-to-code", "images-and-sound")
+QUESTIONS += ("scale-out", "paper-to-code", "images-and-sound", "time-to-event")
 # A page shows the defaults, which train for minutes; here one epoch of a shallow model must do.
 QUICK = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1, "decoder_depth": 1}
 OPTIONS = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
@@ -45,7 +45,7 @@ def at_test_size(code):
 def quick(monkeypatch):
     for name, value in QUICK.items():
         monkeypatch.setitem(FitConfig.__init__.__kwdefaults__, name, value)
-    for kind in (RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor):
+    for kind in (RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, RoMAESurvival):
         monkeypatch.setattr(kind, "__init__", quickly(kind.__init__))
 
 

@@ -64,3 +64,7 @@ def test_an_arrow_file_with_wrong_offsets_does_not_end_the_process(files, seed):
 
 def test_a_column_whose_name_is_no_text_is_refused(files):
     assert try_file(175029, *files) == "refused"
+
+
+def test_damaged_metadata_of_parquet_are_refused(files):
+    assert try_file(223, *files) == "refused"

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import check_methods_subset_invariance, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_methods_subset_invariance, estimator_checks_generator
 
 from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
@@ -33,10 +33,20 @@ WAIVED = {
 }
 
 
-@parametrize_with_checks(
-    CHECKED, expected_failed_checks=lambda one: WAIVED if isinstance(one, RoMAERegressor) else {}, xfail_strict=True
-)
-def test_checks_of_scikit_learn(estimator, check):
+def checks():
+    """Yield (estimator, check); those that come again with memory that cannot be written to are slow."""
+    for one in CHECKED:
+        waived = WAIVED if isinstance(one, RoMAERegressor) else {}
+        for pair in estimator_checks_generator(one, expected_failed_checks=waived, mark="xfail", xfail_strict=True):
+            values, marks = getattr(pair, "values", pair), [*getattr(pair, "marks", ())]
+            check = values[1]
+            again = [f"{name}={value}" for name, value in check.keywords.items() if name == "readonly_memmap"]
+            marks += [pytest.mark.slow] if again else []
+            yield pytest.param(*values, marks=marks, id="-".join([type(one).__name__, check.func.__name__, *again]))
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
+def test_checks_of_scikit_learn(estimator, check, uncalibrated):
     if isinstance(estimator, RoMAERegressor) and check.func is check_methods_subset_invariance:
         pytest.skip("it allows 1e-7, less than float32 can hold; the test below allows 1e-5")
     check(estimator)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rotarymae.interpolation import Interpolation
+from rotarymae.interpolation import Interpolation, standardise_truth
 from rotarymae.queries import as_queries
 from rotarymae.series import SeriesDataset
 
@@ -29,7 +29,7 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
     Returns:
         Array [n, V]: negative log-likelihoods of standardised values, or squared errors for likelihood="point".
     """
-    truth = pipeline.transform(hidden, answer, limits=False)  # a gross outlier scores by its size
+    truth = standardise_truth(pipeline, hidden, answer, limits=False)  # a gross outlier scores by its size
     return answer.scaled.likelihood.loss(answer.scaled.parameters, torch.from_numpy(truth)).numpy()
 
 

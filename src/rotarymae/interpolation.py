@@ -18,7 +18,7 @@ from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor, assemble
-from rotarymae.queries import Queries, check_queries
+from rotarymae.queries import Queries, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
 from rotarymae.tokens import Tokens, pad_rows, round_up, rounding_step
 from rotarymae.training import predict
@@ -231,6 +231,39 @@ def interpolate(
         bands[share] = unscaled(lower), unscaled(upper)
     lower, upper = bands.pop(DEVIATION)
     return Interpolation(distance, centre, (upper - lower) / 2, predicted, bands)
+
+
+def interpolated(
+    pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
+) -> Any:
+    """Predict values as `Pipeline.interpolate`, of series that have been read; answers are laid out like `X`.
+
+    Raises:
+        InputError: times that cannot be used; `return_std` of a model without a likelihood.
+    """
+    queries, layout = queries_from(dataset, X, at, positions)
+    answer = pipeline.answer(dataset, queries)
+    if not return_std:
+        return shape_answers(answer.mean, queries, layout)
+    if answer.std is None:
+        raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
+    return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
+
+
+def standardise_truth(
+    pipeline: Pipeline, dataset: SeriesDataset, answer: Interpolation, limits: bool = True
+) -> np.ndarray:
+    """Standardise observed values [n, V] like the answers at the same places, to compare the two.
+
+    Args:
+        limits: whether to hold gross outliers to the limits that the model's input has.
+    """
+    if answer.centre is not None and answer.width is not None:
+        values = np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]]
+        return (values - answer.centre) / answer.width
+    known = pipeline.require_series()
+    values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
+    return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
 
 
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:

@@ -343,8 +343,7 @@ class EventTimes:
     @property
     def times(self) -> np.ndarray:
         """Return the three times by which a quarter, a half and three quarters of all events happened."""
-        quartiles = np.quantile(self.edges[1:], (0.25, 0.5, 0.75)) if len(self.edges) > 3 else self.edges[1:]
-        return np.unique([float(f"{time:.3g}") for time in quartiles])
+        return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
         """Return the expected time [S], limited to the last edge (restricted mean survival time)."""
@@ -448,6 +447,11 @@ def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarra
     truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)
     truth[rows] = known
     return truth
+
+
+def learnt_by_partners(labels: Labels, truth: np.ndarray) -> np.ndarray:
+    """Return a truth as `Partner.fit` takes it: of times to an event the weights of their intervals."""
+    return labels.encode(truth) if isinstance(labels, EventTimes) else truth
 
 
 def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:

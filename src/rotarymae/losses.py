@@ -1,4 +1,4 @@
-"""Losses, each as (sum, count), so that a mean over micro-batches or ranks stays exact.
+"""Losses, each as (sum, count), so that a mean over batches of any sizes stays exact.
 
 The mean of a loss is sum / count over everything real; padding enters neither. All are computed in float32 at least.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,36 @@ class Outcome:
     seconds: float = 0.0
     command: str = ""
     warnings: list[str] = field(default_factory=list)
+
+    def sample(self, rows: np.ndarray, most: int) -> Outcome:
+        """Return the outcome of some of the series, with a training series of each class, for want of time for all.
+
+        Args:
+            rows: of the series.
+            most: of each longer series a stretch of so many observations is drawn.
+        """
+        split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
+        kept = [rows, split.train[:1], split.scored[:1]]
+        if self.classes and labels is not None:
+            kept.append(split.train[np.unique(labels[split.train].astype(str), return_index=True)[1]])
+        rows = np.unique(np.concatenate(kept))
+        parts = {name: np.flatnonzero(np.isin(rows, part)) for name, part in vars(split).items()}
+        at = np.flatnonzero(np.isin(split.validation, rows))
+        outputs = {name: predicted[at] for name, predicted in self.fit.validation_outputs.items()}
+        dataset: Any = self.dataset.select(rows)
+        longer = dataset.lengths > most
+        if longer.any():
+            first = np.random.default_rng(self.config.seed).integers(np.maximum(dataset.lengths - most, 0) + 1)
+            place = np.arange(dataset.lengths.sum()) - np.repeat(dataset.offsets[:-1] + first, dataset.lengths)
+            dataset = dataset.mask_observations((place >= 0) & (place < most))
+        sample = {"series": len(rows), "scored": len(Split(**parts).scored), "stretch": most if longer.any() else None}
+        return replace(
+            self,
+            dataset=dataset,
+            labels=None if labels is None else labels[rows],
+            fit=replace(self.fit, split=Split(**parts), validation_outputs=outputs),
+            metrics={**self.metrics, "sample": sample},
+        )
 
     @property
     def pipeline(self) -> Pipeline:

@@ -35,7 +35,7 @@ from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, check_number, choose
 from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.importance import importance
-from rotarymae.interpolation import Interpolation, interpolate
+from rotarymae.interpolation import Interpolation, interpolate, interpolated
 from rotarymae.labels import LABELS, ClassLabels, EventTimes, Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import (
@@ -58,8 +58,8 @@ from rotarymae.model_files import (
 from rotarymae.partners import EACH_CHOICE, INTERVAL, Predictor, half_widths, least_errors
 from rotarymae.prediction import embed, predict_outputs
 from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, preprocessor_class
-from rotarymae.queries import Queries, queries_from, shape_answers
-from rotarymae.series import SeriesDataset, channel_index
+from rotarymae.queries import Queries
+from rotarymae.series import SeriesDataset
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
 from rotarymae.training.fit_config import FitConfig
@@ -513,41 +513,7 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder; times that cannot be used; `return_std` of a model without a likelihood.
         """
-        return self.pretrained.interpolated(self.pretrained.dataset(X), X, at, return_std, positions)
-
-    def interpolated(self, dataset: SeriesDataset, X: Any, at: Any, return_std: bool, positions: Any) -> Any:
-        """Predict values as `interpolate`, of data that have been read already.
-
-        Parameters
-        ----------
-        dataset : SeriesDataset
-            The series.
-        X : Any
-            The same series as the caller gave them: the answer is laid out like these.
-        at : array of shape [q], list of arrays or None
-            As in `interpolate`.
-        return_std : bool
-            Whether to return standard deviations as well.
-        positions : array of shape [q, P], list of arrays or None
-            As in `interpolate`.
-
-        Returns
-        -------
-        ndarray, list of ndarray, or tuple of two such
-            As of `interpolate`.
-
-        Raises
-        ------
-        InputError
-            Times that cannot be used; `return_std` of a model without a likelihood.
-        """
-        queries, layout = queries_from(dataset, X, at, positions)
-        answer = self.answer(dataset, queries)
-        if not return_std:
-            return shape_answers(answer.mean, queries, layout)
-        if answer.std is None:
-            raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
-        return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
+        return interpolated(self.pretrained, self.pretrained.dataset(X), X, at, return_std, positions)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
         """Predict values at flat queries, with bands.
@@ -572,32 +538,6 @@ class Pipeline:
             The pipeline has no autoencoder; queries that do not belong to these series.
         """
         return interpolate(self.pretrained, dataset, queries, on_step)
-
-    def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
-        """Standardise observed values like answers at the same places, to compare the two.
-
-        Parameters
-        ----------
-        dataset : SeriesDataset
-            The n observations.
-        answer : Interpolation
-            What was predicted for them.
-        limits : bool
-            Whether to hold gross outliers to the limits that the model's input has.
-
-        Returns
-        -------
-        ndarray of shape [n, V]
-            Standardised values.
-
-        Raises
-        ------
-        InputError
-            The model was not trained on series.
-        """
-        known = self.require_series()
-        values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
-        return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
 
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         """Measure how much each observation matters to the model.
@@ -1113,10 +1053,6 @@ class AnySeriesPipeline(Pipeline):
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.errors, on_step)
-
-    def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
-        assert answer.centre is not None and answer.width is not None
-        return (np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]] - answer.centre) / answer.width
 
     def beside_line(self, X: Any) -> BesideLine | None:
         """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""

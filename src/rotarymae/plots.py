@@ -409,7 +409,7 @@ def survival(groups: Sequence[tuple[NDArray[Any], NDArray[np.float64]]], times: 
         steps = steps[steps <= truth["time"].max()]
         observed = kaplan_meier(truth["time"], truth["event"], steps)
         axes.step(steps, observed, where="post", color=colour, label=f"observed, {len(truth):,}")
-        axes.plot(times, predicted, "--", color=colour, label="predicted")
+        axes.plot(times, predicted, "--", color=colour, label="" if i else "predicted")
     axes.set(ylim=(0, 1.02), xlim=(0, times[-1]), xlabel="time", ylabel="without the event")
     axes.legend(loc="best")
     return figure

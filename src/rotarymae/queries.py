@@ -15,7 +15,9 @@ from rotarymae.errors import InputError, did_you_mean, listed
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.series import SeriesDataset, Windows, as_text, cells, dates
 from rotarymae.series.cells import plain
-from rotarymae.tables import TableSchema, open_source, stem
+from rotarymae.series.reading import NO_ZONE
+from rotarymae.series.tidy import unusable
+from rotarymae.tables import Source, TableReader, TableSchema, open_source, stem
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
@@ -295,28 +297,29 @@ class QueryTable:
                 near = did_you_mean(column, table.column_names)
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
         columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
-        series, ids = cells.encode(cells.labels(columns[id], id))
-        when = dates.times(columns[time], time, layout.time_format, layout.na)
-        errors = [cells.numbers(columns[column], column, layout.na).values for column in with_errors]
-        labels = cells.labels(columns[channel], channel) if channel else None
-        empty = {id: series < 0, time: ~np.isfinite(when.values)}
-        empty |= {column: np.isnan(values) for column, values in zip(with_errors, errors, strict=True)}
-        empty |= {} if labels is None else {channel: labels.is_null().to_numpy(zero_copy_only=False)}
-        for column, missing in empty.items():
-            if missing.any():
-                raise InputError(
-                    f"{name}: column {column!r} has {missing.sum()} empty cells or cells that cannot be used, the "
-                    "first "
-                    f"in row {missing.argmax()}; every query needs one."
-                )
-        channels = None if labels is None else labels.to_pylist()
-        stacked = np.stack(errors, axis=1) if errors else None
-        where = [cells.numbers(columns[axis], axis, layout.na).values for axis in axes]
-        positions = np.stack(where, axis=1) if where else None
-        dated, zoneless = when.unit is not None, when.zone == ""
-        roles = (id, time, channel)
-        rest = (channels, stacked, dated, zoneless, table, roles, positions)
-        return cls(name, ids.tolist(), series, when.values, *rest)
+        written: Any = {"time_format": layout.time_format, "na": layout.na}
+        schema = TableSchema(id=id, time=time, channel=channel, positions=axes, values=("",), **written)
+        reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
+        try:
+            rows, _ = reader.rows(columns)
+            empty = [(f"{error!r} is missing", np.isnan(rows.values[:, v])) for v, error in enumerate(with_errors)]
+            rows.leave_out([*unusable(rows), *empty], strict=True)
+        except InputError as error:
+            raise error.within(name) from error
+        names = rows.channel_names
+        return cls(
+            name=name,
+            ids=rows.ids.tolist(),
+            series=rows.series,
+            times=rows.times,
+            channels=None if names is None or rows.channels is None else [names[c] for c in rows.channels],
+            errors=rows.values if with_errors else None,
+            dates=rows.time_unit is not None,
+            zoneless=NO_ZONE in rows.report.notes,
+            table=table,
+            roles=(id, time, channel),
+            positions=rows.positions,
+        )
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Return the queries for the series of a data set, in its order.

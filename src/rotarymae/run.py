@@ -18,15 +18,17 @@ import numpy as np
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.labels import as_targets
+from rotarymae.metrics import sample_words
 from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
-from rotarymae.scoring import leaving_out, score, score_folds
+from rotarymae.scoring import count_parts, leaving_out, score, score_folds
 from rotarymae.splits import Fold, Split, SplitColumn
 from rotarymae.system import Reporter
 from rotarymae.train import FitResult, labelled, train
 from rotarymae.training import taken_precision
+from rotarymae.training.cost import Plan
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions, FitConfig
 
 
@@ -59,7 +61,8 @@ def run_fit(
         InputError: before anything is written: an `out` that holds something already and no `resume`; and as `train`.
     """
     reporter = reporter or Reporter(quiet=True)
-    started, out = time.monotonic() if started is None else started, Path(out)
+    out = Path(out)
+    plan = Plan(out, config, started, reporter, resume)
     check_folder(out, resume)
     if labels is None and not config.pretrains:
         raise InputError(
@@ -83,16 +86,18 @@ def run_fit(
         holdout=holdout,
         split_by=split_by,
         columns=columns or {},
-        folder=out,
-        resume=resume,
-        started=started,
+        plan=plan,
         reporter=reporter,
     )
     outcome = Outcome(dataset, config, fit, labels=labels, command=command)
-    outcome.metrics["split"] = fit.split_method
+    outcome.metrics |= {"split": fit.split_method, **count_parts(outcome)}
+    some = plan.answered()
+    if some is not None:
+        outcome = outcome.sample(*some)
+        reporter.say(f"{sample_words(outcome.metrics)}; `rotarymae predict`, `embed` and `evaluate` answer all")
     score(outcome, reporter)
     fit.pipeline.save(out / MODEL, training_note(fit, dataset.noun, config))
-    _write(outcome, out, started, reporter, report)
+    _write(outcome, out, plan.started, reporter, report)
     return outcome
 
 

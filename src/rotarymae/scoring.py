@@ -14,7 +14,16 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import interpolate
-from rotarymae.labels import ClassLabels, EventTimes, Labels, has_label, narrowed, one_per_series, truth_at
+from rotarymae.labels import (
+    ClassLabels,
+    EventTimes,
+    Labels,
+    has_label,
+    learnt_by_partners,
+    narrowed,
+    one_per_series,
+    truth_at,
+)
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
@@ -42,16 +51,18 @@ DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hid
 BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
 
+def count_parts(outcome: Outcome) -> dict[str, Any]:
+    """Return how many series each part of the split has, and which part is scored, for metrics.json."""
+    split = outcome.split
+    counts = {
+        name: len(rows) for name, rows in vars(split).items() if name not in ("unlabelled", "left_out") or len(rows)
+    }
+    return {"series": counts, "scored_on": split.scored_part, "noun": outcome.dataset.noun}
+
+
 def score(outcome: Outcome, reporter: Reporter) -> None:
     """Predict and score a run, next to the baselines, on held-out series if there are any; fill in `outcome`."""
-    dataset, split, noun = outcome.dataset, outcome.split, outcome.dataset.noun
-    outcome.metrics |= {
-        "series": {
-            part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
-        },
-        "scored_on": split.scored_part,
-        "noun": noun,
-    }
+    dataset, split = outcome.dataset, outcome.split
     if outcome.pipeline.autoencoder is not None:
         SCORES[dataset.kind](outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
     labels = outcome.pipeline.labels
@@ -263,7 +274,7 @@ def _of_baselines(
 ) -> dict[str, np.ndarray]:
     """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}."""
     guesses, known, scored = {}, dataset.select(train), dataset.select(test)
-    learnt = labels.encode(truth[train]) if isinstance(labels, EventTimes) else truth[train]
+    learnt = learnt_by_partners(labels, truth[train])
     with reporter.bar("baselines"):
         for method in BY_TASK[labels.task][0]:
             with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):

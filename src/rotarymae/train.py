@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -36,11 +35,12 @@ from rotarymae.labels import (
     as_targets,
     choose_labels,
     has_label,
+    learnt_by_partners,
     narrowed,
     truth_at,
 )
 from rotarymae.model import Encoder, MaskedAutoencoder, build
-from rotarymae.partners import fit_predictor, sorted_errors
+from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
 from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
@@ -48,6 +48,7 @@ from rotarymae.preprocess import (
     Inputs,
     ObservationPreprocessor,
     PatchPreprocessor,
+    StaticColumn,
     fit_static,
     maskable,
     require_maskable,
@@ -123,10 +124,8 @@ def train(
     holdout: float = 0.0,
     split_by: SplitColumn | Fold | None = None,
     columns: Mapping[str, Any] | None = None,
-    folder: str | Path | None = None,
-    resume: bool = False,
+    plan: Plan | None = None,
     continue_training: bool = False,
-    started: float | None = None,
     reporter: Reporter | None = None,
 ) -> FitResult:
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
@@ -141,10 +140,9 @@ def train(
         holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
         split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
         columns: layout of the table, which is saved with the pipeline.
-        folder: run folder for checkpoints; it must be empty, or that of the same run to resume.
-        resume: continue an interrupted run in the folder.
+        plan: run folder for checkpoints, and the time of the run; the folder must be empty, or that of the same run to
+            resume.
         continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
-        started: time.monotonic() when the work on the data began, for `config.minutes`; now if None.
         reporter: shows progress.
 
     Raises:
@@ -152,7 +150,6 @@ def train(
             a folder with another run.
     """
     reporter = reporter or Reporter(quiet=True)
-    started = time.monotonic() if started is None else started
     if start is None and config.pretrained is not None:
         start = open_start(config.pretrained)
     if start is not None and not continue_training:
@@ -170,10 +167,11 @@ def train(
     if kind is EventTimes and dataset.kind == "observations":
         _warn_if_followed_to_the_end(dataset, cast(np.ndarray, targets), rows)  # pyright: ignore
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
+    static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
         if not continue_training:
-            fit_static(dataset.select(split.train), config.static)  # pyright: ignore
+            static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
         members = 1 if continue_training else number_of_members(config, kind, narrowed(targets[split.train]))
         if config.members is None and members > 1:
             reporter.say(
@@ -190,13 +188,19 @@ def train(
     if head_start is None:
         with reporter.bar("scaling"):
             preprocessor = prepare(part, config, pretrain_start)
-    if folder is not None:
-        model = None if start is None else _without_head(start).model
-        open_folder(Path(folder), identify(dataset, targets, config, task, holdout, split_by, model))
     how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731
-    if folder is not None:
-        how = Plan(Path(folder), config, kind is not None, started, reporter, resume).options
+    if plan is not None:
+        model = None if start is None else _without_head(start).model
+        open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model))
+        plan.of(dataset.lengths, split.scored, split.train if kind is not None else None, config.members or 1)
+        how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
+    partners = None
+    if kind is not None and targets is not None:
+        labels = head_start.labels if head_start is not None else kind.fit(narrowed(targets[split.train]))
+        if head_start is not None:
+            static = head_start.preprocessor.static  # pyright: ignore
+        partners = _fit_partners(dataset, split, targets, labels, static, config, plan, reporter)  # pyright: ignore
     if head_start is not None:
         result.pipeline = head_start
     elif pretrain_start is not None and not config.pretrains:
@@ -238,7 +242,8 @@ def train(
             f"fine-tuning started from all {len(tuned.loaded)} tensors of the pre-trained encoder and trained "
             f"{tuned.trained_weights:,} weights (tune={config.tune})"
         )
-        _fit_partners(result, dataset, targets, config, reporter)
+        assert partners is not None
+        _choose(result, dataset, targets, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
@@ -312,23 +317,41 @@ def _split(
 
 
 def _fit_partners(
-    result: FitResult, dataset: AnyDataset, targets: np.ndarray, config: FitConfig, reporter: Reporter
+    dataset: AnyDataset,
+    split: Split,
+    targets: np.ndarray,
+    labels: Labels,
+    static: tuple[StaticColumn, ...],
+    config: FitConfig,
+    plan: Plan | None,
+    reporter: Reporter,
+) -> FittedPartners:
+    """Fit what predicts together with the model. Its time is known then, and the trainings have what is left."""
+    rows = np.sort(np.concatenate([split.train, split.validation]))
+    truth = truth_at(labels, targets, rows)
+    every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
+    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
+    parts = (train, validation, labels.outputs, static, config.seed, reporter)
+    return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
+
+
+def _choose(
+    result: FitResult,
+    dataset: AnyDataset,
+    targets: np.ndarray,
+    fitted: FittedPartners,
+    config: FitConfig,
+    reporter: Reporter,
 ) -> None:
-    """Fit the partners (boosting and others), and let the validation part choose the predictor."""
+    """Let the validation part choose what predicts, and how classes are decided."""
     pipeline, split = result.pipeline, result.split
-    assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
+    assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(pipeline.labels, targets, rows)
-    known = pipeline.labels.encode(truth) if isinstance(pipeline.labels, EventTimes) else truth
-    every, learnt = _early(dataset, known, config)
-    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     of_model = np.zeros((0, pipeline.labels.outputs))
-    if len(validation):
-        of_model = predict_outputs(pipeline, every.select(validation))
-    parts = (train, validation, of_model, pipeline.preprocessor.static)
-    partners, outputs = fit_predictor(  # pyright: ignore
-        config.predictor, pipeline.labels.task, every, learnt, *parts, config.seed, reporter
-    )
+    if fitted.held is not None:
+        of_model = predict_outputs(pipeline, fitted.held)
+    partners, outputs = choose_predictor(config.predictor, pipeline.labels.task, fitted, of_model, reporter)
     result.validation_outputs = {name: part[: len(split.validation)] for name, part in outputs.items()}
     labels = pipeline.labels
     if labels.task == "regression":
@@ -431,7 +454,9 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
     return config
 
 
-def as_configured(objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
+def as_configured(
+    objective: Objective, examples: Examples, validation: Examples | None, training: TrainConfig
+) -> TrainConfig:
     """Train exactly as configured."""
     return training
 
@@ -579,7 +604,7 @@ def pretrain(
         preprocessor: of the data set, if `prepare` has fitted it already.
         start: the pipeline to start from, instead of random weights; it is not changed.
         validation: another data set, whose loss chooses the best epoch.
-        schedule: returns the settings with the number of epochs, given objective, examples and settings.
+        schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
         how: folder, resume, on_step and on_resume, as `training.fit`.
 
     Raises:
@@ -615,7 +640,7 @@ def pretrain(
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = examples(windows.select(hides)) if hides.any() else None
-    result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
+    result = fit(objective, data, schedule(objective, data, held, config.pretraining()), validation=held, **how)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", as_parameters(config)
     pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
@@ -691,7 +716,7 @@ def finetune(
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
         data = preprocessor.examples(windows.dataset, seed=seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
-        training = replace(schedule(objective, data, config.finetuning()), seed=seed)
+        training = replace(schedule(objective, data, held, config.finetuning()), seed=seed)
         one: Any = {"on_step": partial(_of_member, on_step, member, members)}
         if folder is not None:
             one["folder"] = folder if not member else folder.with_name(f"{folder.name}-{member + 1}")

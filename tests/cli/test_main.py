@@ -641,7 +641,8 @@ def test_what_was_read_is_said_and_written_down(tmp_path, capsys):
     said = ["read table.csv: 2 of 6 rows dropped: 'value' is missing in 2; 1 series without observations left out"]
     assert says_all(capsys.readouterr().err, said)
     reading = json.loads((tmp_path / "run/metrics.json").read_text())["reading"]
-    assert (reading["total"], reading["kept"], reading["missing"], reading["empty"]) == (6, 4, 2, ["c"])
+    assert (reading["total"], reading["kept"], reading["empty"]) == (6, 4, ["c"])
+    assert reading["missing"] == {"'value' is missing": 2}
 
 
 def test_other_columns_than_in_training(fitted, tmp_path, capsys):

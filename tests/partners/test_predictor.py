@@ -17,11 +17,20 @@ from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.metrics import expected_calibration_error
-from rotarymae.partners import BoostedFeatures, Predictor, base, convolutions, features, fit_predictor
+from rotarymae.partners import (
+    BoostedFeatures,
+    Predictor,
+    base,
+    convolutions,
+    features,
+    fit_partners,
+    fit_predictor,
+)
 from rotarymae.partners.boosting import COMMON, QUICK, SEEDS, SLOW, BoostedTrees, check_trees
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, temper
 from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, on_grid
 from rotarymae.partners.convolutions import _ridge as ridge
+from rotarymae.partners.predictor import draw as drawn
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import fit_static
 from rotarymae.system import Reporter
@@ -470,6 +479,31 @@ def test_without_validation_the_model_predicts_and_says_so():
     np.testing.assert_allclose(found.predict(raw, data), raw)
     fit_predictor("combined", *arguments)
     assert "'combined'" in reporter.warnings[0]
+
+
+def test_where_time_is_short_partners_learn_from_some_series_of_every_class():
+    rows, classes = np.arange(10, 60), np.r_[np.zeros(59, np.int64), 1]
+    some = drawn(rows, 8, classes, 0)
+    assert len(some) == 8 and set(some) <= set(rows) and 59 in some and np.array_equal(some, drawn(rows, 8, classes, 0))
+    assert drawn(rows, 50, classes, 0) is rows and len(drawn(rows, 1, classes, 0)) == 2
+
+    class Short:
+        def compared(self, series):
+            return series // 2
+
+        def learnt(self, name, series, compared, seconds):
+            asked.append((name, series, compared))
+            return series // 4
+
+    data, classes = waves(60)
+    reporter, asked, said = Reporter(quiet=True), [], []
+    reporter.say = said.append
+    parts = (data, classes, np.arange(40), np.arange(40, 60), 2, (), 0, reporter)
+    fitted = fit_partners("auto", "classification", *parts, Short())
+    assert ("features", 60, 20) in asked
+    assert "gradient boosting learns from 15 of 60 series, and from 20 when it is compared" in " ".join(said)
+    every = fit_partners("auto", "classification", *parts)
+    assert not np.array_equal(every.predictions["features"], fitted.predictions["features"])
 
 
 @pytest.mark.parametrize("series", [4, 6, 12])

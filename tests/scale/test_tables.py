@@ -193,7 +193,7 @@ def test_an_empty_table_and_one_in_which_nothing_was_observed(fitted):
     assert len(found) == 0 and found.schema.equals(embed_table(table.slice(0, 1), run, layout(run)).schema)
     found = embed_table(table.slice(5, 1), run, layout(run))
     assert found["star"].to_pylist() == [5] and found["e0"].to_pylist() == [None]
-    with refuses("no observation"):
+    with refuses("no value was observed"):
         interpolate_table(table.slice(5, 1), run, layout(run))
     with refuses("no rows"):
         interpolate_table(table.slice(0, 0), run, layout(run))
@@ -214,7 +214,7 @@ def test_the_command_writes_parts_as_one_table(fitted, tmp_path, small_parts, ca
     # Nothing at all was observed: there is nothing to write.
     pq.write_table(nested(stars()).slice(5, 1), tmp_path / "none.parquet")
     assert command("embed", fitted / "run", tmp_path / "none.parquet", "--out", tmp_path / "none.csv", *roles) == 2
-    assert "no observation left: 5" in capsys.readouterr().err and not (tmp_path / "none.csv").exists()
+    assert "in 1 series (5)" in capsys.readouterr().err and not (tmp_path / "none.csv").exists()
     pq.write_table(nested(stars()).slice(0, 0), tmp_path / "empty.parquet")
     assert command("embed", fitted / "run", tmp_path / "empty.parquet", "--out", tmp_path / "none.csv", *roles) == 2
     assert "no rows" in capsys.readouterr().err and not (tmp_path / "none.csv").exists()

@@ -278,32 +278,6 @@ def test_arrays_of_channels_refuse(array, parts):
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_files_give_the_same_dataset(tmp_path):
-    plain = pd.DataFrame(COLUMNS)
-    plain.to_csv(tmp_path / "a.csv", index=False)
-    plain.to_csv(tmp_path / "a.csv.gz", index=False)
-    plain.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
-    pyarrow.feather.write_feather(frame(), tmp_path / "a.feather")
-    pyarrow.feather.write_feather(frame(), tmp_path / "a.arrow")
-    pyarrow.parquet.write_table(frame(), tmp_path / "a.parquet")
-    for suffix in ("csv", "csv.gz", "tsv", "feather", "arrow", "parquet"):
-        made = SeriesDataset.from_file(tmp_path / f"a.{suffix}", **ROLES)
-        assert made.fingerprint() == build().fingerprint(), suffix
-    for name in ("a.csv", "a.csv.gz", "a.tsv"):
-        assert SeriesDataset.from_file(tmp_path / name, **ROLES).fingerprint() == build().fingerprint()
-    assert SeriesDataset.from_file(str(tmp_path / "a.parquet"), **ROLES).fingerprint() == build().fingerprint()
-
-
-def test_files_pass_every_option_on(tmp_path):
-    pyarrow.parquet.write_table(frame(), tmp_path / "a.parquet")
-    pd.DataFrame(COLUMNS).to_csv(tmp_path / "a.csv", index=False)
-    options: Any = [{"tokens": "x"}, {"duplicates": "x"}, {"limits": "x"}]
-    for name in ("a.parquet", "a.csv"):
-        for option in options:
-            with pytest.raises(InputError, match=next(iter(option)).split("_")[0]):
-                SeriesDataset.from_file(tmp_path / name, **ROLES, **option)
-
-
 def test_a_table_of_a_data_set_is_the_data_set(tmp_path):
     data = build()
     pyarrow.parquet.write_table(data.to_arrow(id="star", time="mjd", channel="band"), tmp_path / "out.parquet")
@@ -492,7 +466,7 @@ def test_rows_of_unknown_channels_are_dropped_where_asked_and_counted():
     assert str(data.reading) == "2 of 6 rows dropped: 'band' is 'r', where 'g', 'i' are known, in 2"
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(40))
 def test_kept_and_dropped_add_up_to_the_rows_of_the_file(tmp_path, seed):
     """Whatever is missing, repeated, unknown or empty; in memory and mapped."""
     draw = np.random.default_rng(seed)

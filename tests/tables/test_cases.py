@@ -318,6 +318,14 @@ def test_the_label_as_a_channel_is_refused(base, tmp_path):
     assert refused.value.code == "label-is-input"
 
 
+def test_an_outcome_beside_the_label_is_read_as_a_channel_with_a_warning(base, tmp_path):
+    table = base.drop(columns="band").assign(futime=base.id * 7, kind=base.id % 2).drop_duplicates(["id", "time"])
+    table = table.sort_values(["id", "time"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.warns(InputWarning, match="'futime' look like outcomes, and are read as channels"):
+        read_table(tmp_path / "t.csv", TableSchema(wide=True, values=()), others=("kind",))
+
+
 # ── containers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

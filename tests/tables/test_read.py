@@ -105,18 +105,6 @@ def test_ids_keep_their_type(monkeypatch, kind, rows):
         assert pa.concat_arrays([part.ids for part in parts]).equals(own)
 
 
-@pytest.mark.filterwarnings("ignore::rotarymae.errors.InputWarning")
-@pytest.mark.parametrize("last, kind", [("29", int), ("029", str)])
-def test_labels_of_a_text_file_are_integers_only_where_all_are(tmp_path, last, kind):
-    path = tmp_path / "t.csv"
-    rows = table([*map(str, range(SERIES - 1)), last])
-    pyarrow.csv.write_csv(rows, path, pyarrow.csv.WriteOptions(quoting_style="none"))
-    parts = list(reader(open_source(path)).parts())
-    ids = [name for part in parts for name in part.ids.to_pylist()]
-    assert ids == [*map(kind, range(SERIES - 1)), kind(last)]
-    assert {kind(name) for part in parts if part.dataset for name in part.dataset.ids} <= set(ids)
-
-
 def test_files_as_series(tmp_path):
     for i in range(4):
         rows = pa.table({"time": np.arange(25.0) + i, "flux": np.ones(25) * i})

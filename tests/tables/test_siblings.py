@@ -135,6 +135,16 @@ def test_a_date_in_columns_of_its_parts(base, when, tmp_path, suffix):
     np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
 
 
+def test_a_year_and_a_month_are_a_date(tmp_path):
+    table = pd.DataFrame(
+        {"YEAR": np.repeat(range(1950, 1960), 12), "MONTH": [*range(1, 13)] * 10, "SST": np.arange(120.0)}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.time, proposal.schema.id) == ("YEAR+MONTH", "file")
+    assert dataset.times[:2].tolist() == [-7305, -7274]
+
+
 def test_times_as_names_of_columns_are_named(tmp_path):
     days = pd.date_range("2024-01-20", periods=24).strftime("%Y-%m-%d")
     pd.DataFrame(np.random.default_rng(0).normal(size=(5, 24)), columns=days).to_csv(tmp_path / "t.csv")

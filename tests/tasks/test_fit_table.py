@@ -9,14 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
 
 from _runs import series
 from conftest import refuses
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.labels import LABELS, choose_labels
-from rotarymae.metrics import classification_metrics, interval_words, intervals, regression_metrics
+from rotarymae.metrics import (
+    auroc,
+    average_precision,
+    classification_metrics,
+    interval_words,
+    intervals,
+    regression_metrics,
+)
 from rotarymae.partners import baselines
 from rotarymae.prediction import embed, predict_and_embed, predict_outputs
 from rotarymae.run import run_fit
@@ -185,6 +192,15 @@ def test_metrics_of_classes_by_hand():
     three = classification_metrics(np.array([0, 0, 1, 1]), np.c_[two, np.zeros(4)])
     assert three["macro_auroc"] == 0.75 and "brier_score" not in three  # nothing of the third class is there
     assert np.isnan(classification_metrics(np.array([1, 1]), two[:2])["auroc"])
+
+
+@pytest.mark.parametrize("digits", [12, 1, 0])  # without and with ties
+def test_areas_are_those_of_scikit_learn(digits):
+    draw = np.random.default_rng(0)
+    positive = draw.random(200) < 0.2
+    scores = np.round(draw.random(200) + 0.3 * positive, digits)
+    assert auroc(positive, scores) == pytest.approx(roc_auc_score(positive, scores), abs=1e-12)
+    assert average_precision(positive, scores) == pytest.approx(average_precision_score(positive, scores), abs=1e-12)
 
 
 def test_metrics_of_values_are_of_each_output():

@@ -1,14 +1,19 @@
-"""A time budget decides the epochs of both trainings, and a resumed run keeps them."""
+"""A time budget decides the steps of both trainings and how many series are answered, and a resumed run keeps them."""
 
 import json
 import os
+import re
 import time
+from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timedelta
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from conftest import command
-from rotarymae.system import Reporter
+from rotarymae.system import Reporter, duration, moment
 from rotarymae.training import cost as plan
 from rotarymae.training.checkpointing import read_checkpoint
 from rotarymae.training.cost import Plan
@@ -26,36 +31,97 @@ def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_pa
         assert command("fit", *given) == 130
     err = " ".join(capsys.readouterr().err.split())
     epochs = json.loads((tmp_path / "run/training/plan.json").read_text())
-    # A quarter of 12 s, less what was used before, at 0.08 s for the only batch of an epoch.
-    assert list(epochs) == ["pre-training"] and 1 <= epochs["pre-training"] <= 37
+    # Half of 12 s is for what comes after, and 0.3 of the rest, at 0.08 s for the only batch of an epoch.
+    assert list(epochs) == ["features", "pre-training"] and 1 <= epochs["pre-training"] <= 22
     assert f"plan: pre-training makes {epochs['pre-training']} epochs of 1 steps" in err
     manifest, _ = read_checkpoint(tmp_path / "run/training/pretrain/checkpoint.safetensors")
     assert manifest["state"]["epoch"] == epochs["pre-training"]
     monkeypatch.setattr(plan, "measure_step", lambda *_: 1.0)
     assert command("fit", *given, "--resume") == 0
     both = json.loads((tmp_path / "run/training/plan.json").read_text())
-    assert both["pre-training"] == epochs["pre-training"] and 1 <= both["fine-tuning"] <= 7
+    assert {name: both[name] for name in epochs} == epochs and 1 <= both["fine-tuning"] <= 6
 
 
 def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, monkeypatch, capfd):
     from _runs import examples, objective, settings
 
     monkeypatch.setattr(plan, "measure_step", lambda *_: 4.0)
+    monkeypatch.setattr(plan, "measure_token", lambda *_: 0.0)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
-    given = objective(), examples(), settings(epochs=1000)  # of four steps
+    given = objective(), examples(), None, settings(epochs=1000)  # of four steps
     made, steps = {}, {0.1: 1, 0.2: 1, 0.5: 3, 1.0: 9}
     for minutes in steps:
-        config = FitConfig(minutes=minutes, validation_fraction=0.0)
-        made[minutes] = Plan(tmp_path / str(minutes), config, False, 0.0, Reporter()).schedule("pre-training", *given)
-        again = Plan(tmp_path / str(minutes), replace(config, minutes=9), False, 0.0, Reporter()).schedule(
-            "pre-training", *given
-        )
-        assert again == made[minutes]
+        config = FitConfig(minutes=minutes)
+        made[minutes] = Plan(tmp_path / str(minutes), config, 0.0, Reporter()).schedule("pre-training", *given)
+        later = Plan(tmp_path / str(minutes), replace(config, minutes=9), 0.0, Reporter())
+        assert later.schedule("pre-training", *given) == made[minutes]
     assert {minutes: one.epochs * one.epoch_steps for minutes, one in made.items()} == steps
     assert [one.epochs for one in made.values()] == [1, 1, 1, 3]
     said = " ".join(capfd.readouterr().err.split())
     assert "1 epochs of 3 steps (75.0% of the training part)" in said and "3 epochs of 3 steps" in said
-    assert "pre-training makes 9 steps, which are few to learn from" in said
+    assert "pre-training makes 9 steps, which are few to learn from" in said and "about 57 s in all" in said
+
+
+def test_evaluations_and_answers_take_their_part_of_the_minutes(tmp_path, monkeypatch):
+    from _runs import examples, objective, settings
+
+    monkeypatch.setattr(plan, "measure_step", lambda *_: 1.0)
+    monkeypatch.setattr(plan, "measure_token", lambda *_: 0.01)
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    data = examples()
+    held = 0.01 * data.lengths.sum() / 4  # of the same size, after every epoch of four steps
+
+    def steps(name, validation, lengths):
+        made = Plan(tmp_path / name, FitConfig(minutes=10), 0.0)
+        made.of(np.full(10, lengths), np.arange(3), None)
+        of_stage = made.schedule("pre-training", objective(), data, validation, settings())
+        return of_stage.epochs * of_stage.epoch_steps
+
+    left = 600 - plan.REPORT - plan.CALIBRATION
+    assert steps("none", None, 0) == pytest.approx(left, abs=4)
+    assert steps("validation", data, 0) == pytest.approx(left / (1 + held), abs=4)
+    assert steps("answers", None, 500) == pytest.approx(left - 0.01 * 13 * 500, abs=4)
+    assert steps("too many answers", None, 10**6) == pytest.approx(left - plan.ANSWERS * 600, abs=4)
+
+
+def test_so_many_series_are_answered_as_there_is_time_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+
+    def answered(token, lengths, minutes=2.0, finetuned=None, spent=0.0):
+        made = Plan(tmp_path, FitConfig(minutes=minutes), -spent)
+        made.of(lengths, np.arange(0, len(lengths), 4), finetuned)
+        made.token = token
+        return made.answered()
+
+    many = np.full(1000, 100)
+    room = 120 - plan.REPORT
+    assert answered(1e-6, many) is None and answered(1.0, many, None) is None
+    rows, most = answered(2 * room / 125_000, many)  # every fourth is scored, and counts twice
+    assert len(rows) == pytest.approx(500, abs=30) and most >= 100 and len(np.unique(rows)) == len(rows)
+    late, _ = answered(2 * room / 125_000, many, spent=1e6)
+    assert 0 < len(late) < 100, "a run that is late answers few"
+    assert answered(room / 1e5, np.array([10**6])) == ([0], 50_000), "a stretch of a single series, twice"
+    assert answered(room / 1e5, np.array([10**6]), finetuned=np.arange(1)) is None, "a class is of the whole series"
+
+
+def test_a_sample_is_answered_and_said_to_be_one(fitted, tmp_path, monkeypatch, capsys):
+    rows = np.arange(0, 24, 2)
+    monkeypatch.setattr(Plan, "answered", lambda self: (rows, 5))
+    given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, "--labels", fitted / "kinds.csv", "--label"]
+    given += ["kind", "--pretrain-epochs", "1", "--finetune-epochs", "1", "--min-steps", "0"]
+    assert command("fit", *given) == 0
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    count = metrics["sample"]["series"]
+    assert (
+        12 <= count < 24 == sum(metrics["series"].values())
+        and 0 < metrics["sample"]["scored"] < metrics["series"]["test"]
+    )
+    predictions = pq.read_table(tmp_path / "run/predictions.parquet")
+    assert len(predictions) == len(pq.read_table(tmp_path / "run/embeddings.parquet")) == count
+    assert max(Counter(pq.read_table(tmp_path / "run/interpolations.parquet")["star"].to_pylist()).values()) <= 5
+    words = f"{count} of {sum(metrics['series'].values())} series, drawn at random, are answered and scored"
+    said, page = " ".join(capsys.readouterr().err.split()), (tmp_path / "run/report.html").read_text()
+    assert words in said and words in page and "of the held-out series" in page
 
 
 def test_steps_are_measured_on_a_copy():
@@ -75,13 +141,57 @@ def test_minutes(minutes):
         FitConfig(minutes=minutes)
 
 
-def test_without_a_budget_nothing_is_measured_and_nothing_changes(tmp_path, monkeypatch):
+def test_what_is_the_same_for_any_table_takes_longer_on_a_shared_processor(tmp_path, monkeypatch):
+    now = {"monotonic": 0.0, "process_time": 0.0}
+    for clock in now:
+        monkeypatch.setattr(time, clock, lambda clock=clock: now[clock])
+    made = Plan(tmp_path, FitConfig())
+    alone = made.afterwards(calibrates=True)
+    now.update(monotonic=30.0, process_time=10.0)
+    assert made.afterwards(calibrates=True) == 3 * alone > made.afterwards() > alone
+    now.update(process_time=50.0)  # on several threads
+    assert made.afterwards(calibrates=True) == alone
+
+
+def test_a_token_is_measured_without_learning():
+    from _runs import digest, examples, objective, settings
+
+    what = objective()
+    before, started = digest(what.model), time.monotonic()
+    data = examples()
+    seconds = plan.measure_token(what, data, settings())
+    assert 0 < seconds * data.lengths.sum() < time.monotonic() - started and digest(what.model) == before
+
+
+def test_without_a_budget_nothing_changes_and_the_first_steps_say_when_the_run_ends(tmp_path, monkeypatch, capfd):
     from _runs import examples, objective, settings
 
     monkeypatch.setattr(plan, "measure_step", lambda *_: pytest.fail("it takes steps on a copy"))
-    made = Plan(tmp_path, FitConfig(), True, time.monotonic(), Reporter())
-    long = settings(epochs=1000)
-    assert made.schedule("pre-training", objective(), examples(), long) == long and not list(tmp_path.iterdir())
+    monkeypatch.setattr(plan, "measure_token", lambda *_: 0.001)
+    now = [0.0]
+    for clock in ("monotonic", "process_time"):
+        monkeypatch.setattr(time, clock, lambda: now[0])
+    made, long, data = Plan(tmp_path, FitConfig(min_steps=0), 0.0, Reporter()), settings(epochs=1000), examples()
+    made.of(np.full(100, 50), np.arange(25), np.arange(64))
+    assert made.schedule("pre-training", objective(), data, data, long) == long and not list(tmp_path.iterdir())
+    on_step = made.options("pre-training", lambda *_: None)["on_step"]
+    for step in range(1, 100):
+        assert not capfd.readouterr().err, step
+        now[0] += 0.4 if step < 11 else 0.05
+        on_step(step, 4000, 0.1)
+        if step == 21:  # the others are slow at first
+            said = " ".join(capfd.readouterr().err.split())
+            evaluation = 0.001 * data.lengths.sum() / 4
+            tuning = 20 * 0.001 * 64 * 50 * (3 * 0.75 + 0.15 / 0.85)
+            whole = now[0] + 3979 * (0.05 + evaluation) + tuning + plan.REPORT + plan.CALIBRATION + 0.001 * 125 * 50
+            assert f"the run takes about {duration(whole)} in all, until" in said
+            break
+
+
+def test_a_moment_of_another_day_has_its_date():
+    now = datetime.now()
+    tomorrow = now + timedelta(days=1)
+    assert re.fullmatch(r"\d\d:\d\d", moment(0)) and moment(86_400) == f"{tomorrow:%Y-%m-%d %H:%M}"
 
 
 def test_epochs_beside_minutes_are_warned_of(tmp_path, capfd):
@@ -91,6 +201,6 @@ def test_epochs_beside_minutes_are_warned_of(tmp_path, capfd):
         ({"finetune_epochs": 3}, ""),
         ({"pretrain_epochs": 3, "pretrained": tmp_path, "minutes": 1}, ""),
     ):
-        Plan(tmp_path, FitConfig(**changed), True, 0.0, Reporter())
+        Plan(tmp_path, FitConfig(**changed), 0.0, Reporter())
         err = " ".join(capfd.readouterr().err.split())
         assert said in err and bool(err) == bool(said)

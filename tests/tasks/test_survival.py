@@ -10,7 +10,7 @@ import torch
 
 from _runs import FIT
 from conftest import refuses
-from rotarymae import RoMAESurvival, SeriesDataset, load
+from rotarymae import RoMAESurvival, SeriesDataset, load, plots
 from rotarymae.cli.main import main
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.labels import EVENT_TIME, EventTimes, choose_labels, event_times, has_label
@@ -22,6 +22,7 @@ from rotarymae.partners.boosting import BoostedTrees
 from rotarymae.partners.combine import log_loss
 from rotarymae.partners.cox import fit_cox
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
+from rotarymae.prediction import predict_outputs
 from rotarymae.run import run_fit, run_folds
 from rotarymae.survival import brier_scores, censoring, concordance, integrated_brier_score, kaplan_meier
 from rotarymae.tables import status_of
@@ -125,6 +126,16 @@ def test_predictions_by_the_true_curves_are_calibrated():
     assert good["integrated_brier_score"] < bad["integrated_brier_score"]
     assert good["concordance"] == pytest.approx(concordance(truth["time"], truth["event"], -rate), abs=1e-3)
     assert [len(rows) for rows in like_groups(np.arange(45), 5)] == [23, 22]
+
+
+def test_the_picture_has_steps_and_a_curve_of_each_group():
+    groups = [(known([1, 2, 9], [True, False, True]), np.array([1, 0.8, 0.1])), (known([1], [True]), np.ones(3))]
+    axes = plots.survival(groups, [0, 2, 4]).axes[0]
+    steps, curve, short, _ = axes.lines
+    assert steps.get_xdata().tolist() == [0, 1, 2, 4]
+    assert steps.get_ydata().tolist() == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
+    assert curve.get_xdata().tolist() == [0, 2, 4] and short.get_xdata().tolist() == [0, 1]
+    assert axes.get_xlim() == (0, 4)
 
 
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -306,10 +317,11 @@ def test_a_loaded_run_predicts_the_same_and_explains(run):
         pipeline.predict_proba(dataset)
     with refuses("survival", "return_interval"):
         pipeline.predict(dataset, return_interval=0.9)
-    whole = pipeline.outputs(dataset, "model")
-    without = pipeline.outputs(dataset.mask_observations(np.arange(len(dataset.times)) != 0), "model")
+    whole = predict_outputs(pipeline, dataset)
+    last = dataset.lengths[0] - 1
+    without = predict_outputs(pipeline, dataset.mask_observations(np.arange(len(dataset.times)) != last))
     change = pipeline.labels.predicted(whole[:1]) - pipeline.labels.predicted(without[:1])
-    assert pipeline.importance(dataset)[0][0] == pytest.approx(change[0], abs=1e-4)
+    assert pipeline.importance(dataset)[0][last] == pytest.approx(change[0], abs=1e-4)
 
 
 def test_damaged_partners_are_refused(run, tmp_path):

@@ -25,9 +25,9 @@ from .regular_grid import calibration as calibration
 from .regular_grid import linear_interpolation as linear_interpolation
 from .regular_grid import on_grid as on_grid
 from .regular_grid import predict_masked as predict_masked
+from .results import page as page
 from .results import read as read
 from .results import table as table
-from .results import write_page as write_page
 from .runner import Figures as Figures
 from .runner import Recipe as Recipe
 from .runner import Result as Result

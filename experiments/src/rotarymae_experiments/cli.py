@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import shlex
 import signal
@@ -125,36 +124,22 @@ def run_with_overrides(arguments: list[str]) -> None:
 
 
 def results(folder: Positional[Folder] = Path("results"), page: Path | None = None) -> None:
-    """Print what was measured next to what the paper and others published.
+    """Print what was measured next to what the paper and others published, as a page of Markdown.
 
     Args:
         folder: Read the result files of this folder, as `rotarymae-experiments run` writes them.
-        page: Write the documentation's page to this file instead, as Markdown, with what is in doubt and why.
+        page: Write the page to this file instead; its links lead from there.
     """
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    if page is not None:
-        experiments.write_page(recipes.load_all(), folder, page)
+    files = experiments.read(folder)
+    text = experiments.page(recipes.load_all(), files, page or Path("results.md"), folder / "notes")
+    if page is None:
+        print(text, end="")
+    else:
+        system.write_text(page, text)
         print(f"written: {page}")
-        return
-    console, result_files = Console(), experiments.read(folder)
-    console.print(f"From {len(result_files)} result files in {folder}. (?): in doubt; `--page FILE` says why.")
-    others = sorted({result["recipe"] for _, result in result_files} - set(recipes.NAMES))
+    others = sorted({result["recipe"] for _, result in files} - set(recipes.NAMES))
     if others:
-        console.print(f"Not shown, as their recipes are not of this package: {', '.join(others)}.", markup=False)
-    lines = experiments.table(recipes.load_all(), [result for _, result in result_files])
-    for name, group in itertools.groupby(lines, key=lambda line: line.recipe):
-        rows = [line.cells() for line in group]
-        # An empty column takes room from numbers, which a narrow terminal must not cut short.
-        filled = [column for column in rows[0] if any(row[column] not in ("", "–") for row in rows)]
-        shown = Table(*filled, title=name, title_justify="left", title_style="bold")
-        for column in shown.columns:
-            column.overflow = "fold"
-        for row in rows:
-            shown.add_row(*(escape(row[column]) for column in filled))
-        console.print(shown)
+        print(f"Not shown, as their recipes are not of this package: {', '.join(others)}.", file=sys.stderr)
 
 
 def data(name: Positional[Name] = "") -> None:

@@ -45,29 +45,14 @@ class Gap:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Mean, standard deviation (half the central 68.27 %) and the edges of both bands at the hidden times."""
+    """Mean, standard deviation (half the central 68.27 %) and the edges of both bands at hidden times, all [n].
+
+    Those of several series stand one behind the other.
+    """
 
     mean: np.ndarray
     std: np.ndarray
     bands: dict[float, tuple[np.ndarray, np.ndarray]]
-
-
-@dataclass(frozen=True)
-class GapScore:
-    """Over all hidden observations of a set, in spreads of their series.
-
-    Attributes:
-        rmse: root mean squared error.
-        median_nll: median of -log N(value; mean, std²), in nats.
-        inside68, inside95: shares of values within the bands.
-        seconds: of processor time.
-    """
-
-    rmse: float
-    median_nll: float
-    inside68: float
-    inside95: float
-    seconds: float
 
 
 def development_sets(data_dir: Path) -> dict[str, list[Series]]:
@@ -214,71 +199,45 @@ def _normal(mean: np.ndarray, std: np.ndarray) -> Predictions:
     return Predictions(mean, std, {share: (mean - z * std, mean + z * std) for share, z in half.items()})
 
 
-def with_model(model: AnySeries, gaps: list[Gap]) -> list[Predictions]:
+def with_model(model: AnySeries, gaps: list[Gap]) -> Predictions:
     """Return a model's answers for all series at once."""
-    seen = [~gap.hidden for gap in gaps]
-    times, values = (
-        [getattr(gap, name)[each] for gap, each in zip(gaps, seen, strict=True)] for name in ("times", "values")
-    )
-    dataset = SeriesDataset.from_arrays(times, values, duplicates="mean")
-    counts = np.array([int(gap.hidden.sum()) for gap in gaps])
+    seen = [(gap.times[~gap.hidden], gap.values[~gap.hidden]) for gap in gaps]
+    dataset = SeriesDataset.from_arrays(*zip(*seen, strict=True), duplicates="mean")  # pyright: ignore
+    offsets = np.cumsum([0, *(int(gap.hidden.sum()) for gap in gaps)])
     query_times = np.concatenate([gap.times[gap.hidden] for gap in gaps])
-    answer = interpolate_any(model, dataset, Queries(query_times, None, np.cumsum([0, *counts])))
+    answer = interpolate_any(model, dataset, Queries(query_times, None, offsets))
     assert answer.std is not None, "Student's t has a spread"
-    cuts = np.cumsum(counts)[:-1]
-
-    def split(column: np.ndarray) -> list[np.ndarray]:
-        return np.split(column[:, 0], cuts)
-
-    edges = {share: (split(lower), split(upper)) for share, (lower, upper) in answer.bands.items()}
-    rows = zip(split(answer.mean), split(answer.std), strict=True)
-    return [
-        Predictions(mean, std, {share: (lower[i], upper[i]) for share, (lower, upper) in edges.items()})
-        for i, (mean, std) in enumerate(rows)
-    ]
+    bands = {share: (lower[:, 0], upper[:, 0]) for share, (lower, upper) in answer.bands.items()}
+    return Predictions(answer.mean[:, 0], answer.std[:, 0], bands)
 
 
-def score(gaps: list[Gap], predictions: list[Predictions], seconds: float = 0.0) -> GapScore:
-    """Return the errors over all hidden observations."""
-    errors, nlls, inside = [], [], {0.68: [], 0.95: []}
-    for gap, predicted in zip(gaps, predictions, strict=True):
-        truth, spread = gap.values[gap.hidden], gap.values.std()
-        std = np.maximum(predicted.std / spread, 1e-6)
-        errors.append((predicted.mean - truth) / spread)
-        nlls.append(0.5 * (errors[-1] / std) ** 2 + np.log(std) + 0.5 * np.log(2 * np.pi))
-        for share, (lower, upper) in predicted.bands.items():
-            inside[share].append((truth >= lower) & (truth <= upper))
-    rmse = float(np.sqrt(np.square(np.concatenate(errors)).mean()))
-    shares = [float(np.concatenate(inside[share]).mean()) for share in (0.68, 0.95)]
-    return GapScore(rmse, float(np.median(np.concatenate(nlls))), *shares, seconds)  # pyright: ignore
+def score(gaps: list[Gap], predicted: Predictions) -> dict[str, float]:
+    """Return, over all hidden observations of a set and in spreads of their series, how good predictions are.
+
+    These are "rmse"; "nll", the median of -log N(value; mean, std²) in nats; and the shares of values "inside 68" and
+    "inside 95", the two bands.
+    """
+    truth = np.concatenate([gap.values[gap.hidden] for gap in gaps])
+    spread = np.concatenate([np.full(gap.hidden.sum(), gap.values.std()) for gap in gaps])
+    error, std = (predicted.mean - truth) / spread, np.maximum(predicted.std / spread, 1e-6)
+    nats = 0.5 * (error / std) ** 2 + np.log(std) + 0.5 * np.log(2 * np.pi)
+    scores = {"rmse": np.sqrt(np.square(error).mean()), "nll": np.median(nats)}
+    for share, (lower, upper) in predicted.bands.items():
+        scores[f"inside {100 * share:.0f}"] = ((truth >= lower) & (truth <= upper)).mean()
+    return {name: float(value) for name, value in scores.items()}
 
 
-def score_line(gaps: list[Gap]) -> float:
-    """Return the root mean squared error of the straight line."""
-    errors = [(line(gap) - gap.values[gap.hidden]) / gap.values.std() for gap in gaps]
-    return float(np.sqrt(np.square(np.concatenate(errors)).mean()))
-
-
-def process_scores(gaps: list[Gap], cache: Path) -> GapScore:
-    """Return the score of a Gaussian process for each series; answers and seconds are kept in the file `cache`."""
+def with_processes(gaps: list[Gap], cache: Path) -> tuple[Predictions, float]:
+    """Return the answers of a Gaussian process for each series and their seconds, which the file `cache` keeps."""
     if not cache.exists():
         started = time.process_time()
         answers = [gaussian_process(gap) for gap in gaps]
         seconds = time.process_time() - started
         cache.parent.mkdir(parents=True, exist_ok=True)
-        columns = {"mean": [a.mean for a in answers], "std": [a.std for a in answers]}
-        np.savez(cache, seconds=seconds, **{name: np.concatenate(parts) for name, parts in columns.items()})  # pyright: ignore
+        mean, std = (np.concatenate([getattr(one, name) for one in answers]) for name in ("mean", "std"))
+        np.savez(cache, seconds=seconds, mean=mean, std=std)
     with np.load(cache) as kept:
-        cuts = np.cumsum([gap.hidden.sum() for gap in gaps])[:-1]
-        mean, std = (np.split(kept[name], cuts) for name in ("mean", "std"))
-        return score(gaps, [_normal(m, s) for m, s in zip(mean, std, strict=True)], float(kept["seconds"]))
-
-
-def model_scores(model: AnySeries, gaps: list[Gap]) -> GapScore:
-    """Return the score of a model, which answers all series at once."""
-    started = time.process_time()
-    answers = with_model(model, gaps)
-    return score(gaps, answers, time.process_time() - started)
+        return _normal(kept["mean"], kept["std"]), float(kept["seconds"])
 
 
 def compare(
@@ -289,12 +248,16 @@ def compare(
     for name, series in sets.items():
         for how in HIDING:
             gaps = hide(series, how)
-            process = process_scores(gaps, cache / f"{name.replace(' ', '-')}-{how}.npz")
-            ours, straight = model_scores(model, gaps), score_line(gaps)
-            row = {"line": straight, "process": process.rmse, "ours": ours.rmse}
-            row |= {"process nll": process.median_nll, "ours nll": ours.median_nll}
-            row |= {"inside 68": ours.inside68, "inside 95": ours.inside95}
-            row |= {"process seconds": process.seconds, "ours seconds": ours.seconds, "series": len(gaps)}
+            processes, process_seconds = with_processes(gaps, cache / f"{name.replace(' ', '-')}-{how}.npz")
+            started = time.process_time()
+            answers = with_model(model, gaps)
+            seconds = time.process_time() - started
+            process, ours = score(gaps, processes), score(gaps, answers)
+            straight = score(gaps, _normal(np.concatenate([line(gap) for gap in gaps]), np.ones(len(answers.mean))))
+            row = {"line": straight["rmse"], "process": process["rmse"], "ours": ours["rmse"]}
+            row |= {"process nll": process["nll"], "ours nll": ours["nll"]}
+            row |= {share: ours[share] for share in ("inside 68", "inside 95")}
+            row |= {"process seconds": process_seconds, "ours seconds": seconds, "series": len(gaps)}
             rows[f"{name}, {how}"] = row
             said(f"{name}, {how}: " + ", ".join(f"{key} {value:.3f}" for key, value in row.items()))
     return rows

@@ -1,4 +1,4 @@
-"""Read result files, and set what was measured here next to what others published: as a table and as a page."""
+"""Read result files, and set what was measured here next to what others published, on a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rotarymae.errors import InputError
-from rotarymae.system import write_text
 from rotarymae_experiments.runner import SCALES, SETTINGS, Recipe, Result, Row
 
 KINDS = {"recipe": str, "setting": str, "scale": str, "date": str, "hardware": str, "hours": float, "config": dict}
@@ -208,8 +207,3 @@ def _run(file: Path, result: Result, path: Path) -> str:
 
 def _link(file: Path, path: Path) -> str:
     return Path(os.path.relpath(file.resolve(), path.resolve().parent)).as_posix()
-
-
-def write_page(recipes: Sequence[Recipe], folder: Path, path: Path) -> None:
-    """Write the page. Raises InputError as `read`."""
-    write_text(path, page(recipes, read(folder), path, folder / "notes"))

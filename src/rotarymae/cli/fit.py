@@ -69,12 +69,9 @@ class LabelOptions(LabelColumn):
 
     def check(self) -> None:
         """Raise InputError for options about labels when no labels are read."""
-        given = {
-            "--label-id": self.label_id,
-            "--event": self.event,
-            "--task": self.task.replace("auto", ""),
-            "--folds": self.folds,
-        }
+        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
+        if self.event is not None and self.name is None:
+            raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
         for option, value in given.items():
             if self.labels is None and self.label is None and value is not None and value != "":
                 raise InputError(f"{option} {value} concerns labels; name their table by --labels.")
@@ -113,12 +110,13 @@ def fit(
         invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
         anonymous: Leave ids and values of single series out of the report; the other files of the run still hold them.
     """
+    started = time.monotonic()  # importing takes seconds, too
     from rotarymae import report
     from rotarymae.run import run_fit, run_folds
     from rotarymae.run_folder import check_folder
     from rotarymae.train import open_start
 
-    started, reporter = time.monotonic(), new_reporter(quiet)
+    reporter = new_reporter(quiet)
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     if not folder.given:

@@ -77,8 +77,6 @@ class LabelColumn:
 
     def read(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> Any:
         """Return the labels in the order of the series, or None. Raises InputError for labels that do not match."""
-        if self.name is None and self.event is not None:
-            raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
         if self.name is None:
             return None
         columns = []

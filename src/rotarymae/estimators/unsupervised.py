@@ -16,6 +16,7 @@ from rotarymae.errors import InputWarning, choose
 from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple, shared_options
 from rotarymae.estimators.parameters import Parameter, takes
 from rotarymae.heads import encoder_of
+from rotarymae.interpolation import interpolated, standardise_truth
 from rotarymae.model_files import ANY_SERIES
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries
@@ -120,7 +121,7 @@ class RoMAEInterpolator(Estimator):
             Series or times that cannot be used; `return_std` of a model without a likelihood.
         """
         pipeline = self._answering()
-        return pipeline.interpolated(self._dataset(X, pipeline), X, at, return_std, positions)
+        return interpolated(pipeline, self._dataset(X, pipeline), X, at, return_std, positions)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
@@ -152,7 +153,7 @@ class RoMAEInterpolator(Estimator):
         visible, hidden, _ = hide(dataset, HIDDEN, seed=0, by=by)
         queries = as_queries(hidden)
         answer = pipeline.answer(visible, queries)
-        truth = pipeline.transform(hidden, answer)
+        truth = standardise_truth(pipeline, hidden, answer)
         return float(r2_score(truth.ravel(), answer.scaled_mean.ravel()))
 
 

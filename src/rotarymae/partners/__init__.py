@@ -5,7 +5,16 @@ from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.features import FORMULAS, features
 from rotarymae.partners.intervals import INTERVAL, half_widths, least_errors, sorted_errors
-from rotarymae.partners.predictor import EACH_CHOICE, TASKS, TITLES, Predictor, fit_predictor
+from rotarymae.partners.predictor import (
+    EACH_CHOICE,
+    TASKS,
+    TITLES,
+    FittedPartners,
+    Predictor,
+    choose_predictor,
+    fit_partners,
+    fit_predictor,
+)
 from rotarymae.partners.shapes import FEATURES
 
 __all__ = [
@@ -17,10 +26,13 @@ __all__ = [
     "TITLES",
     "AnyDataset",
     "BoostedFeatures",
+    "FittedPartners",
     "Partner",
     "Predictor",
     "RandomConvolutions",
+    "choose_predictor",
     "features",
+    "fit_partners",
     "fit_predictor",
     "half_widths",
     "least_errors",

@@ -8,9 +8,10 @@ checksums: predictor.json, and a file for each partner.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +190,106 @@ def _are_errors(numbers: Any) -> bool:
     return numbers == sorted(numbers)
 
 
+class Budget(Protocol):
+    """Says how many series partners learn from."""
+
+    def compared(self, series: int) -> int:
+        """Return how many of so many series they learn from when methods are compared."""
+        ...
+
+    def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
+        """Return how many of so many a partner learns from in the end, if it took `seconds` for `compared` of them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPartners:
+    """Partners that have learnt from the training and the validation part.
+
+    Attributes:
+        partners: by name.
+        predictions: of the validation part, by partners that had not learnt it.
+        held: the series of the validation part; None without any.
+        truth: of these, as `Partner.fit` takes it.
+    """
+
+    partners: dict[str, Partner]
+    predictions: dict[str, Floats]
+    held: AnyDataset | None
+    truth: NDArray[Any]
+
+
+def fit_partners(
+    choice: str,
+    task: str,
+    dataset: AnyDataset,
+    truth: NDArray[Any],
+    train: NDArray[np.int64],
+    validation: NDArray[np.int64],
+    outputs: int,
+    static: tuple[StaticColumn, ...],
+    seed: int,
+    reporter: Reporter,
+    budget: Budget | None = None,
+) -> FittedPartners:
+    """Fit the partners on the training part, and then on it and the validation part.
+
+    Args:
+        choice: what the user wants: "auto", "model", "features" or "combined".
+        static: the columns that the model's head reads, too.
+        truth: class numbers [S] of all series, or numbers [S, outputs] of which some may be NaN.
+        outputs: of the model: classes, or numbers.
+        train, validation: indices of the parts; without a validation part nothing is fitted.
+        budget: draws some of the series where time is short.
+
+    Warns:
+        Through the reporter: where a partner failed.
+    """
+    fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
+    if choice == MODEL or fitted.held is None:
+        return fitted
+    known, classes = np.sort(np.concatenate([train, validation])), truth if task == "classification" else None
+    first = train if budget is None else draw(train, budget.compared(len(train)), classes, seed)
+    whole, part = dataset.select(train), dataset.select(first)
+    for name, kind in PARTNERS.items():
+        if not kind.suits(task, whole):
+            continue
+        try:
+            if task == "classification" and len(np.unique(truth[train])) < outputs:  # warm_start may lack one
+                raise InputError("each class of the model needs a series to train on")
+            with reporter.bar(kind.title) as on_step:
+                on_step(0, 2)
+                started, rows = time.monotonic(), known
+                predicted = kind.fit(task, part, truth[first], static, seed).predict(fitted.held)
+                on_step(1, 2)
+                if budget is not None:
+                    seconds = time.monotonic() - started
+                    rows = draw(known, budget.learnt(name, len(known), len(first), seconds), classes, seed)
+                fitted.partners[name] = kind.fit(task, dataset.select(rows), truth[rows], static, seed)
+                on_step(2, 2)
+            fitted.predictions[name] = predicted
+            if len(first) < len(train) or len(rows) < len(known):
+                reporter.say(
+                    f"{kind.title} learns from {len(rows):,} of {len(known):,} {dataset.noun}, and from {len(first):,} "
+                    "when it is compared: drawn at random, as the minutes allow no more"
+                )
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
+            reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
+    return fitted
+
+
+def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
+    """Return so many of the rows, drawn at random, with one of each class at least; all where they are no more."""
+    if len(rows) <= count:
+        return rows
+    order = np.random.default_rng(seed).permutation(rows)
+    if classes is not None:
+        first = np.unique(classes[order], return_index=True)[1]
+        order = np.concatenate([order[first], np.delete(order, first)])
+        count = max(count, len(first))
+    return np.sort(order[:count])
+
+
 def fit_predictor(
     choice: str,
     task: str,
@@ -201,15 +302,20 @@ def fit_predictor(
     seed: int,
     reporter: Reporter,
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners on the training part, choose on the validation part, then fit the partners on both.
+    """Fit the partners by `fit_partners`, and let the validation part choose by `choose_predictor`."""
+    fitted = fit_partners(choice, task, dataset, truth, train, validation, of_model.shape[1], static, seed, reporter)
+    return choose_predictor(choice, task, fitted, of_model, reporter)
+
+
+def choose_predictor(
+    choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
+) -> tuple[Predictor, dict[str, Floats]]:
+    """Let the validation part choose what predicts.
 
     Args:
         choice: "auto", "model", "features" or "combined".
-        truth: of all series, as in `Partner.fit`.
-        train, validation: indices of the two parts.
         of_model: the network's predictions [validation series, K]. They are slightly optimistic, because that part has
             also chosen the network's epoch.
-        static: the static columns that the network's head reads.
 
     Returns:
         The predictor; and {method: predictions of the validation part} by partners fitted on the training part only,
@@ -218,30 +324,12 @@ def fit_predictor(
     Warns:
         Through the reporter: a partner failed; `choice` needs a validation part, and there is none.
     """
-    if not len(validation):
+    partners, compared, series = fitted.partners, fitted.truth, len(fitted.truth)
+    if fitted.held is None:
         if choice in (FEATURES, COMBINED):
             reporter.warn(f"predictor={choice!r} needs validation series and there are none; the model predicts.")
         return Predictor.of_model(task, "there are no validation series to compare by"), {}
-    compared = truth[validation]
-    partners: dict[str, Partner] = {}
-    predictions = {MODEL: of_model}
-    part, held = dataset.select(train), dataset.select(validation)
-    known = np.sort(np.concatenate([train, validation]))
-    for name, kind in PARTNERS.items() if choice != MODEL else ():
-        if not kind.suits(task, part):
-            continue
-        try:
-            if task == "classification" and len(np.unique(truth[train])) < of_model.shape[1]:  # warm_start may lack one
-                raise InputError("each class of the model needs a series to train on")
-            with reporter.bar(kind.title) as on_step:
-                on_step(0, 2)
-                predicted = kind.fit(task, part, truth[train], static, seed).predict(held)
-                on_step(1, 2)
-                partners[name] = kind.fit(task, dataset.select(known), truth[known], static, seed)
-                on_step(2, 2)
-            predictions[name] = predicted
-        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
-            reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
+    predictions = {MODEL: of_model, **fitted.predictions}
     temperatures = dict.fromkeys(predictions, 1.0)
     if task != "regression":
         temperatures = {name: choose_temperature(p, compared) for name, p in predictions.items()}
@@ -251,7 +339,7 @@ def fit_predictor(
     if partners:
         predictions[COMBINED] = combine(task, list(predictions.values()), weights)
     losses = {name: nats(task, predicted, compared) for name, predicted in predictions.items()}
-    per_series = {name: total / len(validation) for name, total in losses.items()}
+    per_series = {name: total / series for name, total in losses.items()}
     because = f"asked for by predictor={choice!r}"
     predictor = Predictor(task, MODEL, because, partners, temperatures, named_weights, per_series)
     if choice not in ("auto", *predictor.available):
@@ -261,7 +349,7 @@ def fit_predictor(
         return replace(predictor, choice=choice), predictions
     # A combination is the safer choice: another must be better by more than one nat in all, which chance could bring.
     best = min(predictor.available, key=lambda name: losses[name] - (name == COMBINED))
-    because = f"the smallest loss on {len(validation)} validation series"
+    because = f"the smallest loss on {series} validation series"
     if best == COMBINED and losses[COMBINED] > min(losses.values()):
-        because = f"no other is better by more than one nat on {len(validation)} validation series"
+        because = f"no other is better by more than one nat on {series} validation series"
     return replace(predictor, choice=best, because=because), predictions

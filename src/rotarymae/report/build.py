@@ -27,6 +27,7 @@ from rotarymae.metrics import (
     method_words,
     metric_of,
     rows_in_words,
+    sample_words,
     scored_words,
 )
 from rotarymae.outcome import Outcome
@@ -100,6 +101,7 @@ def data_uri(figure: Figure) -> str:
     kind = "svg+xml"
     if buffer.tell() > LARGEST_SVG:
         kind, buffer = "png", io.BytesIO()
+        figure.set_layout_engine("none")  # it is laid out already, which takes half of the time
         figure.savefig(buffer, format="png", dpi=160)
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
@@ -222,8 +224,10 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
     assert preprocessor is not None
     lengths, transforms = dataset.lengths, sorted(set(getattr(preprocessor, "transforms", ())))
     words = "; ".join(f"{how}: {WORDS[how]}" for how in transforms)
-    facts: dict[str, object] = {
-        dataset.noun: len(dataset),
+    facts: dict[str, object] = {dataset.noun: sum(split.values())}
+    if "sample" in outcome.metrics:
+        facts["answered"] = sample_words(outcome.metrics)
+    facts |= {
         f"{preprocessor.parts} of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         f"{preprocessor.parts} of all": int(lengths.sum()),
         ", ".join(split): ", ".join(f"{count:,}" for count in split.values()),

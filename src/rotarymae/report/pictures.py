@@ -395,8 +395,8 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     if pipeline.labels is None or outcome.labels is None or "folds" in outcome.metrics:  # which show their own
         return
     preprocessor, lengths = pipeline.require_series(), dataset.lengths
-    # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
-    affordable = lengths**2 <= max(5 * lengths.sum(), 20_000) / EXAMPLES
+    # A series of n costs n passes over n observations: together no more than a pass over the table, or a moment's.
+    affordable = lengths**2 <= max(lengths.sum(), 20_000) / EXAMPLES
     fitting = (lengths >= 2) & affordable & (lengths <= (preprocessor.window or np.inf))
     rows = outcome.split.scored[fitting[outcome.split.scored]]
     rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])

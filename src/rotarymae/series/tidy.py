@@ -167,20 +167,21 @@ def dataset_fields(
                 refuse_incomplete(rows, partial)
         columns = [(f"{name!r} is missing", absent[:, v] & gone) for v, name in enumerate(rows.value_names)]
         rows = rows.leave_out(columns, "missing").noting(lost=int((~absent[gone]).sum()))
-    rows = rows.leave_out(_unusable(rows), strict=schema.strict)
+    rows = rows.leave_out(unusable(rows), strict=schema.strict)
     if schema.strict:
         rows.report.refuse_words()
     rows = rows.leave_out(_out_of_range(rows, schema))
     if rows.channel_names is not None and rows.channels is not None and not channels_known:
-        seen, channels = np.unique(rows.channels, return_inverse=True)
-        names = tuple(rows.channel_names[c] for c in seen)
-        rows = replace(rows, channels=channels.astype(np.int32), channel_names=names)
+        seen = np.bincount(rows.channels, minlength=len(rows.channel_names)) > 0
+        names = tuple(name for name, there in zip(rows.channel_names, seen, strict=True) if there)
+        rows = replace(rows, channels=(np.cumsum(seen, dtype=np.int32) - 1)[rows.channels], channel_names=names)
     if not part:
         rows.report.refuse_costly(width)
     there = rows.lengths > 0
     rows = rows.noting(series=len(there), empty=tuple(rows.ids[~there].tolist()))
     if not there.any():
-        raise NoObservations(f"no value was observed in {len(there):,} series: {rows.report}.", rows.report)
+        text = f"no value was observed in {len(there):,} series ({listed(rows.ids)}): {rows.report}."
+        raise NoObservations(text, rows.report)
     rows = coarse_times(far_times(merge_duplicates(sort(suspects(rows)), schema.duplicates, schema.strict)))
     # A column that Arrow lends is read-only: torch would warn, and it must not change with the table.
     fields = {
@@ -194,8 +195,8 @@ def dataset_fields(
     return fields | {name: getattr(rows, name) for name in names}, there
 
 
-def _unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (column, reason, mask [n]) for rows without series, time or channel, and for unusable numbers."""
+def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield (reason, mask [n]) for rows without series, time or channel, and for unusable numbers."""
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
         yield f"{rows.names['channel']!r} is missing", rows.channels < 0

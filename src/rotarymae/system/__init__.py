@@ -14,7 +14,7 @@ from rotarymae.system.atomic_write import (
 from rotarymae.system.fields import from_fields
 from rotarymae.system.machine import free_memory, handled_signals, hardware, processor, versions
 from rotarymae.system.masked import unmasked
-from rotarymae.system.progress import Reporter, duration
+from rotarymae.system.progress import Reporter, duration, moment
 
 __all__ = [
     "FolderLock",
@@ -26,6 +26,7 @@ __all__ = [
     "from_fields",
     "handled_signals",
     "hardware",
+    "moment",
     "processor",
     "remove_leftovers",
     "replacing",

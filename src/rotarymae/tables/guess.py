@@ -134,6 +134,11 @@ def looks_like_id(name: str) -> bool:
     return words[-1:] == ["id"] or plain in ("oid", "objid", "kic", "tic") or (len(words) == 1 and words[0] in IDS[:-2])
 
 
+def looks_like_outcome(name: str) -> bool:
+    """Return whether a column's name says that it holds what becomes of a series."""
+    return bool(set(pieces(name)) & OUTCOMES)
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """A column as described by the first rows of a table.
@@ -172,7 +177,7 @@ class Column:
 
     @property
     def is_outcome(self) -> bool:
-        return bool(set(self.words) & OUTCOMES)
+        return looks_like_outcome(self.name)
 
     def rank(self, rule: Rule) -> float:
         """Return how well the column's name fits a role: the smaller the better, infinity if no known word is in it."""
@@ -577,10 +582,15 @@ def _of_series(
     """
     if label is None:
         labels = [c for c in columns if c.called(LABEL) and 1 < c.distinct <= max(2, count // 2)]
-        label = min(labels, key=lambda c: c.rank(LABEL)).name if labels else None
-    truth = next((c for c in columns if c.name == label), None)
-    usable = [c for c in columns if c is not truth and not looks_like_id(c.name) and c.distinct > 1]
-    outcomes = [c.name for c in columns if c.is_outcome and c is not truth and not looks_like_id(c.name)]
+        best = min(labels, key=lambda c: c.rank(LABEL)).name if labels else None
+        label = _duration({c.name: c for c in columns}) or best
+    truth, event = (
+        next((c for c in columns if c.name == label), None),
+        status_of(label or "", (c.name for c in columns)),
+    )
+    columns = [c for c in columns if c.name not in (label, event) and not looks_like_id(c.name)]
+    usable = [c for c in columns if c.distinct > 1]
+    outcomes = [c.name for c in columns if c.is_outcome]
     no_facts = ERRORS | {"split", "fold", "true"}
     leaks, many, static = [], [], []
     for c in (c for c in usable if not (c.dates or c.clock or c.is_outcome or set(c.words) & no_facts)):

@@ -22,6 +22,7 @@ from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields
+from rotarymae.tables.guess import looks_like_id, looks_like_outcome
 from rotarymae.tables.labels import static_column, with_static
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import Source, open_source
@@ -164,6 +165,10 @@ class TableReader:
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed."
             warnings.warn(text, InputWarning, stacklevel=3)
+        outcomes = [name for name in values if others and not schema.values and looks_like_outcome(name)]
+        if outcomes:
+            text = f"{listed(outcomes)} look like outcomes, and are read as channels: a model would see what it is to "
+            warnings.warn(f"{text}predict. Name the others by --values.", InputWarning, stacklevel=3)
         _warn_of_units(table, schema)
         table = table.with_ids_of_files() if alone else table
         every = (*values, *schema.errors)
@@ -341,7 +346,7 @@ class TableReader:
             if count:
                 raise InputError(f"no line has as many cells as the header: {first}.", code="unequal-lines")
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
-        rows, static = self._observations(columns)
+        rows, static = self.rows(columns)
         fields, there = dataset_fields(rows, schema, part, self.channel_names is not None or schema.wide)
         static = {name: column[there] for name, column in static.items()}
         dataset = SeriesDataset(**fields, static=static, id_name=self.id_name)
@@ -349,7 +354,7 @@ class TableReader:
             dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
-    def _observations(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
+    def rows(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
         """Convert columns to observations in any order, and static columns to one value per series."""
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
@@ -372,7 +377,8 @@ class TableReader:
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
             return read.values
 
-        values = np.stack([numbers(name, schema.limits == "number") for name in self.values], axis=1)
+        columns_of = [numbers(name, schema.limits == "number") for name in self.values]
+        values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
         positions = [numbers(name) for name in schema.positions]
         flags = [(f"{name!r} is a flag", np.nan_to_num(numbers(name)) != 0) for name in schema.flags]
         when = dates.times(per_row[schema.time], schema.time, schema.time_format, schema.na)
@@ -512,8 +518,6 @@ def _no_columns(part: SeriesDataset) -> dict[str, Any]:
 
 def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
     """Raise InputError ("unknown-column") for a table without a column "id" where another looks like one."""
-    from rotarymae.tables.guess import looks_like_id
-
     likely = [name for name in table.columns if name not in roles and looks_like_id(name)]
     if likely:
         raise InputError(
@@ -544,7 +548,8 @@ def _warn_of_units(table: Source, schema: TableSchema) -> None:
 def _advice(role: str, for_model: bool) -> str:
     """Return what a user should type where the column for a role is absent."""
     if role in ("static", "errors") and for_model:
-        return f", which the model reads ({option(role)} in training)"
+        where = "; --objects names a table that has it" if role == "static" else ""
+        return f", which the model reads ({option(role)} in training){where}"
     more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}
     return f"; name the right one by {option(role)}{more.get(role, '')}"
 

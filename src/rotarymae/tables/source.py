@@ -158,10 +158,10 @@ class Source:
     def with_time(self, name: str) -> Source:
         """Return the table with a time column built from several, for a name such as "year+month+day+hour"."""
         parts = name.split("+")
-        if name in self.kinds or not {*DATE_PARTS[:3]} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
+        if name in self.kinds or not {"year", "month"} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
             return self
         cells_of = {part.lower(): f"TRY_CAST({self.sql[part]} AS INTEGER)" for part in parts}
-        numbers = ", ".join(cells_of.get(part, "0") for part in DATE_PARTS)
+        numbers = ", ".join(cells_of.get(part, "1" if part == "day" else "0") for part in DATE_PARTS)
         sql = f"try_strptime(printf('%d-%d-%d %d:%d:%d', {numbers}), '%Y-%m-%d %H:%M:%S')"
         kinds = {column: kind for column, kind in self.kinds.items() if column not in parts}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
@@ -257,7 +257,8 @@ class Source:
             tops = ", ".join(_literal(name.split(".")[0]) for name in columns) or "''"
             counts = f"SELECT sum(num_values) AS n FROM parquet_metadata([{', '.join(map(_pattern, self.paths))}])"
             counts += f" WHERE split_part(path_in_schema, ', ', 1) IN ({tops}) GROUP BY path_in_schema"
-            return connection().sql(f"SELECT max(n)::BIGINT FROM ({counts})").fetchall()[0][0] or self.rows()
+            with named(self.name, self.format):
+                return connection().sql(f"SELECT max(n)::BIGINT FROM ({counts})").fetchall()[0][0] or self.rows()
         return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
 
     def rows(self) -> int:

@@ -1,6 +1,6 @@
 """Batches and their order, a pure function of (seed, epoch).
 
-Nothing remembers where it was, so a run can be resumed anywhere, on any number of processes, with the same batches.
+Nothing remembers where it was, so a run can be resumed anywhere with the same batches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Estimate the cost of a training: the memory of its largest step, and the steps that fit into `minutes`.
+"""Estimate the cost of a run: the memory of its largest step, when it ends, and what fits into `minutes`.
 
 The steps of a run with `minutes` are kept in its folder, so that a resumed run has the learning rates of the
 interrupted one.
@@ -10,7 +10,7 @@ import copy
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,11 +20,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from rotarymae.batch import Examples
+from rotarymae.batch import Batch, Examples
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
-from rotarymae.system import Reporter, free_memory, write_text
-from rotarymae.training import Objective, TrainConfig, fit
+from rotarymae.system import Reporter, duration, free_memory, moment, write_text
+from rotarymae.training import Objective, TrainConfig, evaluate, fit
 from rotarymae.training import plan as plan_batches
 from rotarymae.training.fit_config import FitConfig
 
@@ -33,15 +33,20 @@ WINDOWS = (8192, 4096, 2048, 1024, 512, 256)  # observations, of which the large
 PLAN = Path("training/plan.json")
 Stage = Literal["pre-training", "fine-tuning"]
 FOLDERS: dict[Stage, str] = {"pre-training": "pretrain", "fine-tuning": "finetune"}
-Schedule = Callable[[Objective, Examples, TrainConfig], TrainConfig]
+Schedule = Callable[[Objective, Examples, Examples | None, TrainConfig], TrainConfig]
 OnStep = Callable[[int, int, float], None]
 
-# Shares of the minutes at which the stages end; scoring and the report have the rest.
-PRETRAINED, TRAINED = 0.25, 0.85
-# Seconds that calibration, scoring and report take of even a small table; of very few minutes half are for training.
-AFTERWARDS, LEAST_SHARE = 20.0, 0.5
+# Seconds that calibration, and tables with the report, take of any table on a processor of their own; and at most how
+# many times that where other work uses it, too.
+CALIBRATION, REPORT, MOST_SHARED = 7.0, 10.0, 5.0
+# Shares of what is left that pre-training (where fine-tuning follows), partners and answers get at most.
+PRETRAINED, PARTNERS, ANSWERS = 0.3, 0.25, 0.2
+LATE = 0.05  # of the minutes; answers of all series may take so much longer than planned
+COMPARED = 500  # series per minute that partners learn from when methods are compared
+LEAST_ANSWERED = 2000  # observations of a series that are answered in any case
 # Steps that are slower than the others, steps that are measured, and seconds after which two of them are enough.
-WARMUP_STEPS, MEASURED_STEPS, PATIENCE = 10, 10, 15.0
+WARMUP_STEPS, MEASURED_STEPS, PATIENCE = 10, 10, 5.0
+EVALUATED = 16_384  # tokens that are evaluated to measure one
 MIN_STEPS = 100  # fewer are too few to learn from
 
 
@@ -96,97 +101,227 @@ def _free_memory() -> float:
 
 
 class Plan:
-    """The steps of both trainings of a run.
+    """What the time of a run is spent on.
+
+    What a run does once, such as reading and boosting, comes first, so that its time is known. The trainings make the
+    steps that fit into what is left, less what comes after them: a pass over all series (embeddings, predictions),
+    another over the scored ones, and the report. Where these passes are more than `ANSWERS` of the time, as many series
+    are answered as fit. Without `minutes` nothing is cut, and the same sum says when the run ends.
 
     Args:
-        out: the run folder.
-        config: how the run trains; its `minutes` decide the steps.
-        finetunes: whether fine-tuning follows pre-training.
-        started: time.monotonic() at the start of the run.
+        folder: the run folder.
+        config: how the run trains; its `minutes` are those of the whole run.
+        started: time.monotonic() at the start of the run; now, if None.
         resume: whether to continue an interrupted run in the folder.
     """
 
     def __init__(
         self,
-        out: Path,
+        folder: Path,
         config: FitConfig,
-        finetunes: bool,
-        started: float,
-        reporter: Reporter,
+        started: float | None = None,
+        reporter: Reporter | None = None,
         resume: bool = False,
     ) -> None:
-        """Prepare the plan of a run; a resumed run reads the numbers of steps that it chose before.
-
-        Args:
-            finetunes: whether a fine-tuning follows pre-training.
-            started: time.monotonic() when the run began, from which `minutes` count.
-        """
-        self.path, self.config, self.finetunes = out / PLAN, config, finetunes
-        self.started, self.reporter, self.resume = started, reporter, resume
+        self.folder, self.config, self.resume = folder, config, resume
+        self.reporter = reporter or Reporter(quiet=True)
+        self.started = time.monotonic() if started is None else started
+        self.began = time.monotonic(), time.process_time()
+        self.token = 0.0  # seconds to answer a token, once a training has measured it
+        self.evaluation = 0.0  # seconds per step for evaluations between epochs
+        self.said = False  # when the run ends
+        self.lengths, self.scored = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.finetuned: np.ndarray | None = None
+        self.members = 1
         # Of a trained model, epochs say that its pre-training continues.
         names = ("finetune_epochs", "min_steps") + (("pretrain_epochs",) if config.pretrained is None else ())
         given = [name for name in names if getattr(config, name) != getattr(FitConfig, name)]
         if config.minutes is not None and given:
-            reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
+            self.reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
+
+    def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1) -> None:
+        """Note the size of the work.
+
+        Args:
+            lengths: [S] tokens of all series.
+            scored, finetuned: indices of these series; None without a fine-tuning.
+            members: networks that are fine-tuned, each of which answers.
+        """
+        self.lengths, self.scored, self.finetuned = np.asarray(lengths), scored, finetuned
+        self.members = members
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the run may take."""
+        return 60 * (self.config.minutes or math.inf)
+
+    @property
+    def left(self) -> float:
+        """Seconds of these that are left."""
+        return self.seconds - (time.monotonic() - self.started)
+
+    @property
+    def answers(self) -> float:
+        """Seconds to answer all series by every network, and those that are scored once more."""
+        return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
+
+    def afterwards(self, calibrates: bool = False) -> float:
+        """Return seconds for what is the same for any table: the report, and before it the calibration."""
+        wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
+        shared = min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
+        return shared * (REPORT + (CALIBRATION if calibrates else 0.0))
+
+    # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
         """Return schedule, folder, resume and on_step of a stage, as `train.pretrain` and `train.finetune` need."""
         return {
             "schedule": partial(self.schedule, stage),
-            "on_step": on_step,
-            "folder": self.path.parent / FOLDERS[stage],
+            "on_step": on_step if self.config.minutes else self._watching(stage, on_step),
+            "folder": self.folder / PLAN.parent / FOLDERS[stage],
             "resume": "auto" if self.resume else "never",
             "on_resume": self.reporter.say,
         }
 
-    def schedule(self, stage: Stage, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
-        """Return the settings of a stage; with `minutes`, the number of steps is what fits into its share of them."""
+    def schedule(
+        self,
+        stage: Stage,
+        objective: Objective,
+        examples: Examples,
+        validation: Examples | None,
+        training: TrainConfig,
+    ) -> TrainConfig:
+        """Return the settings of a stage; with `minutes`, with the steps that fit into its share of them."""
+        per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
+        self.token = measure_token(objective, examples, training)
+        # The validation part is evaluated after every epoch; of a part of an epoch, as large a part of it.
+        self.evaluation = 0.0 if validation is None else self.token * float(validation.lengths.sum()) / per_epoch
         if self.config.minutes is None:
             return training
-        per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
-        before = self._read()
-        if stage in before:
-            return _of_steps(training, before[stage], per_epoch)
-        # Evaluations of the validation part come after every epoch; they cost a third of a step, each.
-        fraction = self.config.validation_fraction
-        per_step = measure_step(objective, examples, training)
-        per_step *= 1 + fraction / (1 - fraction) / 3
-        # A resumed run does not know what the interrupted one took: no stage gets more than its share.
-        end = PRETRAINED if stage == "pre-training" and self.finetunes else TRAINED
-        seconds = 60 * self.config.minutes
-        seconds *= max(LEAST_SHARE, min(1.0, (seconds - AFTERWARDS) / (seconds * TRAINED)))
-        left = seconds * end - (time.monotonic() - self.started)
-        before_it = PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 0.0
-        most = seconds * (end - before_it)
-        steps = max(1, math.floor(min(left, most) / per_step))
-        write_text(self.path, json.dumps({**before, stage: steps}) + "\n")
-        epochs = math.ceil(steps / per_epoch)
+        kept = self._read().get(stage)
+        if kept is not None:
+            return _of_steps(training, kept, per_epoch)
+        step = measure_step(objective, examples, training) + self.evaluation
+        fixed = self.afterwards(calibrates=stage == "pre-training")
+        reserve = min(fixed + min(self.answers, ANSWERS * self.left), self.left / 2)
+        share = PRETRAINED if stage == "pre-training" and self.finetuned is not None else 1.0
+        # A resumed run does not know what the interrupted one took: fine-tuning gets no more than its share.
+        most = self.seconds * (1 - PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 1.0)
+        step *= self.members if stage == "fine-tuning" else 1
+        steps = self._keep(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
+        training = _of_steps(training, steps, per_epoch)
+        self._say_steps(stage, training.epochs, training.epoch_steps or per_epoch, per_epoch)
+        self._say_end(step * steps / share, fixed)
+        return training
+
+    def _watching(self, stage: Stage, on_step: OnStep) -> OnStep:
+        """Return `on_step` that says when the run ends, once it has seen enough steps."""
+        ends: list[float] = []
+
+        def watch(step: int, steps: int, loss: float) -> None:
+            on_step(step, steps, loss)
+            ends.append(time.monotonic())
+            if not self.said and enough(ends):
+                tunes = stage == "pre-training" and self.finetuned is not None
+                trainings = (steps - step) * (median_step(ends) + self.evaluation)
+                fixed = self.afterwards(calibrates=stage == "pre-training")
+                self._say_end(trainings + (self._finetuning() if tunes else 0.0), fixed)
+
+        return watch
+
+    def _finetuning(self) -> float:
+        """Return about how long fine-tuning takes, before it can be measured: a step costs three answers."""
+        assert self.finetuned is not None
+        training, tokens = self.config.finetuning(), float(self.lengths[self.finetuned].sum())
+        epochs = training.passes(math.ceil(len(self.finetuned) / (training.batch_size or 1)))
+        held = self.config.validation_fraction / (1 - self.config.validation_fraction)
+        return self.token * tokens * epochs * self.members * (3 * (1 - self.config.drop / 2) + held)
+
+    def _say_steps(self, stage: Stage, epochs: int, each: int, per_epoch: int) -> None:
+        steps = epochs * each
         part = "" if steps >= per_epoch else f" ({steps / per_epoch:.1%} of the training part)"
-        self.reporter.say(f"plan: {stage} makes {epochs:,} epochs of {steps // epochs:,} steps{part}")
+        self.reporter.say(f"plan: {stage} makes {epochs:,} epochs of {each:,} steps{part}")
         if steps < MIN_STEPS:
             few = f"{stage} makes {steps:,} steps, which are few to learn from"
-            self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size.")
-        return _of_steps(training, steps, per_epoch)
+            self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size or window.")
+
+    def _say_end(self, trainings: float, fixed: float) -> None:
+        """Say when the run ends, if its trainings and what is the same for any table take so many seconds from now."""
+        self.said = True
+        ahead = trainings + fixed
+        ahead += min(self.answers, max(self.left - ahead, LATE * self.seconds))
+        whole = time.monotonic() - self.started + ahead
+        self.reporter.say(f"the run takes about {duration(whole)} in all, until {moment(ahead)}")
+
+    # ── partners, and answers ───────────────────────────────────────────────────────────────────────────────────────
+
+    def compared(self, series: int) -> int:
+        """Return how many of so many series partners learn from when methods are compared."""
+        if self.config.minutes is None:
+            return series
+        return min(series, math.ceil(COMPARED * self.config.minutes))
+
+    def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
+        """Return how many of so many series a partner learns from that took `seconds` to learn from `compared`."""
+        if self.config.minutes is None:
+            return series
+        fit = PARTNERS * self.left / max(seconds, 1e-9) * compared
+        return self._keep(name, lambda: int(max(min(series, compared), min(series, fit))))
+
+    def answered(self) -> tuple[np.ndarray, int] | None:
+        """Return which series there is time to answer, and how many observations of each; None of all and whole.
+
+        Series are drawn at random; without labels, of those that are longer than an eighth of what fits a stretch.
+        """
+        left = self.left - self.afterwards()
+        if self.config.minutes is None or self.answers <= left + LATE * self.seconds:
+            return None
+        draw = np.random.default_rng(self.config.seed)
+        room = max(left, LATE * self.seconds) / self.token
+        most = int(self.lengths.max())
+        if self.finetuned is None:  # a class or number is of the whole series
+            most = max(LEAST_ANSWERED, int(room / min(8, 2 * len(self.lengths))))
+        cost = np.minimum(self.lengths, most) * (self.members + np.isin(np.arange(len(self.lengths)), self.scored))
+        order = draw.permutation(len(cost))
+        count = max(1, int(np.searchsorted(np.cumsum(cost[order]), room, side="right")))
+        whole = count == len(order) and most >= self.lengths.max()
+        return None if whole else (np.sort(order[:count]), most)
+
+    # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _keep(self, name: str, number: Callable[[], int]) -> int:
+        """Return the number of this name in the folder, or else a new one, which is kept there for a resumed run."""
+        kept = self._read()
+        if name not in kept:
+            kept = {**kept, name: number()}
+            write_text(self.folder / PLAN, json.dumps(kept) + "\n")
+        return kept[name]
 
     def _read(self) -> dict[str, int]:
-        """Return {stage: steps} that an interrupted run has chosen; {} for a new run."""
+        """Return {name: number} that an interrupted run has chosen; {} for a new run."""
         try:
-            kept = json.loads(self.path.read_text(encoding="utf-8"))
+            kept = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return {}
-        return {stage: steps for stage, steps in kept.items() if type(steps) is int and steps > 0}
+        return {name: number for name, number in kept.items() if type(number) is int and number > 0}
 
 
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
-    """Return the settings changed to about `steps` steps, in epochs of equal length."""
-    epochs = math.ceil(steps / per_epoch)
-    return replace(training, epochs=epochs, epoch_steps=steps // epochs, min_steps=0)
+    """Return the settings that make about `steps` steps, in epochs of equal length: whole ones, or shorter ones."""
+    more = math.ceil(steps / per_epoch)
+    epochs, each = max((steps // per_epoch, per_epoch), (more, steps // more), key=math.prod)
+    return replace(training, epochs=epochs, epoch_steps=each, min_steps=0)
 
 
 def median_step(ends: list[float]) -> float:
     """Return the median seconds per step from the times at which steps ended, without the first ones."""
     seconds = np.diff(ends)
     return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
+
+
+def enough(ends: list[float]) -> bool:
+    """Return whether the moments at which steps ended are enough to measure a step by."""
+    return len(ends) > WARMUP_STEPS + MEASURED_STEPS or (len(ends) > 3 and ends[-1] - ends[0] > PATIENCE)
 
 
 class _Measured(Exception):
@@ -200,11 +335,34 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
     def on_step(step: int, steps: int, loss: float) -> None:
         """Note the time of a step; end the training when enough steps are measured."""
         ends.append(time.monotonic())
-        late = len(ends) > 3 and ends[-1] - ends[0] > PATIENCE
-        if late or len(ends) > WARMUP_STEPS + MEASURED_STEPS:
+        if enough(ends):
             raise _Measured
 
-    enough = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, patience=None, keep_best=False)
+    some = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, patience=None, keep_best=False)
     with suppress(_Measured):
-        fit(copy.deepcopy(objective), examples, enough, on_step=on_step)
+        fit(copy.deepcopy(objective), examples, some, on_step=on_step)
     return median_step(ends)
+
+
+def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
+    """Return the seconds per token of a pass without learning."""
+    every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
+    tokens = np.cumsum([examples.lengths[index].sum() for index in every])
+    some = _Some(examples, np.concatenate(every[: int(np.searchsorted(tokens, EVALUATED)) + 1]))
+    evaluate(objective, _Some(examples, every[0]), training)  # the first pass is slower
+    started = time.monotonic()
+    evaluate(objective, some, training)
+    return (time.monotonic() - started) / float(some.lengths.sum())
+
+
+class _Some:
+    """Some of the examples."""
+
+    def __init__(self, examples: Examples, rows: np.ndarray) -> None:
+        self.examples, self.rows, self.lengths = examples, rows, examples.lengths[rows]
+
+    def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        return self.examples.batch(self.rows[index], epoch)
+
+    def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
+        return self.examples.names(self.rows[index])

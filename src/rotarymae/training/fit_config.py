@@ -93,9 +93,9 @@ class TrainConfig(LoopOptions):
     min_steps: int = 0
     """Training makes at least this many steps; small data get more epochs until they make as many."""
     batch_size: int | None = 64
-    """A step sees this many examples over all processes; give either this or batch_tokens."""
+    """A step sees this many examples; give either this or batch_tokens."""
     batch_tokens: int | None = None
-    """A step sees this many tokens over all processes, padding included; give either this or batch_size."""
+    """A step sees this many tokens, padding included; give either this or batch_size."""
     betas: tuple[float, float] = (0.9, 0.95)
     """AdamW's two running averages decay at these rates."""
     momentum: float = 0.9
