@@ -236,10 +236,10 @@ def interpolate(
 def interpolated(
     pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
 ) -> Any:
-    """Predict values as `Pipeline.interpolate`, of series that have been read; answers are laid out like `X`.
+    """Predict values as `Pipeline.interpolate` does, for series already read; the answers are laid out like `X`.
 
     Raises:
-        InputError: times that cannot be used; `return_std` of a model without a likelihood.
+        InputError: times that cannot be used; `return_std` for a model without a spread.
     """
     queries, layout = queries_from(dataset, X, at, positions)
     answer = pipeline.answer(dataset, queries)
@@ -253,10 +253,11 @@ def interpolated(
 def standardise_truth(
     pipeline: Pipeline, dataset: SeriesDataset, answer: Interpolation, limits: bool = True
 ) -> np.ndarray:
-    """Standardise observed values [n, V] like the answers at the same places, to compare the two.
+    """Standardise observed values [n, V] in the way of the predictions at the same places, to compare the two.
 
     Args:
-        limits: whether to hold gross outliers to the limits that the model's input has.
+        answer: the predictions.
+        limits: whether to limit gross outliers as the model's input does.
     """
     if answer.centre is not None and answer.width is not None:
         values = np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]]

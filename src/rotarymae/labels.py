@@ -450,7 +450,7 @@ def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarra
 
 
 def learnt_by_partners(labels: Labels, truth: np.ndarray) -> np.ndarray:
-    """Return a truth as `Partner.fit` takes it: of times to an event the weights of their intervals."""
+    """Return the truth as `Partner.fit` takes it: for times to an event, the weights of their intervals."""
     return labels.encode(truth) if isinstance(labels, EventTimes) else truth
 
 

@@ -58,11 +58,11 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
-        """Return the outcome of some of the series, with a training series of each class, for want of time for all.
+        """Return the outcome for some series and one training series of each class, where there is no time for all.
 
         Args:
-            rows: of the series.
-            most: of each longer series a stretch of so many observations is drawn.
+            rows: indices of the series.
+            most: number of consecutive observations to draw from each longer series.
         """
         split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
         kept = [rows, split.train[:1], split.scored[:1]]

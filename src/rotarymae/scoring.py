@@ -52,7 +52,7 @@ BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden
 
 
 def count_parts(outcome: Outcome) -> dict[str, Any]:
-    """Return how many series each part of the split has, and which part is scored, for metrics.json."""
+    """Return the number of series in each part of the split, and which part is scored, for metrics.json."""
     split = outcome.split
     counts = {
         name: len(rows) for name, rows in vars(split).items() if name not in ("unlabelled", "left_out") or len(rows)

@@ -326,7 +326,7 @@ def _fit_partners(
     plan: Plan | None,
     reporter: Reporter,
 ) -> FittedPartners:
-    """Fit what predicts together with the model. Its time is known then, and the trainings have what is left."""
+    """Fit the partners before the network, so that their time is known and trainings get the rest."""
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
     every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
@@ -343,7 +343,7 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose what predicts, and how classes are decided."""
+    """Let the validation part choose the predictor, and how classes are decided from probabilities."""
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
