@@ -197,7 +197,8 @@ def train(
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
     partners = None
     if kind is not None and targets is not None:
-        labels = head_start.labels if head_start is not None else kind.fit(narrowed(targets[split.train]))
+        learnt = kind.check(narrowed(targets[split.train]), len(split.train))
+        labels = head_start.labels if head_start is not None else kind.fit(learnt)
         if head_start is not None:
             static = head_start.preprocessor.static  # pyright: ignore
         partners = _fit_partners(dataset, split, targets, labels, static, config, plan, reporter)  # pyright: ignore

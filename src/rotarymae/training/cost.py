@@ -167,7 +167,7 @@ class Plan:
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
     def afterwards(self, calibrates: bool = False) -> float:
-        """Return the seconds for what takes equally long for any table: the report and, if asked for, the calibration."""
+        """Return the seconds for what takes equally long for any table: the report and, if wanted, the calibration."""
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         shared = min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
         return shared * (REPORT + (CALIBRATION if calibrates else 0.0))
