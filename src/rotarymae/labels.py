@@ -426,7 +426,7 @@ def _numbers(targets: Any, series: int) -> np.ndarray:
         raise InputError(f"the label {plain(strange)!r} is no number; a regression needs numbers.") from None
     if np.isinf(numbers).any():
         first = int(np.isinf(numbers).any(1).argmax())
-        raise InputError(f"the label of series {first} (counted from 0) is infinite.")
+        raise InputError(f"the label of series {first} (counted from 0) is infinite; give a finite number, or none.")
     large = np.abs(numbers) > LARGEST_TARGET
     if large.any():
         first = int(large.any(1).argmax())

@@ -185,7 +185,7 @@ def evaluate_predictions(
     if spans and since is not None:
         begun = np.flatnonzero(np.isfinite(since[rows]))
         if not len(begun):
-            raise InputError("no series with a label has a first time that --at could count from.")
+            raise InputError("no labelled series has a flagged observation from which --at could count (--first).")
         each = {name: known_at(part.select(begun), since[rows[begun]] + span) for name, span in spans.items()}  # pyright: ignore
         scored = {name: scores(pipeline.every(cut, on_step), truth[begun]) for name, cut in each.items()}
         early = {"early": {"series": len(begun), "left_out": len(rows) - len(begun), "at": scored}}
