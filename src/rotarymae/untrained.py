@@ -166,11 +166,13 @@ def ask(
         row = np.repeat(np.arange(len(index)), lengths[index])
         moved = (queries.times[at] - scale.origin.numpy()[row]) / scale.unit.numpy()[row]
         places = np.stack([np.repeat(moved, V), numbers[at].ravel() + 1.0], 1).astype(np.float32)
-        asked, none = pad_rows(places, lengths[index] * V)
+        query_positions, query_padding = pad_rows(places, lengths[index] * V)
         visible = _tokens(positions, channels, scaled, relative, padding)
         with torch.inference_mode():
-            answers = predict_at(model, visible, asked, none, QUERIES_AT_A_TIME).parameters[:, :, 0]
-        parameters[at] = (answers.flatten(0, 1) if none is None else answers[~none]).double().unflatten(0, (-1, V))
+            answers = predict_at(model, visible, query_positions, query_padding, QUERIES_AT_A_TIME).parameters[:, :, 0]
+        parameters[at] = (
+            (answers.flatten(0, 1) if query_padding is None else answers[~query_padding]).double().unflatten(0, (-1, V))
+        )
         c, w = (_with_absent(part, typical[i], channels, padding) for i, part in enumerate((scale.centre, scale.width)))
         centre[at], width[at] = c[row[:, None], numbers[at]], w[row[:, None], numbers[at]]
         done += len(index)
