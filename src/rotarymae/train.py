@@ -169,7 +169,7 @@ def train(
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
-        kind.check(narrowed(targets[split.train]), len(split.train))
+        learnt = kind.check(narrowed(targets[split.train]), len(split.train))
         if not continue_training:
             static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
         members = 1 if continue_training else number_of_members(config, kind, narrowed(targets[split.train]))
@@ -197,8 +197,7 @@ def train(
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
     partners = None
     if kind is not None and targets is not None:
-        learnt = kind.check(narrowed(targets[split.train]), len(split.train))
-        labels = head_start.labels if head_start is not None else kind.fit(learnt)
+        labels = head_start.labels if head_start is not None else kind.fit(learnt)  # pyright: ignore
         if head_start is not None:
             static = head_start.preprocessor.static  # pyright: ignore
         partners = _fit_partners(dataset, split, targets, labels, static, config, plan, reporter)  # pyright: ignore
