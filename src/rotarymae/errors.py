@@ -101,6 +101,7 @@ class Interrupted(RotaryMAEError):
     """
 
     def __init__(self, signum: int, step: int, folder: Path) -> None:
+        """Keep the signal, the step and the folder; the message says how to resume."""
         self.signum, self.step, self.folder = signum, step, folder
         super().__init__(
             f"stopped by {signal.Signals(signum).name} after step {step}; the state is saved in {folder}. Resume the "
