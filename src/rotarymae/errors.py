@@ -96,7 +96,7 @@ class Interrupted(RotaryMAEError):
 
     Attributes:
         signum: the signal, SIGTERM or SIGINT.
-        step: optimiser steps done; a resumed run goes on with the next one.
+        step: optimiser steps done; a resumed run continues with the next one.
         folder: where the state is.
     """
 

@@ -308,7 +308,7 @@ class Joint(NamedTuple):
         weight: of each kernel.
         amplitude, level: squared amplitude and noise variance of each channel, with each shape.
         correlation: between channels, shrunk.
-        share: how far to trust this answer instead of those of single channels.
+        share: weight of this prediction against those of single channels, from 0 to 1.
     """
 
     times: Float[Tensor, "R n"]

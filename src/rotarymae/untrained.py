@@ -94,7 +94,7 @@ def embed_any(
 
 @dataclass(frozen=True)
 class BesideLine:
-    """Errors of answers and of a straight line at hidden observations, a tenth of those of some series.
+    """Errors of the untrained model and of a straight line at a tenth of some series' observations, which are hidden.
 
     Attributes:
         series: how many the table has.

@@ -135,7 +135,7 @@ class PatchPreprocessor(Preprocessor):
         return Windows(dataset, np.arange(len(dataset)))
 
     def examples(self, dataset: ArrayDataset, **options: Any) -> Any:
-        """Return batches of a data set; options as those of `ArrayExamples`."""
+        """Return an `ArrayExamples`, which makes batches of a data set; options as there."""
         from rotarymae.preprocess.examples import ArrayExamples
 
         return ArrayExamples(dataset, self, **options)

@@ -37,7 +37,7 @@ TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
 
 
 class TrainingDiverged(RotaryMAEError):
-    """Raised when too many steps had a non-finite loss or gradient; the last good checkpoint stands."""
+    """Raised when too many steps had a non-finite loss or gradient; the last good checkpoint stays."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ def fit(
         InputError: no training or validation examples; a folder with another run, or in which another process trains.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers.
         Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder they do what they always do.
-        OSError: a checkpoint or the log could not be written; earlier checkpoints stand.
+        OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
     """
     choose("resume", resume, ("never", "auto"))
     if len(examples.lengths) == 0:
