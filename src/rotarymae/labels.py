@@ -292,7 +292,8 @@ class EventTimes:
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
         """Create with edges that leave about as many observed events in each interval."""
-        times = targets["time"][targets["event"]]
+        known = _event_times(targets, len(targets))
+        times = known["time"][known["event"]]
         count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
         edges = np.unique(np.quantile(times, np.arange(1, count + 1) / count))
         return cls((0.0, *edges[edges > 0].tolist()))

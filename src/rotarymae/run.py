@@ -140,8 +140,10 @@ def run_folds(
     every = Fold.all(folds, len(dataset), split_by)
     splits = [fold.split(rows, strata, 0.0, config.validation_fraction, config.seed)[0] for fold in every]
     open_folder(out, identify(dataset, labels, config, task, 0.0, split_by) | {"folds": folds})
-    each = config if config.minutes is None else dataclasses.replace(config, minutes=config.minutes / folds)
-    folders = [out / FOLDS_FOLDER / str(fold.number) for fold in every]
+    each = config
+    if config.minutes is not None:  # half a fold's share is for reading, and for the scores and the report of all
+        each = dataclasses.replace(config, minutes=config.minutes / (folds + 0.5))
+    folders = [out / FOLDS / str(fold.number) for fold in every]
     for fold, folder in zip(every, folders, strict=True):
         if (folder / METRICS_FILE).exists():
             continue

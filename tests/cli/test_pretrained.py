@@ -79,7 +79,7 @@ def edited(folder, to, old, new):
     ("old", "new", "options", "parts"),
     [
         (",flux", ",brightness", ["--values", "brightness"], ["values are brightness", "trained on flux"]),
-        (",r,", ",z,", [], ["channel 'z'", "known channels are 'g', 'r'"]),
+        (",r,", ",z,", ["--strict"], ["is 'z', where 'g', 'r' are known"]),
         ("filter", "filter", ["--task", "regression"], ["'a'", "number"]),
         ("filter", "filter", ["--pretrained", "{run}/nothing"], ["no model", "nothing'", "plasticc-ugrizy"]),
         ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are those", "leave them out"]),
@@ -93,7 +93,7 @@ def test_what_does_not_fit_the_model_is_refused_before_anything_is_written(
     given = ["--pretrained", fitted / "run", *[option.format(run=fitted / "run") for option in options]]
     assert fit(table, tmp_path / "run", *given, *FINETUNE) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert [part for part in parts if part not in said] == []
+    assert [part for part in parts if part not in said] == [], said
     assert not (tmp_path / "run").exists()
 
 

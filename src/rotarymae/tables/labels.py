@@ -256,5 +256,8 @@ def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     if (ids.dtype.kind == "O") != (known.dtype.kind == "O"):
         ids, known = (np.array([cells.as_text(id) for id in each.tolist()], object) for each in (ids, known))
-    place = pc.index_in(pa.array(ids), value_set=pa.array(known).cast(pa.array(ids).type))  # pyright: ignore
+    ours, theirs = pa.array(ids), pa.array(known)
+    if ours.type != theirs.type and cells.is_numeric(ours.type):
+        ours = ours.cast(pa.float64())
+    place = pc.index_in(ours, value_set=theirs.cast(ours.type))  # pyright: ignore
     return place.fill_null(0).to_numpy(), place.is_valid().to_numpy(zero_copy_only=False)

@@ -38,11 +38,11 @@ OnStep = Callable[[int, int, float], None]
 
 # Seconds that calibration, and tables with the report, take of any table on a processor of their own; and at most how
 # many times that where other work uses it, too.
-CALIBRATION, REPORT, MOST_SHARED = 7.0, 10.0, 5.0
+CALIBRATION, REPORT, MOST_SHARED = 8.0, 10.0, 5.0
 # Shares of what is left that pre-training (where fine-tuning follows), partners and answers get at most.
 PRETRAINED, PARTNERS, ANSWERS = 0.3, 0.25, 0.2
 LATE = 0.05  # of the minutes; answers of all series may take so much longer than planned
-COMPARED = 500  # series per minute that partners learn from when methods are compared
+COMPARED = 500  # series per minute of a processor that partners learn from when methods are compared
 LEAST_ANSWERED = 2000  # observations of a series that are answered in any case
 # Steps that are slower than the others, steps that are measured, and seconds after which two of them are enough.
 WARMUP_STEPS, MEASURED_STEPS, PATIENCE = 10, 10, 5.0
@@ -166,11 +166,15 @@ class Plan:
         """Seconds to predict all series by every network, and the scored ones once more."""
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
-    def afterwards(self, calibrates: bool = False) -> float:
-        """Return the seconds for what takes equally long for any table: the report and, if wanted, the calibration."""
+    @property
+    def shared(self) -> float:
+        """How many times longer work takes than on a processor of its own, as far as the run has seen."""
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
-        shared = min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
-        return shared * (REPORT + (CALIBRATION if calibrates else 0.0))
+        return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
+
+    def afterwards(self, calibrates: bool = False) -> float:
+        """Return seconds for what is the same for any table: the report, and before it the calibration."""
+        return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -262,7 +266,7 @@ class Plan:
         """Return how many of the series partners are trained on while methods are compared."""
         if self.config.minutes is None:
             return series
-        return min(series, math.ceil(COMPARED * self.config.minutes))
+        return min(series, math.ceil(COMPARED * self.config.minutes / self.shared))
 
     def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
         """Return how many of the series a partner is trained on, if it took `seconds` for `compared` of them."""
