@@ -143,7 +143,7 @@ def run_folds(
     each = config
     if config.minutes is not None:  # half a fold's share is for reading, and for the scores and the report of all
         each = dataclasses.replace(config, minutes=config.minutes / (folds + 0.5))
-    folders = [out / FOLDS / str(fold.number) for fold in every]
+    folders = [out / FOLDS_FOLDER / str(fold.number) for fold in every]
     for fold, folder in zip(every, folders, strict=True):
         if (folder / METRICS_FILE).exists():
             continue

@@ -10,7 +10,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, Table
+from rotarymae.cli.inputs import Columns, TablePath
 from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable
 from rotarymae.training.fit_config import FitConfig
 

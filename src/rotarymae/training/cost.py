@@ -168,12 +168,12 @@ class Plan:
 
     @property
     def shared(self) -> float:
-        """How many times longer work takes than on a processor of its own, as far as the run has seen."""
+        """Factor by which work takes longer than with a processor of its own, as measured in this run."""
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
     def afterwards(self, calibrates: bool = False) -> float:
-        """Return seconds for what is the same for any table: the report, and before it the calibration."""
+        """Return the seconds for what takes equally long for any table: the report and, if wanted, the calibration."""
         return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
