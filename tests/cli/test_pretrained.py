@@ -82,7 +82,7 @@ def edited(folder, to, old, new):
         (",r,", ",z,", ["--strict"], ["is 'z', where 'g', 'r' are known"]),
         ("filter", "filter", ["--task", "regression"], ["'a'", "number"]),
         ("filter", "filter", ["--pretrained", "{run}/nothing"], ["no model", "nothing'", "plasticc-ugrizy"]),
-        ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are set by the pretrained model", "leave them out"]),
+        ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are set by", "leave them out"]),
         ("filter", "filter", ["--mask-ratio", "0.2"], ["mask_ratio is set by the pretrained model", "pretrain_epochs"]),
     ],
 )
