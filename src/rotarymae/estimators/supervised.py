@@ -315,12 +315,15 @@ class RoMAESurvival(_Supervised):
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
         """Return durations and events as one structured array, from any form that `fit` accepts."""
-        pair = [y.iloc[:, 0], y.iloc[:, 1]] if np.shape(y)[1:] == (2,) and hasattr(y, "iloc") else y
-        if isinstance(pair, tuple | list) and len(pair) == 2:
-            event, time = (super(RoMAESurvival, self)._labels_of(dataset, X, part) for part in pair)
-            names = [str(getattr(part, "name", part if isinstance(part, str) else "")) for part in pair]
-            return event_times(time, event, names[1] or "time", names[0] or "event")
-        return super()._labels_of(dataset, X, y)
+        aligned = super()._labels_of
+        if hasattr(y, "iloc") and np.shape(y)[1:] == (2,):
+            y = y.iloc[:, 0], y.iloc[:, 1]
+        if not isinstance(y, tuple):
+            return aligned(dataset, X, y)
+        if len(y) != 2:
+            raise InputError(f"y has {len(y)} parts; wanted whether the event was seen, and the durations.")
+        event, time = (aligned(dataset, X, part) for part in y)
+        return event_times(time, event)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on series with durations, and whether each ended in the event.
@@ -332,9 +335,10 @@ class RoMAESurvival(_Supervised):
             list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
             pictures, videos and sounds, with `patch_size` or `sample_rate`. Only what was known when the duration
             began: what was observed later would tell how long it was.
-        y : structured array of shape [S], DataFrame of two columns, or (str, str)
+        y : structured array of shape [S], DataFrame of two columns, or tuple of two
             Whether the event was seen and the duration of each series, in this order: scikit-survival's `Surv`, two
-            columns with the ids as index or in the order of the series, or the names of two columns of the data frame.
+            columns with the ids as index or in the order of the series, two arrays, or the names of two columns of the
+            data frame.
             A series whose duration is NaN is pre-trained on, and not fine-tuned on.
 
         Returns
@@ -357,7 +361,7 @@ class RoMAESurvival(_Supervised):
         ----------
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
-        y : structured array of shape [S], DataFrame of two columns, or (str, str)
+        y : structured array of shape [S], DataFrame of two columns, or tuple of two
             Events and durations, as in `fit`; series without a duration are left out.
 
         Returns
