@@ -58,7 +58,7 @@ def test_read_says_where_to_get_the_files(tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"curves": CURVES.replace(",5,", ",6,")}, r"(?s)channel 6 .*series 20.*0, 1, 2, 3, 4, 5"),
+        ({"curves": CURVES.replace(",5,", ",6,")}, r"'passband' is 6, where 0, 1, 2, 3, 4, 5 are known.*series 20"),
         ({"metadata": METADATA.replace("92", "93")}, r"\[93\].*\[6, 15, 16"),
         ({"metadata": METADATA + "8,0.0,0,42\n"}, "1 objects of the metadata have no light curve: 8"),
         ({"metadata": METADATA.replace("7,", "8,")}, "1 objects of the metadata have no light curve: 8"),

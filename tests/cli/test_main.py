@@ -52,7 +52,7 @@ def says_all(text, parts):
 
 GOOD = ["a,1,2", "a,2,3", "b,1,2", "b,3,5"]
 TABLES = {
-    "missing value": (["a,1,2", "a,2,", "b,1,2"], {"missing": "error"}, ["'value'", "'a'", "at time 2"]),
+    "missing values": (["a,1,", "a,2,", "b,1,"], {}, ["'value'", "missing"]),
     "infinite value": (["a,1,2", "b,2,inf", "b,3,1"], {"strict": True}, ["'value'", "infinite", "'b'"]),
     "text for a number": (["a,1,2", "a,2,high"], {"strict": True}, ["'value'", "'high'"]),
     "no rows": ([], {}, ["no rows"]),
@@ -90,7 +90,7 @@ LABELS = {
     "labels of others only": (["c,x", "d,y"], ["'a', 'b'", "no label"]),
     "two for one": (["a,x", "a,y", "b,y"], ["'a'", "several values"]),
     "a missing one": (["a,x", "b,"], ["'label'", "missing"]),
-    "ids of another kind": (["1,x", "2,y"], ["numbers", "strings"]),
+    "ids of another kind": (["1,x", "2,y"], ["'a', 'b'", "no label", "labels of 1, 2"]),
     "one class": (["a,x", "b,x"], ["'x'", "two"]),
 }
 
@@ -555,7 +555,7 @@ AT = {
     "unknown channel": ("star,day,band", [("star 00", 1, "z")], ["'z'", "g, r"]),
     "missing column": ("star,days,band", [("star 00", 1, "g")], ["'day'", "'days'"]),
     "missing channels": ("star,day,bnad", [("star 00", 1, "g")], ["'band'", "'bnad'"]),
-    "missing time": ("star,day,band", [("star 00", "", "g"), ("star 00", 1, "g")], ["'day'", "1 empty"]),
+    "missing time": ("star,day,band", [("star 00", "", "g"), ("star 00", 1, "g")], ["'day'", "missing in 1", "row 0"]),
 }
 
 
@@ -622,8 +622,8 @@ def test_one_bad_row_does_not_refuse_the_others(fitted, tmp_path, name, capsys):
     assert command(name, fitted / "run", mixed, "--out", tmp_path / "out.csv") == 0
     said = [
         "2 of",
-        "rows are dropped",
-        "z in 2",
+        "rows are left out",
+        "'band' is 'z'",
         "'star x', 'star y'",
         "2 series without observations have an empty row",
     ]
@@ -889,8 +889,8 @@ def test_static_columns_are_read_in_fit_and_predict_and_missed_by_name(tmp_path,
     assert command(*f"{fit} --finetune-epochs 1 --min-steps 1 --out run --quiet".split()) == 0
     assert command(*["predict", "run", "t.csv", "--out", "p.csv", "--quiet"]) == 0
     (tmp_path / "without.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
-    assert command(*["predict", "run", "without.csv", "--out", "q.csv", "--quiet"]) == 2
-    assert "no column 'age', which the model reads (--static in training)" in capsys.readouterr().err
+    assert command(*["predict", "run", "without.csv", "--out", "q.csv", "--quiet"]) == 0
+    assert "no column 'age'; it is taken as never observed; --objects" in capsys.readouterr().err
     assert command(*["interpolate", "run", "without.csv", "--grid", "3", "--out", "i.csv", "--quiet"]) == 0
     assert command(*["interpolate", "run", "t.csv", "--grid", "3", "--out", "j.csv", "--quiet"]) == 0
     assert "does not read" not in capsys.readouterr().err  # the run does

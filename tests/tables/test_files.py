@@ -45,9 +45,6 @@ def zstandard(path):
 
 
 LISTS = {"id": ["a", "b"], "time": [[0.5, 1.5], [0.25]], "value": [[1.25, -2.5], [3.0]]}
-NESTED = {"id": ["a", "b"], "lc": [{"time": [0.5, 1.5], "value": [1.25, -2.5]}, {"time": [0.25], "value": [3.0]}]}
-RECORDS = {"id": ["a", "b"], "lc": [[{"time": t, "value": v} for i, t, v in ROWS if i == one] for one in "ab"]}
-OF_LC = {"time": "lc.time", "values": ["lc.value"]}
 GERMAN = CSV.replace(",", ";").replace(".", ",")
 EVERY_LINE = CSV.replace("\n", "\r\n")
 
@@ -119,8 +116,6 @@ READ: Any = {
         {},
         "1 series without observations left out",
     ),
-    "nested": ("t.parquet", lambda path: parquet(path, NESTED), OF_LC, "2 rows with lists"),
-    "nested feather": ("t.feather", lambda path: pyarrow.feather.write_feather(pa.table(NESTED), path), OF_LC, ""),
     "json lines": ("t.jsonl", "\n".join(json.dumps(dict(zip(columns(), row, strict=True))) for row in ROWS), {}, ""),
     "json records": ("t.json", json.dumps([dict(zip(columns(), row, strict=True)) for row in ROWS]), {}, ""),
     "json columns": ("t.json", json.dumps(columns()), {}, ""),
@@ -140,7 +135,6 @@ READ: Any = {
         {},
         "2 rows with lists",
     ),
-    "lists of records": ("t.parquet", lambda path: parquet(path, RECORDS), OF_LC, "2 rows with lists"),
     "durations": (
         "t.parquet",
         lambda path: parquet(path, columns(time=pa.array([43_200, 129_600, 21_600], pa.duration("s")))),

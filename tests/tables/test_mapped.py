@@ -166,10 +166,3 @@ def test_ids_of_a_csv_file_are_text_unless_all_are_written_as_integers(tmp_path)
         for memory in (None, 0):
             assert json.dumps(SeriesDataset.from_file(path, memory=memory).ids.tolist()) == json.dumps(wanted)
         assert SeriesDataset.from_file(path).ids.tolist() == wanted
-
-
-def test_numbers_of_a_csv_file_may_begin_as_integers(tmp_path):
-    path = tmp_path / "late.csv"
-    path.write_text("id,time,value\n" + "".join(f"1,{t},7\n" for t in range(200_000)) + "2,0.5,0.25\n")
-    mapped = SeriesDataset.from_file(path, memory=0)
-    assert mapped.fingerprint() == SeriesDataset.from_file(path).fingerprint() and mapped[1].values.tolist() == [[0.25]]

@@ -158,7 +158,7 @@ def test_the_command_and_the_estimators(tmp_path, capsys):
         capsys.readouterr().err.split()
     )
     assert command(*fit, "--out", tmp_path / "b", "--tokens", "time") == 2
-    assert "errors 'sigma' belong to single observations" in " ".join(capsys.readouterr().err.split())
+    assert "tokens='time' needs all channels in one row" in " ".join(capsys.readouterr().err.split())
     model = RoMAEInterpolator(errors=("sigma",), pretrain_epochs=1, min_steps=0).fit(dataset())
     assert model.predict(dataset(), [1.0, 2.0]).shape == (16, 2, 2, 1)
     frame = pyarrow.csv.read_csv(table)

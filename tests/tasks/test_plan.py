@@ -59,7 +59,7 @@ def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, mon
     assert [one.epochs for one in made.values()] == [1, 1, 1, 3]
     said = " ".join(capfd.readouterr().err.split())
     assert "1 epochs of 3 steps (75.0% of the training part)" in said and "3 epochs of 3 steps" in said
-    assert "pre-training makes 9 steps, which are few to learn from" in said and "about 57 s in all" in said
+    assert "pre-training makes 9 steps, which are few to learn from" in said and "about 58 s in all" in said
 
 
 def test_evaluations_and_answers_take_their_part_of_the_minutes(tmp_path, monkeypatch):
@@ -145,10 +145,11 @@ def test_what_is_the_same_for_any_table_takes_longer_on_a_shared_processor(tmp_p
     now = {"monotonic": 0.0, "process_time": 0.0}
     for clock in now:
         monkeypatch.setattr(time, clock, lambda clock=clock: now[clock])
-    made = Plan(tmp_path, FitConfig())
-    alone = made.afterwards(calibrates=True)
+    made = Plan(tmp_path, FitConfig(minutes=2))
+    alone, series = made.afterwards(calibrates=True), made.compared(10**6)
     now.update(monotonic=30.0, process_time=10.0)
     assert made.afterwards(calibrates=True) == 3 * alone > made.afterwards() > alone
+    assert made.compared(10**6) == pytest.approx(series / 3, abs=1)
     now.update(process_time=50.0)  # on several threads
     assert made.afterwards(calibrates=True) == alone
 

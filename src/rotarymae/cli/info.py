@@ -10,12 +10,11 @@ from typing import Any
 from tyro.conf import Positional
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, Table
-from rotarymae.cli.output import new_reporter
-from rotarymae.errors import InputError, listed, printable
+from rotarymae.cli.inputs import Columns, TablePath
+from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable
 from rotarymae.training.fit_config import FitConfig
 
-SHOWN = 12  # channels
+MAX_CHANNELS_SHOWN = 12  # channels
 ROWS_SHOWN = 5
 TRANSFORMED = {
     "robust": "standardised, with compressed tails",
@@ -25,7 +24,7 @@ TRANSFORMED = {
 }
 
 
-def info(table: Positional[Table], columns: Columns) -> None:
+def info(table: Positional[TablePath], columns: Columns) -> None:
     """Look at a table before any training: its columns, series, gaps and ranges, and what a fit would take.
 
     For example: rotarymae info observations.csv
@@ -33,9 +32,8 @@ def info(table: Positional[Table], columns: Columns) -> None:
     Args:
         table: This table of observations is read; columns that no option names are proposed.
     """
-    reporter = new_reporter(quiet=True)
     named = {name for name, value in asdict(columns).items() if value}
-    with reporter.catching_warnings():
+    with gathered_warnings() as raised:
         source = tables.open_source(table, columns.header_row)
         proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), named)
         schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
@@ -47,26 +45,20 @@ def info(table: Positional[Table], columns: Columns) -> None:
             label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
-    event = tables.status_of(label or "", labelled)
-    others = tuple(name for name in (label, event, proposal.split) if name and name in source.columns)
-    with reporter.catching_warnings():
+        event = tables.status_of(label or "", labelled)
+        others = tuple(name for name in (label, event, proposal.split) if name and name in source.columns)
         dataset, merged = _read(source, schema, others)
         schema = schema.with_values_of(dataset)
-    report = dataset.reading
-    assert report is not None
-    with reporter.catching_warnings():
         training = _training(dataset, schema)
     lines = [("table", str(table))]
     if proposal.given:
         said = ", ".join(f"{name} {_words(value)}".strip() for name, value in proposal.given.items())
         said += "".join(f", {role} {name}" for role, name in (("label", label), ("event", event)) if name)
         lines.append(("proposed", said))
-    lines += [("rows", str(report)), *_contents(dataset), *training]
-    roles = {name for _, name in schema.roles} | set(others) | set(schema.time.split("+"))
-    if unused := [name for name in source.columns if name not in roles]:
-        lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
+    lines += [("rows", str(dataset.reading)), *_contents(dataset), *training]
     lines += [("unsure", text) for text in [*unsure, *merged]]
-    lines += [("warning", text) for text in reporter.warnings]
+    texts = dict.fromkeys(str(one.message) for one in raised if issubclass(one.category, InputWarning))
+    lines += [("warning", text) for text in texts]
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
         print(printable(f"{name:<{width}}  {text}"))
@@ -125,9 +117,11 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     if dataset.channel_names is not None:
         channels = np.asarray(dataset.channels)
         counts = np.bincount(channels, minlength=len(dataset.channel_names))
-        order = np.argsort(-counts, kind="stable")[:SHOWN]
+        order = np.argsort(-counts, kind="stable")[:MAX_CHANNELS_SHOWN]
         shown = ", ".join(f"{dataset.channel_names[i]} {counts[i]:,}" for i in order)
-        lines.append(("channels", shown + (f", ... ({len(counts)} in all)" if len(counts) > SHOWN else "")))
+        lines.append(
+            ("channels", shown + (f", ... ({len(counts)} in all)" if len(counts) > MAX_CHANNELS_SHOWN else ""))
+        )
         if len(columns) == 1:  # each channel may have a unit of its own
             columns = {str(dataset.channel_names[i]): values[channels == i, 0] for i in order}
     for name, column in columns.items():

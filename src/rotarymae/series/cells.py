@@ -243,13 +243,8 @@ def is_number(cell: Any) -> bool:
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
-    """Return a column of ids, channels or classes as int64, double, string or bool; null where missing or empty.
-
-    Parameters
-    ----------
-    amounts
-        Whether these may be target values, for which any float is allowed; ids and channels must be exact.
+def labels(column: pa.Array, name: str) -> pa.Array:
+    """Return a column of ids or channels as int64, double, string or bool; null where missing or empty.
 
     Raises
     ------
@@ -270,7 +265,7 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
     if types.is_floating(kind):
         cells = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
         missing = ~np.isfinite(cells)
-        rounded = [] if amounts else np.flatnonzero(np.abs(np.where(missing, 0, cells)) > 2**53)
+        rounded = np.flatnonzero(np.abs(np.where(missing, 0, cells)) > 2**53)
         if len(rounded):
             raise InputError(
                 f"column {name!r} holds floating point numbers above 2^53 ({cells[rounded[0]]:.20g} in row "
@@ -278,7 +273,7 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
                 "column as integers or as strings."
             )
         # Integers with a gap become floats in pandas.
-        whole = missing.any() and not amounts and (cells[~missing] == np.rint(cells[~missing])).all()
+        whole = missing.any() and (cells[~missing] == np.rint(cells[~missing])).all()
         array = pa.array(np.where(missing, 0, cells), pa.float64(), mask=missing)
         return array.cast(pa.int64()) if whole else array
     if types.is_boolean(kind):

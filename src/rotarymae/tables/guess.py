@@ -135,7 +135,7 @@ def looks_like_id(name: str) -> bool:
 
 
 def looks_like_outcome(name: str) -> bool:
-    """Return whether a column's name says that it holds what becomes of a series."""
+    """Return whether the name of a column suggests an outcome, which only the future tells."""
     return bool(set(pieces(name)) & OUTCOMES)
 
 
@@ -154,7 +154,6 @@ class Column:
     listed: bool
     codes: np.ndarray
     numbers: np.ndarray | None
-    problem: str | None = None
 
     @property
     def numeric(self) -> bool:
@@ -220,7 +219,7 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
     """Describe a column by its first cells: type, whether it holds numbers, dates or text, and how it varies."""
-    kind, numbers, problem = column.type, None, None
+    kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
@@ -230,16 +229,13 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     if not is_date and not is_clock:
         with suppress(InputError):
             read = cells.numbers(column, name, na)
-            good, words = int((~np.isnan(read.values)).sum()), sum(read.words.values())
-            numbers = read.values.astype(np.float64) if good >= words or not text else None
-            if read.words and numbers is not None:
-                problem = f"{name!r} has {words:,} cells that are no numbers ({', '.join(list(read.words)[:5])})"
+            mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
+            numbers = read.values.astype(np.float64) if mostly or not text else None
     codes = np.zeros(len(column), np.int64)
     with suppress(InputError, pa.ArrowException):
-        texts = column.cast(pa.large_string()) if pa.types.is_temporal(kind) or pa.types.is_decimal(kind) else column
-        codes = cells.encode(cells.labels(texts, name, amounts=True))[0]
+        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
     text = text and numbers is None
-    return Column(name, tuple(pieces(name)), is_date, is_clock, text, of_lists, codes, numbers, problem)
+    return Column(name, tuple(pieces(name)), is_date, is_clock, text, of_lists, codes, numbers)
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -358,10 +354,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
         others = [name for name in others if name not in coordinates] or others
         if not others:
-            words = [c.problem or c.name for c in varying.values()]
             raise InputError(
-                f"no column looks like values; name it by --values. There are {listed(free, 20)} ({listed(words)}).",
-                code="no-values",
+                f"no column looks like values; name it by --values. There are {listed(free, 20)}.", code="no-values"
             )
         if best and (known or len(best) == len(others) or not schema.wide):
             given["values"] = tuple(best[:1])
@@ -370,7 +364,6 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             given["values"] = tuple(others)
             if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
-            unsure += [problem for name in others if (problem := numeric[name].problem)]
     values = given.get("values", schema.values)
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")

@@ -153,9 +153,8 @@ class TableReader:
         role_of |= dict.fromkeys(values, "values")
         objects = None if schema.objects is None else open_source(schema.objects)
         elsewhere = [name for name in schema.static if objects and name not in names and name in objects.columns]
-        absent = [name for name in values if schema.wide and for_model and name not in names]
-        if for_model and schema.untimed == "static":  # facts that no series of this table may have
-            absent += [name for name in schema.static if name not in names and name not in elsewhere]
+        may_lack = (*schema.static, *(values if schema.wide else ())) if for_model else ()
+        absent = [name for name in may_lack if name not in names and name not in elsewhere]
         for name, role in role_of.items():
             if name not in [*names, *absent, *elsewhere] and not (role == "id" and alone):
                 what, advice = (f"{role} column", "") if table.in_memory else ("column", _advice(role, for_model))
@@ -163,7 +162,8 @@ class TableReader:
         unread = [name for name in names if name not in role_of and name not in others]
         notes = [f"columns not read: {listed(unread)}"] if unread and not table.in_memory else []
         if absent:
-            text = f"{table.name} has no column {listed(absent)}; it is taken as never observed."
+            text = f"{table.name} has no column {listed(absent)}; it is taken as never observed"
+            text += "; --objects names a table with one row per series." if {*absent} & {*schema.static} else "."
             warnings.warn(text, InputWarning, stacklevel=3)
         outcomes = [name for name in values if others and not schema.values and looks_like_outcome(name)]
         if outcomes:
@@ -547,9 +547,8 @@ def _warn_of_units(table: Source, schema: TableSchema) -> None:
 
 def _advice(role: str, for_model: bool) -> str:
     """Return what a user should type where the column for a role is absent."""
-    if role in ("static", "errors") and for_model:
-        where = "; --objects names a table that has it" if role == "static" else ""
-        return f", which the model reads ({option(role)} in training){where}"
+    if role == "errors" and for_model:
+        return f", which the model reads ({option(role)} in training)"
     more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}
     return f"; name the right one by {option(role)}{more.get(role, '')}"
 

@@ -45,6 +45,7 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
         channel="passband",
         values=["flux", "flux_err", "detected_bool"],
         channel_names=range(len(BANDS)),
+        strict=True,
     )
     dataset = replace(dataset, channel_names=BANDS, value_names=VALUES)
     metadata = pyarrow.csv.read_csv(_find(folder, "plasticc_train_metadata.csv"))

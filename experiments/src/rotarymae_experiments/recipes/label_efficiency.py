@@ -154,7 +154,7 @@ RECIPE = Recipe(
         "cases": ("5 labels",),
         "seeds": (0,),
         "sample": True,
-        "objects": 300,
+        "objects": 150,
         "fit": SMOKE_TRAINING | SMOKE | {"min_steps": 0},
     },
     run=run,

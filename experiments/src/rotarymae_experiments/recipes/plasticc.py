@@ -132,7 +132,7 @@ RECIPE = Recipe(
     ),
     small={"seeds": (0,)},
     paper_small={"cases": (SHALLOW,)},
-    smoke={"sample": True, "objects": 300, "fit": SMOKE_TRAINING | SMOKE},
+    smoke={"sample": True, "objects": 180, "fit": SMOKE_TRAINING | SMOKE},
     run=run,
     rows=(
         Row("macro-F1, four layers", FOUR, "macro-F1", simple=SIMPLE, aim="boosting's + 0.05"),
