@@ -38,7 +38,7 @@ OnStep = Callable[[int, int, float], None]
 
 # Seconds that calibration, and tables with the report, take of any table on a processor of their own; and at most how
 # many times that where other work uses it, too.
-CALIBRATION, REPORT, MOST_SHARED = 8.0, 10.0, 5.0
+CALIBRATION, REPORT, MOST_SHARED = 6.0, 8.0, 5.0
 # Shares of what is left that pre-training (where fine-tuning follows), partners and answers get at most.
 PRETRAINED, PARTNERS, ANSWERS = 0.3, 0.25, 0.2
 LATE = 0.05  # of the minutes; answers of all series may take so much longer than planned
