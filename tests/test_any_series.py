@@ -48,7 +48,7 @@ def test_one_kernel_answers_as_the_textbook_does():
     t = torch.tensor([[0.0, 1.0, 2.5, 4.0]], dtype=torch.float64)
     y = torch.tensor([[0.3, -0.2, 0.8, 1.0]], dtype=torch.float64)
     real, noise = torch.ones(1, 4, dtype=torch.bool), torch.tensor([[1.0, 2.0, 0.5, 1.0]], dtype=torch.float64)
-    fitted, _ = processes.fit(t, y, real, noise)
+    fitted, _ = processes.fit_kernels(t, y, real, noise)
     query = torch.tensor([[1.7]], dtype=torch.float64)
     k = 0
     shape = int(fitted.index[0, k])
@@ -56,7 +56,7 @@ def test_one_kernel_answers_as_the_textbook_does():
     within = processes.shapes((t[:, :, None] - t[:, None, :]).abs(), periods)[0, shape] + processes.OFFSET
     cross = processes.shapes((t[:, :, None] - query[:, None, :]).abs(), periods)[0, shape, :, 0] + processes.OFFSET
     matrix = within + torch.diag(fitted.level[0, k] * noise[0] + processes.JITTER)
-    one = fitted._replace(weight=torch.eye(processes.KEPT, dtype=torch.float64)[:1])
+    one = fitted._replace(weight=torch.eye(processes.KEPT_KERNELS, dtype=torch.float64)[:1])
     answer = processes.answer(one, query)
     assert answer.mean.item() == pytest.approx((cross @ torch.linalg.solve(matrix, y[0])).item(), rel=1e-9)
     left = 1 + processes.OFFSET - cross @ torch.linalg.solve(matrix, cross) + fitted.level[0, k]
@@ -71,11 +71,11 @@ def test_evidence_knows_smooth_from_rough_and_finds_a_period():
     draw = np.random.default_rng(0)
     t = torch.from_numpy(np.sort(draw.uniform(0, 60, 60)))[None]
     y = torch.sin(2 * np.pi * t / 7.3) + 0.05 * torch.from_numpy(draw.normal(size=60))
-    fitted, described = processes.fit(t, y, torch.ones_like(t, dtype=torch.bool), torch.ones_like(t))
+    fitted, described = processes.fit_kernels(t, y, torch.ones_like(t, dtype=torch.bool), torch.ones_like(t))
     assert (fitted.periods[0] - 7.3).abs().min() < 0.15
     assert described[0, 4] > 0.95  # periodic
     rough = torch.from_numpy(draw.normal(size=60).cumsum())[None]
-    _, described = processes.fit(
+    _, described = processes.fit_kernels(
         t, (rough - rough.mean()) / rough.std(), torch.ones_like(t, dtype=torch.bool), torch.ones_like(t)
     )
     assert described[0, 4] < 0.5

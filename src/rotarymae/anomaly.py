@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
 HIDDEN = 0.25  # share of a series' observations that is hidden to score what is predicted there
-FOLDS = 4  # passes over a series; each observation is hidden in one of them
+PASSES = 4  # passes over a series; each observation is hidden in one of them
 
 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
@@ -49,7 +49,7 @@ def observation_scores(
     """
     series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
     several, scores = dataset.lengths >= 2, None
-    for k in range(FOLDS):
+    for k in range(PASSES):
         usable = np.unique(series[(folds == k) & several[series]])
         if not len(usable):
             continue
@@ -90,8 +90,8 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
     order = np.lexsort((np.random.default_rng(0).random(int(lengths.max()))[place], owner))
     rank = np.empty(len(owner), np.int64)
     rank[order] = place
-    return rank % FOLDS
+    return rank % PASSES
 
 
 def _fold_progress(on_step: Callable[[int, int], None], fold: int) -> Callable[[int, int], None]:
-    return lambda done, total: on_step(fold * total + done, FOLDS * total)
+    return lambda done, total: on_step(fold * total + done, PASSES * total)

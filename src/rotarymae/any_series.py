@@ -26,12 +26,12 @@ from rotarymae.tokens import Tokens
 
 TOKEN_NUMBERS = 8  # that the encoder reads of each observation
 QUERY_NUMBERS = 32  # that the decoder reads of each query
-HIDDEN_DIM = 96
+CORRECTION_DIM = 96
 # Where corrections start: log squared scale in squared deviations of the bank, and the raw degrees of freedom (3.5).
 # The band of 68 % is then 0.9, that of 95 % 2.3 deviations of the bank: real series have heavier tails than it.
 START = (-0.5, 1.25)
 CLIP = 8.0  # deviations, at which what the network reads is cut off
-PACE = 2.0  # median gaps after which a neighbour counts as half as near
+HALF_AS_NEAR = 2.0  # median gaps after which a neighbour counts as half as near
 CURVE_TIMES = 48  # at which channels are compared
 BUCKETS = (6, 12, 20, 32, 48, 72, 104, 160, 240, 1 << 30)  # channels of similar length are fitted together
 
@@ -184,7 +184,9 @@ def fit_bank(
         if len(bucket):
             n = int(counts[bucket].max())
             y = observed[bucket, :n]
-            fitted, described[bucket] = processes.fit(at[bucket, :n], y, units.real[bucket, :n], relative[bucket, :n])
+            fitted, described[bucket] = processes.fit_kernels(
+                at[bucket, :n], y, units.real[bucket, :n], relative[bucket, :n]
+            )
             for store, part in zip(left_out, processes.leave_one_out(fitted, y), strict=True):
                 store[bucket, :n] = part
             buckets.append((bucket, fitted))
@@ -223,7 +225,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     place = rows[:, None].expand_as(order)[there], order[there]
     alone = Answer(*(part[place] for part in bank.left_out))
     together = Answer(*(part[there] for part in processes.leave_one_out_joint(joint, y, w)))
-    both = processes.blend(alone, together, joint.share[:, None].expand_as(t)[there])
+    both = processes.mix(alone, together, joint.share[:, None].expand_as(t)[there])
     merged = Answer(*(old.index_put(place, new) for old, new in zip(bank.left_out, both, strict=True)))
     return bank._replace(joint_rows=rows, joint=joint, left_out=merged)
 
@@ -246,7 +248,7 @@ def _compare(
     """
     most = bank.units.lookup.shape[1]
     curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
-    tables = torch.full((len(rows), most, len(processes.LEVELS), 3), 1e-3, dtype=torch.float64)
+    tables = torch.full((len(rows), most, len(processes.BANK_LEVELS), 3), 1e-3, dtype=torch.float64)
     tables[..., 0] = 1.0
     every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
     periodic, alone = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
@@ -263,7 +265,7 @@ def _compare(
             curves[row, channel] = curve.mean
             trust[row, channel] = (1 - (2 * curve.curve_log_std).exp() / prior).clamp(0, 1)
             tables[row, channel], every[row, channel] = part.tables, part.periods
-            periodic[row, channel] = part.tables[:, len(processes.SHAPES) :, 0].sum(1)
+            periodic[row, channel] = part.tables[:, len(processes.BANK_SHAPES) :, 0].sum(1)
             alone.index_add_(0, row, part.log_evidence)
     best = periodic.argmax(1)  # the channel that is most surely periodic
     return curves, trust, tables, every[torch.arange(len(rows)), best], alone
@@ -301,7 +303,7 @@ def ask_bank(
         rows = bank.joint_rows
         share[rows] = bank.joint.share[:, None] * known[rows]
         together = processes.answer_joint(bank.joint, times[rows], inside[rows])
-        both = processes.blend(Answer(*(part[rows] for part in alone)), together, share[rows])
+        both = processes.mix(Answer(*(part[rows] for part in alone)), together, share[rows])
         answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
     near = _nearest(bank, units, whole, at, units.take(answer.mean), units.take(answer.log_std))
     numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
@@ -330,7 +332,7 @@ def _nearest(
         index = place + step
         there = (index >= 0) & (index < count)
         index = torch.minimum(index.clamp(min=0), count - 1)
-        near = 1 / (1 + (at - times.gather(1, index)).abs() / PACE)
+        near = 1 / (1 + (at - times.gather(1, index)).abs() / HALF_AS_NEAR)
         numbers += [deviations(values.gather(1, index)) * there, near * there, residual.gather(1, index) * there]
     first, second = (place - 1).clamp(min=0), torch.minimum(place, count - 1)
     opened, closed = place > 0, place < count
@@ -351,10 +353,10 @@ class Correction(nn.Module):
     def __init__(self, dim: int) -> None:
         """Build the layers; `dim` is the width D of the decoder's tokens."""
         super().__init__()
-        self.numbers = nn.Linear(QUERY_NUMBERS, HIDDEN_DIM)
-        self.token = nn.Linear(dim, HIDDEN_DIM, bias=False)
-        self.hidden = nn.Linear(HIDDEN_DIM, HIDDEN_DIM)
-        self.correction = nn.Linear(HIDDEN_DIM, 3)
+        self.numbers = nn.Linear(QUERY_NUMBERS, CORRECTION_DIM)
+        self.token = nn.Linear(dim, CORRECTION_DIM, bias=False)
+        self.hidden = nn.Linear(CORRECTION_DIM, CORRECTION_DIM)
+        self.correction = nn.Linear(CORRECTION_DIM, 3)
 
     def forward(
         self, tokens: Float[Tensor, "B M D"], numbers: Float[Tensor, "B M K"], answer: Answer

@@ -42,14 +42,14 @@ from rotarymae.training import predict
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
-METHODS = ("model", "line", "latest", "mean", "drift", "season", "change")
+BLENDED = ("model", "line", "latest", "mean", "drift", "season", "change")
 KNOTS = 12  # at distances 0, 1, 3, 7, ... 2047 units of position
 BETWEEN, BEYOND, NOWHERE = range(3)  # nowhere: the channel has no observation
 WIDENS_OVER = 2.0  # doublings of the distance beyond the largest that was measured
-PRIOR = (0.0, *(-3.0 for _ in METHODS[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
+PRIOR = (0.0, *(-3.0 for _ in BLENDED[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
 PRIOR_FREEDOM = 3.0  # before the softplus: some five degrees of freedom
 CORRELATED = 10.0  # neighbours in a hidden stretch are alike: so many count as one
-HIDDEN = 0.25  # of the values of a series, about, are hidden by each of these
+HIDDEN_BY_EACH = 0.25  # of the values of a series, about, are hidden by each of these
 TRAITS = 4  # numbers by which series differ
 STEPS = 60  # of the optimiser
 LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
@@ -61,7 +61,7 @@ class Surroundings(NamedTuple):
     """The surroundings of M queries for V values each, among the observations of their series.
 
     Attributes:
-        guesses: [B, M, V, G] predictions of the simple methods, in the order of `METHODS` after the model.
+        guesses: [B, M, V, G] predictions of the simple methods, in the order of `BLENDED` after the model.
         distance: [B, M, V] to the nearest observation of the same value, in units of position; 0 where there is none.
         side: [B, M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
         traits: [B, M, V, T] the constant 1, and the three numbers of `traits` for the channel.
@@ -208,7 +208,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
     away = torch.cdist(positions.float(), visible.positions.float())
     distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
-    guesses = nearest[..., None].expand(*nearest.shape, len(METHODS) - 1)
+    guesses = nearest[..., None].expand(*nearest.shape, len(BLENDED) - 1)
     between = torch.full(nearest.shape, BETWEEN, device=positions.device)
     alike = torch.eye(TRAITS, device=positions.device)[0].expand(*nearest.shape, -1)
     return Surroundings(guesses, distance[..., None].expand(nearest.shape), between, alike)
@@ -329,7 +329,7 @@ class Calibration(nn.Module):
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             return ((mean(knots, offsets) - truth).square() / scale).sum() / 2
 
-        self._minimise(squared, slice(0, len(METHODS)), weight)
+        self._minimise(squared, slice(0, len(BLENDED)), weight)
         if not self.likelihood.has_spread:
             return
         with torch.no_grad():
@@ -344,7 +344,7 @@ class Calibration(nn.Module):
                 answer = density.widen(answer, 2 * log_errors.double())
             return density.loss(answer, truth).sum()
 
-        self._minimise(unlikely, slice(len(METHODS), len(PRIOR)), weight)
+        self._minimise(unlikely, slice(len(BLENDED), len(PRIOR)), weight)
 
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
@@ -415,13 +415,13 @@ def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
     """Return the weighted mean of the model's prediction and the G guesses of simple methods."""
-    weights = coefficients[..., : len(METHODS)].softmax(-1)
+    weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
 
 
 def spread(coefficients: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Return the calibrated log variance: constant + slope · the model's log variance."""
-    constant, slope = coefficients[..., len(METHODS) :].unbind(-1)
+    constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
     return constant + slope * log_variance
 
 
@@ -481,5 +481,5 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
 def _sample(dataset: SeriesDataset, seed: int) -> SeriesDataset:
     """Draw random series, enough to hide about `MAX_HIDDEN` values in all passes together."""
     order = np.random.default_rng(seed).permutation(len(dataset))
-    hidden = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN
+    hidden = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH
     return dataset.select(np.sort(order[: int(np.searchsorted(hidden, MAX_HIDDEN / len(HIDES))) + 1]))

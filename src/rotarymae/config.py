@@ -95,7 +95,7 @@ class RoMAEConfig:
     base : float
         Frequencies fall from 1 radian per unit towards 1 / base; the slowest that is kept is about base^-p.
     cls_token : bool
-        Whether a learned [CLS] token stands at position 0, which anchors absolute positions.
+        Whether a learned [CLS] token at position 0 precedes the others, which anchors absolute positions.
     dropout : float
         Share of the attention weights and of the MLPs' hidden units that training drops.
     drop_path : float

@@ -96,11 +96,12 @@ class Interrupted(RotaryMAEError):
 
     Attributes:
         signum: the signal, SIGTERM or SIGINT.
-        step: optimiser steps done; a resumed run goes on with the next one.
+        step: optimiser steps done; a resumed run continues with the next one.
         folder: where the state is.
     """
 
     def __init__(self, signum: int, step: int, folder: Path) -> None:
+        """Keep the signal, the step and the folder; the message says how to resume."""
         self.signum, self.step, self.folder = signum, step, folder
         super().__init__(
             f"stopped by {signal.Signals(signum).name} after step {step}; the state is saved in {folder}. Resume the "

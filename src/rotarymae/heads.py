@@ -208,7 +208,7 @@ class _PooledHead(nn.Module):
         return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
-        """Return the pooled vector that the head reads; of several members that of the first.
+        """Return the pooled vector that the head reads; with several members, the first one's.
 
         Parameters
         ----------

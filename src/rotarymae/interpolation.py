@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SHARES = (0.5, 0.68, 0.9, 0.95)  # of a distribution, held by the central intervals whose promise reports check
 SHOWN = (0.68, 0.95)  # the bands that tables and figures show
-CHUNK = 4096  # queries per pass of the decoder
+QUERIES_PER_PASS = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
 CURVE = 4
 DEVIATION = math.erf(math.sqrt(0.5))  # of a normal distribution lies within one standard deviation
@@ -56,7 +56,7 @@ def predict_at(
     visible: Tokens,
     positions: Tensor,
     padding: Tensor | None = None,
-    chunk: int | None = CHUNK,
+    chunk: int | None = QUERIES_PER_PASS,
 ) -> Predicted:
     """Predict the likelihood's parameters at any positions, standardised like the model's input.
 
@@ -117,7 +117,7 @@ class _Interpolating:
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
         self.origins = preprocessor.positions.origins(dataset)
-        self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, CHUNK)
+        self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, QUERIES_PER_PASS)
 
     def names(self, index: Any) -> list[str]:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
@@ -149,7 +149,7 @@ def interpolate(
     dataset: SeriesDataset,
     queries: Queries,
     on_step: Any = None,
-    chunk: int | None = CHUNK,
+    chunk: int | None = QUERIES_PER_PASS,
 ) -> Interpolation:
     """Predict values at the times of `queries` with a pre-trained model, in the table's units, with bands.
 
@@ -236,10 +236,10 @@ def interpolate(
 def interpolated(
     pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
 ) -> Any:
-    """Predict values as `Pipeline.interpolate`, of series that have been read; answers are laid out like `X`.
+    """Predict values as `Pipeline.interpolate` does, for series already read; the answers are laid out like `X`.
 
     Raises:
-        InputError: times that cannot be used; `return_std` of a model without a likelihood.
+        InputError: times that cannot be used; `return_std` for a model without a spread.
     """
     queries, layout = queries_from(dataset, X, at, positions)
     answer = pipeline.answer(dataset, queries)
@@ -253,10 +253,11 @@ def interpolated(
 def standardise_truth(
     pipeline: Pipeline, dataset: SeriesDataset, answer: Interpolation, limits: bool = True
 ) -> np.ndarray:
-    """Standardise observed values [n, V] like the answers at the same places, to compare the two.
+    """Standardise observed values [n, V] in the way of the predictions at the same places, to compare the two.
 
     Args:
-        limits: whether to hold gross outliers to the limits that the model's input has.
+        answer: the predictions.
+        limits: whether to limit gross outliers as the model's input does.
     """
     if answer.centre is not None and answer.width is not None:
         values = np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]]

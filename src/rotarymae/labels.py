@@ -427,7 +427,7 @@ def _numbers(targets: Any, series: int) -> np.ndarray:
         raise InputError(f"the label {plain(strange)!r} is no number; a regression needs numbers.") from None
     if np.isinf(numbers).any():
         first = int(np.isinf(numbers).any(1).argmax())
-        raise InputError(f"the label of series {first} (counted from 0) is infinite.")
+        raise InputError(f"the label of series {first} (counted from 0) is infinite; give a finite number, or none.")
     large = np.abs(numbers) > LARGEST_TARGET
     if large.any():
         first = int(large.any(1).argmax())
@@ -451,7 +451,7 @@ def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarra
 
 
 def learnt_by_partners(labels: Labels, truth: np.ndarray) -> np.ndarray:
-    """Return a truth as `Partner.fit` takes it: of times to an event the weights of their intervals."""
+    """Return the truth as `Partner.fit` takes it: for times to an event, the weights of their intervals."""
     return labels.encode(truth) if isinstance(labels, EventTimes) else truth
 
 

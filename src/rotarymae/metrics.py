@@ -131,14 +131,14 @@ def classification_metrics(
 
 
 def auroc(positive: np.ndarray, scores: np.ndarray) -> float:
-    """Return the area under the ROC curve of scores [S]; scikit-learn's checks take a hundred times as long."""
+    """Return the area under the ROC curve for scores [S]; scikit-learn's function takes a hundred times as long."""
     below, others = scores[positive], np.sort(scores[~positive])
     places = np.searchsorted(others, below, "left") + np.searchsorted(others, below, "right")
     return float(places.mean() / (2 * len(others)))
 
 
 def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
-    """Return the mean precision over the recalls that the scores [S] reach."""
+    """Return the average precision of scores [S]."""
     order = np.argsort(-scores, kind="stable")
     hits, last = np.cumsum(positive[order]), np.append(np.diff(scores[order]) != 0, True)
     return float((np.diff(hits[last], prepend=0) * hits[last] / (np.flatnonzero(last) + 1)).sum() / hits[-1])
@@ -298,7 +298,7 @@ def scored_words(content: Mapping[str, Any]) -> str:
 
 
 def sample_words(content: Mapping[str, Any]) -> str:
-    """Return in words which examples a run has answered, where it had no time for all."""
+    """Return the words for the examples that a run has answered, where there was no time for all."""
     sample, noun = content["sample"], content["noun"]
     words = (
         f"{sample['series']:,} of {sum(content['series'].values()):,} {noun}, drawn at random, are answered and "

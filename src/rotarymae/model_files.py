@@ -20,12 +20,12 @@ from rotarymae.errors import InputError, ModelDirectoryError, import_extra, list
 from rotarymae.system import sha256, sha256_of
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-PARTNERS = "partners"  # the folder of what predicts beside the model
-METRICS = "metrics.json"  # of a run
+PARTNERS_FOLDER = "partners"  # the folder of what predicts beside the model
+METRICS_FILE = "metrics.json"  # of a run
 MODEL = "model"  # the folder of a run in which its pipeline is saved
-FOLDS = "folds"  # the folder of a cross-validation in which each fold is a run: 1, 2, ..
+FOLDS_FOLDER = "folds"  # the folder of a cross-validation in which each fold is a run: 1, 2, ..
 FILES = (CONFIG, WEIGHTS, CARD)
-PARTNER_FILE = re.compile(rf"{PARTNERS}/[a-z0-9_-]+\.(json|safetensors|txt)")
+PARTNER_FILE = re.compile(rf"{PARTNERS_FOLDER}/[a-z0-9_-]+\.(json|safetensors|txt)")
 MAX_JSON_BYTES = 64 << 20  # more is nothing that this library wrote
 ANY_SERIES = "any-series"  # the shipped model that answers any table without training
 SHIPPED = Path(__file__).parent / "models"  # a folder for each model that ships with the library
@@ -34,7 +34,7 @@ HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
 PUBLISHED = tuple(
     f"{folder}{file}"
     for folder in ("", f"{MODEL}/")
-    for file in (*FILES, *(f"{PARTNERS}/*.{kind}" for kind in ("json", "safetensors", "txt")))
+    for file in (*FILES, *(f"{PARTNERS_FOLDER}/*.{kind}" for kind in ("json", "safetensors", "txt")))
 )
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -81,7 +81,7 @@ def _within_run(folder: Path) -> Path:
     """
     if (folder / CONFIG).exists() or not (folder / MODEL).is_dir():
         return folder
-    config, metrics = folder / MODEL / CONFIG, folder / METRICS
+    config, metrics = folder / MODEL / CONFIG, folder / METRICS_FILE
     if config.is_file() and metrics.is_file():
         written = read_json(metrics).get("model")
         if written is not None and written != sha256(config):
@@ -99,14 +99,14 @@ def known_file(name: str) -> bool:
 def files_of(folder: Path) -> list[str]:
     """Return the files that decide a saved pipeline's predictions, as relative paths: all but the model card."""
     names = [name for name in FILES if name != CARD and (folder / name).is_file()]
-    partners = folder / PARTNERS
-    inside = sorted(f"{PARTNERS}/{path.name}" for path in partners.iterdir()) if partners.is_dir() else []
+    partners = folder / PARTNERS_FOLDER
+    inside = sorted(f"{PARTNERS_FOLDER}/{path.name}" for path in partners.iterdir()) if partners.is_dir() else []
     return [*names, *inside]
 
 
 def fold_folders(run: Path) -> list[Path]:
     """Return the run folders of a cross-validation's folds, in their order."""
-    return sorted((run / FOLDS).iterdir(), key=lambda path: int(path.name))
+    return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from rotarymae.tokens import Tokens
 
 PACE = 4.0  # units of position after which a neighbour counts as half as near
 NUMBERS = 9  # that a query reads of each feature
-EMBED_DIM, HIDDEN_DIM = 16, 64
+EMBED_DIM, NEIGHBOUR_DIM = 16, 64
 
 
 class Observed(NamedTuple):
@@ -159,10 +159,10 @@ class NeighbourHead(nn.Module):
         """Build the small network that corrects the straight line between neighbours."""
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))
-        self.numbers = nn.Linear(NUMBERS + EMBED_DIM, HIDDEN_DIM)
-        self.token = nn.Linear(embed_dim, HIDDEN_DIM, bias=False)
-        self.hidden = nn.Linear(HIDDEN_DIM, HIDDEN_DIM)
-        self.correction = nn.Linear(HIDDEN_DIM, outputs)
+        self.numbers = nn.Linear(NUMBERS + EMBED_DIM, NEIGHBOUR_DIM)
+        self.token = nn.Linear(embed_dim, NEIGHBOUR_DIM, bias=False)
+        self.hidden = nn.Linear(NEIGHBOUR_DIM, NEIGHBOUR_DIM)
+        self.correction = nn.Linear(NEIGHBOUR_DIM, outputs)
         self.readout = nn.Linear(embed_dim, outputs * features)
 
     def forward(

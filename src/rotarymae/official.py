@@ -18,7 +18,7 @@ from rotarymae.heads import Classifier
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import fill_model, read_json, read_tensors
 
-BLOCK = {
+BLOCK_TENSORS = {
     "attention_norm.weight": "attention_norm.weight",
     "attention.wq.weight": "attention.query.weight",
     "attention.wk.weight": "attention.key.weight",
@@ -78,7 +78,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
                 "tensors."
             )
         for m in range(sizes.depth):
-            names |= {f"{part}.layers.{m}.{name}": f"{ours}.blocks.{m}.{new}" for name, new in BLOCK.items()}
+            names |= {f"{part}.layers.{m}.{name}": f"{ours}.blocks.{m}.{new}" for name, new in BLOCK_TENSORS.items()}
     names |= {f"{name}.{kind}": f"{ours}.{kind}" for name, ours in modules.items() for kind in ("weight", "bias")}
     renamed: dict[str, Tensor] = {}
     for theirs, tensor in sorted(tensors.items()):

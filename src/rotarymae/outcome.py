@@ -10,7 +10,7 @@ import numpy as np
 from rotarymae.datasets import AnyDataset
 from rotarymae.interpolation import Interpolation
 from rotarymae.pipeline import Pipeline
-from rotarymae.reconstruction import Reconstruction
+from rotarymae.reconstruction import ReconstructedArray
 from rotarymae.series import SeriesDataset
 from rotarymae.splits import Split
 from rotarymae.train import FitResult
@@ -45,7 +45,7 @@ class Outcome:
     visible: SeriesDataset | None = None
     hidden: SeriesDataset | None = None
     interpolated: Interpolation | None = None
-    reconstructions: list[Reconstruction] = field(default_factory=list)
+    reconstructions: list[ReconstructedArray] = field(default_factory=list)
     labels: np.ndarray | None = None
     predicted: np.ndarray | None = None
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
@@ -58,11 +58,11 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
-        """Return the outcome of some of the series, with a training series of each class, for want of time for all.
+        """Return the outcome for some series and one training series of each class, where there is no time for all.
 
         Args:
-            rows: of the series.
-            most: of each longer series a stretch of so many observations is drawn.
+            rows: indices of the series.
+            most: number of consecutive observations to draw from each longer series.
         """
         split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
         kept = [rows, split.train[:1], split.scored[:1]]

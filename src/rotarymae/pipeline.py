@@ -42,9 +42,9 @@ from rotarymae.model_files import (
     CARD,
     CONFIG,
     FILES,
-    FOLDS,
-    METRICS,
-    PARTNERS,
+    FOLDS_FOLDER,
+    METRICS_FILE,
+    PARTNERS_FOLDER,
     WEIGHTS,
     check_names,
     fill_model,
@@ -745,7 +745,7 @@ class Pipeline:
             try:
                 save_file(tensors, beside / WEIGHTS)
                 if self.partners is not None:
-                    self.partners.save(beside / PARTNERS)
+                    self.partners.save(beside / PARTNERS_FOLDER)
             except SafetensorError as error:
                 raise OSError(f"{folder} could not be written: {error}") from None
             write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
@@ -780,8 +780,8 @@ class Pipeline:
         folder = find_model(source)
         if not folder.is_dir():
             raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES)}.")
-        if (folder / FOLDS).is_dir():
-            if not (folder / METRICS).is_file():
+        if (folder / FOLDS_FOLDER).is_dir():
+            if not (folder / METRICS_FILE).is_file():
                 raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
             return Ensemble.of([cls.load(fold, precision) for fold in fold_folders(folder)])  # pyright: ignore
         path = folder / CONFIG
@@ -812,7 +812,7 @@ class Pipeline:
             state = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
             fill_model(module, state, folder / WEIGHTS)
             module.eval()
-        partners = _partners(folder / PARTNERS, labels) if (folder / PARTNERS).is_dir() else None
+        partners = _partners(folder / PARTNERS_FOLDER, labels) if (folder / PARTNERS_FOLDER).is_dir() else None
         try:
             kind = AnySeriesPipeline if isinstance(modules["model"], AnySeries) else cls
             pipeline = kind(
@@ -994,7 +994,7 @@ class Ensemble(Pipeline):
         """Raise InputError: an ensemble of folds only predicts."""
         raise InputError(
             f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
-            f"folder of one, such as {FOLDS}/1 in that of the run.",
+            f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
             code="several-models",
         )
 
@@ -1107,7 +1107,7 @@ def check_replaceable(folder: str | Path) -> None:
     if folder.is_symlink():
         raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
     if folder.is_dir():
-        others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PARTNERS))
+        others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PARTNERS_FOLDER))
         if others:
             raise InputError(
                 f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
@@ -1120,7 +1120,7 @@ def check_replaceable(folder: str | Path) -> None:
 
 def _is_model(folder: Path) -> bool:
     """Return whether a folder looks like a saved pipeline: its config.json, no other folders, no foreign README.md."""
-    if not all(path.is_file() or path.name == PARTNERS for path in folder.iterdir()):
+    if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
     try:
         content = read_json(folder / CONFIG)

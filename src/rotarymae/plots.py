@@ -97,7 +97,7 @@ def style_of(i: int) -> tuple[str, str]:
     return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
 
 
-def plain(text: object) -> str:
+def literal(text: object) -> str:
     """Return a user's name as matplotlib can draw it literally, at most 32 characters long.
 
     matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore.
@@ -190,7 +190,7 @@ def interpolation(
             look: dict[str, Any] = {"marker": marker, "facecolor": face, "edgecolor": edge, "linewidth": width}
             axes.scatter(t[pick], y[pick], size, zorder=5 if late else 4, **look)
         # A label of the whole figure would lie on the legend.
-        axes.set(title=plain(channel_names[c]), xlabel=plain(time_label) if i >= len(panels) - 2 else "")
+        axes.set(title=literal(channel_names[c]), xlabel=literal(time_label) if i >= len(panels) - 2 else "")
         _date_ticks(axes.xaxis) if dates else _plain_numbers(axes.xaxis, 4)
         if asinh_scale is None:
             _plain_numbers(axes.yaxis)
@@ -290,7 +290,7 @@ def confusion(counts: ArrayLike, names: Sequence[str]) -> Figure:
 
     A row's label carries its number of objects.
     """
-    table, names, k = np.asarray(counts, np.float64), [plain(name) for name in names], len(names)
+    table, names, k = np.asarray(counts, np.float64), [literal(name) for name in names], len(names)
     totals = table.sum(1)
     percent = 100 * np.divide(table, totals[:, None], out=np.zeros_like(table), where=totals[:, None] > 0)
     size = float(np.clip(0.5 * k, 2.6, 14))
@@ -311,7 +311,7 @@ def roc(positive: ArrayLike, scores: ArrayLike, name: str) -> Figure:
     """Draw the receiver operating characteristic of `positive` bool [n] by `scores` [n], larger for likelier ones."""
     figure, named = Figure(SQUARE), {"name": "model", "plot_chance_level": True}
     show = RocCurveDisplay.from_predictions(positive, scores, ax=figure.subplots(), **named)
-    show.ax_.set(xlabel="false positive rate", ylabel=f"true positive rate of {plain(name)}")
+    show.ax_.set(xlabel="false positive rate", ylabel=f"true positive rate of {literal(name)}")
     return figure
 
 
@@ -320,7 +320,7 @@ def precision_recall(positive: ArrayLike, scores: ArrayLike, name: str) -> Figur
     """Draw precision against recall, over all thresholds; arguments as `roc`."""
     figure, named = Figure(SQUARE), {"name": "model", "plot_chance_level": True}
     show = PrecisionRecallDisplay.from_predictions(positive, scores, ax=figure.subplots(), **named)
-    show.ax_.set(xlabel=f"recall of {plain(name)}", ylabel="precision")
+    show.ax_.set(xlabel=f"recall of {literal(name)}", ylabel="precision")
     return figure
 
 
@@ -366,7 +366,7 @@ def by_distance(distances: Sequence[str], errors: Mapping[str, ArrayLike], insid
     figure, at = Figure((9.2, 3.6)), np.arange(len(distances))
     left, right = figure.subplots(1, 2)
     for (name, values), marker in zip(errors.items(), MARKERS, strict=False):
-        left.plot(at, values, marker=marker, label=plain(name))
+        left.plot(at, values, marker=marker, label=literal(name))
     left.set(ylabel="root mean squared error, scaled", ylim=(0, None))
     for (share, values), marker in zip(inside.items(), MARKERS, strict=False):
         right.plot(at, values, marker=marker, label=f"band of {share:.0%}")
@@ -389,7 +389,7 @@ def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> F
     show.ax_.set_aspect("equal", adjustable="datalim")
     for axis in (show.ax_.xaxis, show.ax_.yaxis):  # the class sets ticks at odd numbers
         axis.set_major_locator(MaxNLocator(6))
-    show.ax_.set(xlabel=f"predicted {plain(name)}", ylabel=f"true {plain(name)}")
+    show.ax_.set(xlabel=f"predicted {literal(name)}", ylabel=f"true {literal(name)}")
     return figure
 
 
@@ -432,8 +432,8 @@ def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = 
         for i, (method, row) in enumerate(methods.items()):
             colour, marker = style_of(i)
             entries.append((axes.plot(range(len(row)), [*row.values()], color=colour, marker=marker)[0], method))
-            axes.set_xticks(range(len(row)), [plain(span) for span in row])
-        axes.set(title=metric, xlabel=f"known since the first {plain(first)}" if first else "known")
+            axes.set_xticks(range(len(row)), [literal(span) for span in row])
+        axes.set(title=metric, xlabel=f"known since the first {literal(first)}" if first else "known")
     legend_below(figure, entries)
     return figure
 
@@ -475,7 +475,7 @@ def embedding_map(
     if len(names) > 1:
         styles = map(style_of, range(len(names)))
         handles = [Line2D([], [], linestyle="", marker=marker, color=colour, markersize=6) for colour, marker in styles]
-        legend_below(figure, list(zip(handles, [f"{plain(name)} ({n:,})" for name, n in zip(names, counts)])))
+        legend_below(figure, list(zip(handles, [f"{literal(name)} ({n:,})" for name, n in zip(names, counts)])))
     return figure
 
 

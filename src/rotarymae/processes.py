@@ -2,7 +2,7 @@
 
 No hyperparameter is optimised. Each channel's squared amplitude is integrated out (inverse-gamma prior), each kernel
 of a fixed grid of shapes and noise levels is weighed by the marginal likelihood of the observations (Rasmussen &
-Williams 2006, sections 2.7 and 5.2), and the best `KEPT` answer. Two periods of each channel are read off a
+Williams 2006, sections 2.7 and 5.2), and the best `KEPT_KERNELS` answer. Two periods of each channel are read off a
 periodogram. Channels that are alike are answered together: a second bank multiplies the best shapes by the
 channels' correlation.
 
@@ -19,14 +19,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-KEPT = 5
+KEPT_KERNELS = 5
 OFFSET = 0.2  # variance of a channel's unknown mean, in units of the amplitude
 PRIOR_COUNT, PRIOR_SCALE = 1.0, 0.5  # of the inverse-gamma prior of the squared amplitude; values have a spread of 1
 JITTER = 1e-8
 NOISES = (1e-3, 0.02, 0.12, 0.5, 2.0)  # variances, in units of the amplitude
 PERIODIC_NOISES = (0.003, 0.1)
 # The parts of each shape: kind, length in units of position, share of the amplitude.
-SHAPES: tuple[tuple[tuple[str, float, float], ...], ...] = (
+BANK_SHAPES: tuple[tuple[tuple[str, float, float], ...], ...] = (
     (("exponential", 4.0, 1.0),),
     (("exponential", 30.0, 1.0),),
     (("matern", 1.0, 1.0),),
@@ -45,7 +45,7 @@ PERIODS = 2
 PERIOD_PENALTY = -4.0  # log prior odds of a period, which was chosen among many
 FASTEST = 0.5  # cycles per unit of position
 MAX_FREQUENCIES = 400
-CHUNK = 1 << 21  # numbers in the matrices of one pass: what a processor's cache holds
+NUMBERS_PER_PASS = 1 << 21  # numbers in the matrices of one pass: what a processor's cache holds
 JOINT_SHAPES = 3
 SHRINK = (0.6, 0.95)  # shares of the estimated correlation between channels that are tried
 # Observations and channels of a row that are answered together: of forty channels, as in intensive care, most
@@ -98,7 +98,7 @@ class Fitted(NamedTuple):
 
 def _levels() -> Float[Tensor, "S noises"]:
     absent = [math.nan] * (len(NOISES) - len(PERIODIC_NOISES))
-    rows = [list(NOISES)] * len(SHAPES) + [[*PERIODIC_NOISES, *absent]] * (PERIODS * len(PERIODIC))
+    rows = [list(NOISES)] * len(BANK_SHAPES) + [[*PERIODIC_NOISES, *absent]] * (PERIODS * len(PERIODIC))
     return torch.tensor(rows, dtype=torch.float64)
 
 
@@ -108,25 +108,25 @@ def _descriptors() -> Float[Tensor, "S noises 6"]:
     They are log noise, log length scale, the shares of exponential and smooth parts, and whether it is periodic and
     whether the periods decay.
     """
-    table = torch.zeros(*LEVELS.shape, 6, dtype=torch.float64)
-    table[..., 0] = LEVELS.log().nan_to_num() / 3
-    for s, shape in enumerate(SHAPES):
+    table = torch.zeros(*BANK_LEVELS.shape, 6, dtype=torch.float64)
+    table[..., 0] = BANK_LEVELS.log().nan_to_num() / 3
+    for s, shape in enumerate(BANK_SHAPES):
         table[s, :, 1] = sum(share * math.log(length) for _, length, share in shape) / 2
         table[s, :, 2] = sum(share for kind, _, share in shape if kind == "exponential")
         table[s, :, 3] = sum(share for kind, _, share in shape if kind == "square")
-    table[len(SHAPES) :, :, 4] = 1.0
-    table[len(SHAPES) + 2 :: len(PERIODIC), :, 5] = 1.0
+    table[len(BANK_SHAPES) :, :, 4] = 1.0
+    table[len(BANK_SHAPES) + 2 :: len(PERIODIC), :, 5] = 1.0
     return table
 
 
-LEVELS = _levels()
-KERNEL_SHAPE, KERNEL_NOISE = (~LEVELS.isnan()).nonzero(as_tuple=True)
-KERNEL_PRIOR = PERIOD_PENALTY * (len(SHAPES) <= KERNEL_SHAPE).double()
-KERNEL_LEVEL = LEVELS[KERNEL_SHAPE, KERNEL_NOISE]
+BANK_LEVELS = _levels()
+KERNEL_SHAPE, KERNEL_NOISE = (~BANK_LEVELS.isnan()).nonzero(as_tuple=True)
+KERNEL_PRIOR = PERIOD_PENALTY * (len(BANK_SHAPES) <= KERNEL_SHAPE).double()
+KERNEL_LEVEL = BANK_LEVELS[KERNEL_SHAPE, KERNEL_NOISE]
 KERNEL_DESCRIPTORS = _descriptors()[KERNEL_SHAPE, KERNEL_NOISE].float()
 
 
-def fit(
+def fit_kernels(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"], noise: Float[Tensor, "U n"]
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Fit all kernels to the observations of U channels and weigh them by their evidence.
@@ -142,7 +142,7 @@ def fit(
     """
     values = values * real
     periods = find_periods(times, values, real)
-    size = max(1, CHUNK // (len(KERNEL_LEVEL) * times.shape[1] ** 2))
+    size = max(1, NUMBERS_PER_PASS // (len(KERNEL_LEVEL) * times.shape[1] ** 2))
     columns = zip(*(part.split(size) for part in (times, values, real, noise, periods)), strict=True)
     parts = [_fit(*chunk) for chunk in columns]
     fitted = Fitted(*(torch.cat([part[i] for part, _ in parts]) for i in range(len(Fitted._fields))))
@@ -150,7 +150,7 @@ def fit(
 
 
 def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Tensor) -> tuple[Fitted, Tensor]:
-    """Fit as `fit`, with the periods of the periodic kernels given."""
+    """Fit as `fit_kernels`, with the periods of the periodic kernels given."""
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
@@ -171,7 +171,7 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
     log_evidence = log_evidence + KERNEL_PRIOR
     weight = log_evidence.softmax(1)
     amplitude = b / (a - 0.5)
-    kept, index = weight.topk(KEPT, 1)
+    kept, index = weight.topk(KEPT_KERNELS, 1)
     kept = kept / kept.sum(1, keepdim=True)
     inverse = torch.cholesky_inverse(factor.gather(1, index[:, :, None, None].expand(-1, -1, n, n)))
     alpha = (inverse @ right)[..., 0]
@@ -189,7 +189,7 @@ def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 
     def total(part: Tensor) -> Tensor:
-        return torch.zeros(len(weight), len(LEVELS), dtype=torch.float64).scatter_add(1, owner, part)
+        return torch.zeros(len(weight), len(BANK_LEVELS), dtype=torch.float64).scatter_add(1, owner, part)
 
     share = total(weight)
     return torch.stack([share, total(weight * amplitude) / share, total(weight * amplitude * KERNEL_LEVEL) / share], 2)
@@ -203,7 +203,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
         periods: the two periods of each channel, for the periodic shapes.
     """
     parts = {}
-    for kind, length in {(kind, length) for shape in SHAPES for kind, length, _ in shape}:
+    for kind, length in {(kind, length) for shape in BANK_SHAPES for kind, length, _ in shape}:
         r = distance / length
         if kind == "exponential":
             parts[kind, length] = (-r).exp()
@@ -215,7 +215,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
         torch.stack([share * parts[kind, length] for kind, length, share in shape]).sum(0)
         if len(shape) > 1
         else parts[shape[0][:2]]  # pyright: ignore
-        for shape in SHAPES
+        for shape in BANK_SHAPES
     ]
     for p in range(PERIODS):
         cycles = distance / periods[:, p, None, None]
@@ -308,7 +308,7 @@ class Joint(NamedTuple):
         weight: of each kernel.
         amplitude, level: squared amplitude and noise variance of each channel, with each shape.
         correlation: between channels, shrunk.
-        share: how far to trust this answer instead of those of single channels.
+        share: weight of this prediction against those of single channels, from 0 to 1.
     """
 
     times: Float[Tensor, "R n"]
@@ -409,7 +409,7 @@ def leave_one_out_joint(joint: Joint, values: Float[Tensor, "R n"], noise: Float
     return _mixture(joint.weight, values[:, None] - joint.alpha / inner, 1 / inner, curve.clamp(min=1e-9))
 
 
-def blend(first: Answer, second: Answer, share: Tensor) -> Answer:
+def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
     """Mix two predictions as a mixture of two distributions; `share` (0 to 1) is the weight of the second."""
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()

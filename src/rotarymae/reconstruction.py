@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Reconstruction:
+class ReconstructedArray:
     """One array with hidden patches, in standardised cells.
 
     Attributes:
@@ -43,7 +43,7 @@ def reconstruct(
     masking: Masking,
     config: TrainConfig | None = None,
     on_step: Any = None,
-) -> list[Reconstruction]:
+) -> list[ReconstructedArray]:
     """Hide patches of every array, always the same ones, and predict them from the visible ones.
 
     Raises:
@@ -54,8 +54,8 @@ def reconstruct(
     preprocessor.check(dataset)
     examples = ArrayExamples(dataset, preprocessor, masking=masking)
 
-    def read(model: torch.nn.Module, batch: Batch) -> list[Reconstruction]:
-        """Return one Reconstruction for each array of the batch."""
+    def read(model: torch.nn.Module, batch: Batch) -> list[ReconstructedArray]:
+        """Return one ReconstructedArray for each array of the batch."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         predicted = model.predict(batch.inputs, batch.masked).predicted.float().cpu().numpy()
         seen, masked = batch.inputs.to("cpu"), batch.masked.to("cpu")
@@ -66,13 +66,15 @@ def reconstruct(
             hidden = np.zeros(int(at.sum() + left.sum()), bool)
             hidden[numbers] = True
             truth, visible = masked.values[i].numpy()[at], seen.values[i].numpy()[left]
-            rows.append(Reconstruction(hidden, truth, predicted[i, at], visible))
+            rows.append(ReconstructedArray(hidden, truth, predicted[i, at], visible))
         return rows
 
     return predict(autoencoder, examples, read, config or inference(pipeline), on_step)
 
 
-def drawn(pipeline: Pipeline, array: np.ndarray, hidden: Reconstruction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(
+    pipeline: Pipeline, array: np.ndarray, hidden: ReconstructedArray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays [*sizes, C] to draw: the original, with NaN at hidden patches, and with predictions there.
 
     All are cropped to whole patches.

@@ -19,11 +19,11 @@ from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.labels import as_targets
 from rotarymae.metrics import sample_words
-from rotarymae.model_files import FOLDS, METRICS, MODEL
+from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
-from rotarymae.scoring import count_parts, score, score_folds, without
+from rotarymae.scoring import count_parts, leaving_out, score, score_folds
 from rotarymae.splits import Fold, Split, SplitColumn
 from rotarymae.system import Reporter
 from rotarymae.train import FitResult, labelled, train
@@ -143,9 +143,9 @@ def run_folds(
     each = config
     if config.minutes is not None:  # half a fold's share is for reading, and for the scores and the report of all
         each = dataclasses.replace(config, minutes=config.minutes / (folds + 0.5))
-    folders = [out / FOLDS / str(fold.number) for fold in every]
+    folders = [out / FOLDS_FOLDER / str(fold.number) for fold in every]
     for fold, folder in zip(every, folders, strict=True):
-        if (folder / METRICS).exists():
+        if (folder / METRICS_FILE).exists():
             continue
         reporter.say(f"fold {fold.number} of {folds} → {folder}")
         again = (folder / "training").is_dir()
@@ -172,7 +172,7 @@ def _write(
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
-        with without("the report", reporter), reporter.bar("report"):
+        with leaving_out("the report", reporter), reporter.bar("report"):
             report(outcome, out)
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)

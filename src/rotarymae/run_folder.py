@@ -54,7 +54,7 @@ def check_folder(out: Path, resume: bool) -> None:
     if not out.is_dir() or not any(out.iterdir()):
         return
     if not resume:
-        raise InputError(f"{out} holds something already; choose a new folder, or go on with its run by --resume.")
+        raise InputError(f"{out} is not empty; choose a new folder, or continue its run by --resume.")
     if not (out / "training").is_dir():
         raise InputError(f"{out} holds something, but no run that could be resumed; choose a new folder.")
     if (out / "metrics.json").exists():

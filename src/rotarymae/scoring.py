@@ -52,7 +52,7 @@ BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden
 
 
 def count_parts(outcome: Outcome) -> dict[str, Any]:
-    """Return how many series each part of the split has, and which part is scored, for metrics.json."""
+    """Return the number of series in each part of the split, and which part is scored, for metrics.json."""
     split = outcome.split
     counts = {
         name: len(rows) for name, rows in vars(split).items() if name not in ("unlabelled", "left_out") or len(rows)
@@ -76,7 +76,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 
 @contextmanager
-def without(what: str, reporter: Reporter) -> Iterator[None]:
+def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
     """Catch errors in the block, except those of the disk, and warn that `what` (a baseline, a picture) is left out."""
     try:
         yield
@@ -185,7 +185,7 @@ def evaluate_predictions(
     if spans and since is not None:
         begun = np.flatnonzero(np.isfinite(since[rows]))
         if not len(begun):
-            raise InputError("no series with a label has a first time that --at could count from.")
+            raise InputError("no labelled series has a flagged observation from which --at could count (--first).")
         each = {name: known_at(part.select(begun), since[rows[begun]] + span) for name, span in spans.items()}  # pyright: ignore
         scored = {name: scores(pipeline.every(cut, on_step), truth[begun]) for name, cut in each.items()}
         early = {"early": {"series": len(begun), "left_out": len(rows) - len(begun), "at": scored}}
@@ -277,7 +277,7 @@ def _of_baselines(
     learnt = learnt_by_partners(labels, truth[train])
     with reporter.bar("baselines"):
         for method in BY_TASK[labels.task][0]:
-            with without(f"the baseline {method_words(method.name)!r}", reporter):
+            with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(known, learnt).predict(scored)
     return guesses
 
@@ -322,7 +322,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
     with reporter.bar("baselines"):
         for method in baselines.INTERPOLATION:
-            with without(f"the baseline {method_words(method.name)!r}", reporter):
+            with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(train).predict(visible, hidden)
 
     scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)

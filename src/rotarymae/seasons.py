@@ -9,7 +9,7 @@ import numpy as np
 from rotarymae.series import SeriesDataset, channel_index
 
 MOST_SLOTS = 4096  # of a series; what repeats more slowly is not seen
-MOST_SERIES = 50
+MAX_SERIES = 50
 LEAST_CYCLES = 2.5  # that a series must hold
 LEAST_PROMINENCE = 0.25  # of a peak of the autocorrelation above the valleys around it
 LEAST_CORRELATION = 0.1  # at that peak
@@ -66,7 +66,7 @@ def find_season(dataset: SeriesDataset) -> Season:
 def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return (times, first values) of the channels of the longest series; of repeated times only one is kept."""
     channels, curves = channel_index(dataset), []
-    for series in np.argsort(-np.asarray(dataset.lengths), kind="stable")[:MOST_SERIES]:
+    for series in np.argsort(-np.asarray(dataset.lengths), kind="stable")[:MAX_SERIES]:
         rows = slice(dataset.offsets[series], dataset.offsets[series + 1])
         for channel in np.unique(channels[rows]):
             chosen = channels[rows] == channel
@@ -76,7 +76,7 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
             times, values = times[finite][:MOST_SLOTS], values[finite][:MOST_SLOTS]
             if len(times) >= LEAST_PAIRS and values.std() > 0:
                 curves.append((times, values))
-    return curves[: 4 * MOST_SERIES]
+    return curves[: 4 * MAX_SERIES]
 
 
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

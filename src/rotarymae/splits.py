@@ -13,12 +13,12 @@ from rotarymae.errors import InputError, listed
 from rotarymae.series import as_dates, plain
 
 TRAIN, VALIDATION, TEST = range(3)
-WORDS = {"train": TRAIN, "training": TRAIN, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
-WORDS |= {"test": TEST, "testing": TEST}
+PART_WORDS = {"train": TRAIN, "training": TRAIN, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
+PART_WORDS |= {"test": TEST, "testing": TEST}
 PARTS = ("train", "validation", "test")
 MAX_GROUPS_NAMED = 3
 MIN_SERIES_FOR_HOLDOUT = 10
-METHODS = {"column": "as it says", "groups": "whole groups held out", "latest": "the latest held out"}
+SPLIT_METHODS = {"column": "as it says", "groups": "whole groups held out", "latest": "the latest held out"}
 
 
 @dataclass(frozen=True)
@@ -142,16 +142,16 @@ class SplitColumn:
         """Return the part [S] that the column names for each series; None where it does not name parts."""
         there = self.values[self._known].tolist()
         words = {value.strip().lower() for value in there if isinstance(value, str)}
-        others = sorted(words - set(WORDS))
-        if others and {WORDS.get(word) for word in words} & {TRAIN, TEST}:
+        others = sorted(words - set(PART_WORDS))
+        if others and {PART_WORDS.get(word) for word in words} & {TRAIN, TEST}:
             raise InputError(
-                f"the column {self.name!r} says {listed(sorted(words & set(WORDS)))} and also {listed(others)}; only "
-                "train, validation and test are parts. Write one of these, or leave the other series out."
+                f"the column {self.name!r} says {listed(sorted(words & set(PART_WORDS)))} and also {listed(others)}; "
+                "only train, validation and test are parts. Write one of these, or leave the other series out."
             )
         if not words or others or not all(isinstance(value, str) for value in there):
             return None
         part_of = np.full(len(self.values), TRAIN)
-        part_of[self._known] = [WORDS[value.strip().lower()] for value in there]
+        part_of[self._known] = [PART_WORDS[value.strip().lower()] for value in there]
         return part_of
 
     def _describe(self, split: Split, method: str, drawn: list[str]) -> dict[str, Any]:
@@ -238,7 +238,7 @@ def split_words(split: dict[str, Any], private: bool = True) -> str:
         return f"{split['folds']} folds{by}"
     if split["by"] is None:
         return "at random"
-    text = f"split by {split['by']!r}, {METHODS[split['method']]}"
+    text = f"split by {split['by']!r}, {SPLIT_METHODS[split['method']]}"
     text += f", {' and '.join(split['drawn'])} series drawn from those of train" if split["drawn"] else ""
     if not private:
         return text

@@ -58,7 +58,7 @@ from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, learning
+from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, with_gradients
 from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
@@ -71,7 +71,10 @@ EARLY = 3  # times that partners see each series end early, beside once whole; v
 SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
 MEMBERS, FEW_OF_A_CLASS = 3, 200  # networks that are averaged where the rarer of two classes has fewer series
 LONG = 8192  # observations; longer series are read in windows
-WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
+WINDOW_LENGTHS, STEP = (
+    (4096, 2048, 1024, 512, 256),
+    1 << 15,
+)  # observations of a window, and of a step's windows together
 
 
 @dataclass(eq=False)
@@ -323,7 +326,7 @@ def _fit_partners(
     plan: Plan | None,
     reporter: Reporter,
 ) -> FittedPartners:
-    """Fit what predicts together with the model. Its time is known then, and the trainings have what is left."""
+    """Fit the partners before the network, so that their time is known and trainings get the rest."""
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
     every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
@@ -340,7 +343,7 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose what predicts, and how classes are decided."""
+    """Let the validation part choose the predictor, and how classes are decided from probabilities."""
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
@@ -574,7 +577,7 @@ def _choose_window(
     longest = int(dataset.lengths.max())
     if longest <= LONG:
         return None, 0
-    window = next((size for size in WINDOWS if size * config.batch_size <= STEP), WINDOWS[-1])
+    window = next((size for size in WINDOW_LENGTHS if size * config.batch_size <= STEP), WINDOW_LENGTHS[-1])
     warnings.warn(
         f"the longest series has {longest:,} observations: series are cut into windows of {window:,} that share "
         f"{window // 16} (window={window}); what lies further apart is not seen together.",
@@ -584,7 +587,7 @@ def _choose_window(
     return window, window // 16
 
 
-@learning()
+@with_gradients()
 def pretrain(
     dataset: AnyDataset,
     config: FitConfig,
@@ -645,7 +648,7 @@ def pretrain(
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
 
 
-@learning()
+@with_gradients()
 def finetune(
     pretrained: Pipeline,
     dataset: AnyDataset,
@@ -703,8 +706,11 @@ def finetune(
     for member in range(members):
         seed = config.seed + member
         encoder = copy_encoder(pretrained.model, config)
-        make = partial(labels.model, Encoder(encoder.config), pool, preprocessor.static_features)
-        model = build(make, make_generator(seed, 1))
+        sizes = encoder.config
+        model = build(
+            lambda sizes=sizes: labels.model(Encoder(sizes), pool, preprocessor.static_features),
+            make_generator(seed, 1),
+        )
         model.encoder = encoder
         if continue_training:
             model.load_state_dict(pretrained.model.state_dict())

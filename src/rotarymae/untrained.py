@@ -29,13 +29,17 @@ WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channel
 OVERLAP = 0.25  # share of a window that it has in common with the next
 BATCH_TOKENS = 6000
 QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
-COMPARED, SHORTEST, HIDDEN = 200, 5, 0.1  # series that are compared with the line, their observations, share hidden
+COMPARED, SHORTEST, HIDDEN_SHARE = (
+    200,
+    5,
+    0.1,
+)  # series that are compared with the line, their observations, share hidden
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
 
 Step = Callable[[int, int], None] | None
 
 
-class Answers(NamedTuple):
+class UntrainedAnswers(NamedTuple):
     """Student's t at n queries of V values, standardised, and the scale that undoes it: value · width + centre."""
 
     parameters: Tensor  # [n, V, 3]
@@ -90,7 +94,7 @@ def embed_any(
 
 @dataclass(frozen=True)
 class BesideLine:
-    """Errors of answers and of a straight line at hidden observations, a tenth of those of some series.
+    """Errors of the untrained model and of a straight line at a tenth of some series' observations, which are hidden.
 
     Attributes:
         series: how many the table has.
@@ -126,7 +130,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
     if not len(long):
         return None
     chosen = long[np.unique(np.linspace(0, len(long) - 1, COMPARED).astype(int))]
-    visible, hidden, _ = hide(dataset.select(chosen), HIDDEN)
+    visible, hidden, _ = hide(dataset.select(chosen), HIDDEN_SHARE)
     answer = interpolate_any(model, visible, as_queries(hidden), errors)
     names = dataset.value_names[: answer.mean.shape[1]]
     seen, truth = visible.with_values(names), hidden.with_values(names)
@@ -138,7 +142,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 
 def ask(
     model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
-) -> Answers:
+) -> UntrainedAnswers:
     """Return the model's predictions in the order of the queries."""
     if len(queries.offsets) != len(dataset) + 1:
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
@@ -162,11 +166,13 @@ def ask(
         row = np.repeat(np.arange(len(index)), lengths[index])
         moved = (queries.times[at] - scale.origin.numpy()[row]) / scale.unit.numpy()[row]
         places = np.stack([np.repeat(moved, V), numbers[at].ravel() + 1.0], 1).astype(np.float32)
-        asked, none = pad_rows(places, lengths[index] * V)
+        query_positions, query_padding = pad_rows(places, lengths[index] * V)
         visible = _tokens(positions, channels, scaled, relative, padding)
         with torch.inference_mode():
-            answers = predict_at(model, visible, asked, none, QUERIES_AT_A_TIME).parameters[:, :, 0]
-        parameters[at] = (answers.flatten(0, 1) if none is None else answers[~none]).double().unflatten(0, (-1, V))
+            answers = predict_at(model, visible, query_positions, query_padding, QUERIES_AT_A_TIME).parameters[:, :, 0]
+        parameters[at] = (
+            (answers.flatten(0, 1) if query_padding is None else answers[~query_padding]).double().unflatten(0, (-1, V))
+        )
         c, w = (_with_absent(part, typical[i], channels, padding) for i, part in enumerate((scale.centre, scale.width)))
         centre[at], width[at] = c[row[:, None], numbers[at]], w[row[:, None], numbers[at]]
         done += len(index)
@@ -177,7 +183,7 @@ def ask(
         mixed = torch.from_numpy(fade.mixed(_rescaled(parameters, width, centre).numpy()))
         centre, width = np.moveaxis(fade.mixed(np.stack([centre, width], -1)), -1, 0)
         parameters = _rescaled(mixed, 1 / width, -centre / width)
-    return Answers(parameters, centre, width)
+    return UntrainedAnswers(parameters, centre, width)
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:

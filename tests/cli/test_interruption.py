@@ -113,19 +113,19 @@ def test_every_stage_of_a_fit_ends_at_a_signal(stage, signum, fitted, tmp_path, 
 
 def test_a_training_saves_first_and_goes_on(fitted, tmp_path, monkeypatch, capsys):
     """SIGTERM within the second step: its state is saved, and the resumed run says where it goes on."""
-    from rotarymae.preprocess import SeriesExamples
+    from rotarymae.training.loop import _Loop
 
     given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, *TINY]
-    inner, calls = SeriesExamples.batch, []
+    inner, calls = _Loop._step, []
 
-    def batch(*arguments):
-        calls.append(arguments)
+    def step(loop, *arguments):
+        calls.extend([loop] if loop.run_folder is not None else [])  # not of the steps that are measured before
         if len(calls) == 2:
             os.kill(os.getpid(), signal.SIGTERM)
-        return inner(*arguments)
+        return inner(loop, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SeriesExamples, "batch", batch)
+        patch.setattr(_Loop, "_step", step)
         assert command("fit", *given) == 143
     assert "stopped by SIGTERM after step 2" in " ".join(capsys.readouterr().err.split())
     halves = [".predictions.parquet.0123abcd.part.parquet", "training/.identity.json.0123abcd.part.json"]

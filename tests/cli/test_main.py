@@ -52,7 +52,7 @@ def says_all(text, parts):
 
 GOOD = ["a,1,2", "a,2,3", "b,1,2", "b,3,5"]
 TABLES = {
-    "missing value": (["a,1,2", "a,2,", "b,1,2"], {}, ["two observations"]),
+    "missing values": (["a,1,", "a,2,", "b,1,"], {}, ["'value'", "missing"]),
     "infinite value": (["a,1,2", "b,2,inf", "b,3,1"], {"strict": True}, ["'value'", "infinite", "'b'"]),
     "text for a number": (["a,1,2", "a,2,high"], {"strict": True}, ["'value'", "'high'"]),
     "no rows": ([], {}, ["no rows"]),
@@ -90,7 +90,7 @@ LABELS = {
     "labels of others only": (["c,x", "d,y"], ["'a', 'b'", "no label"]),
     "two for one": (["a,x", "a,y", "b,y"], ["'a'", "several values"]),
     "a missing one": (["a,x", "b,"], ["'label'", "missing"]),
-    "ids of another kind": (["1,x", "2,y"], ["no label", "labels of 1, 2"]),
+    "ids of another kind": (["1,x", "2,y"], ["'a', 'b'", "no label", "labels of 1, 2"]),
     "one class": (["a,x", "b,x"], ["'x'", "two"]),
 }
 
@@ -555,7 +555,7 @@ AT = {
     "unknown channel": ("star,day,band", [("star 00", 1, "z")], ["'z'", "g, r"]),
     "missing column": ("star,days,band", [("star 00", 1, "g")], ["'day'", "'days'"]),
     "missing channels": ("star,day,bnad", [("star 00", 1, "g")], ["'band'", "'bnad'"]),
-    "missing time": ("star,day,band", [("star 00", "", "g"), ("star 00", 1, "g")], ["'day'", "missing in 1"]),
+    "missing time": ("star,day,band", [("star 00", "", "g"), ("star 00", 1, "g")], ["'day'", "missing in 1", "row 0"]),
 }
 
 
@@ -624,7 +624,7 @@ def test_one_bad_row_does_not_refuse_the_others(fitted, tmp_path, name, capsys):
         "2 of",
         "rows are left out",
         "'band' is 'z'",
-        "in 2",
+        "'star x', 'star y'",
         "2 series without observations have an empty row",
     ]
     assert says_all(capsys.readouterr().err, said)

@@ -82,8 +82,8 @@ def edited(folder, to, old, new):
         (",r,", ",z,", ["--strict"], ["is 'z', where 'g', 'r' are known"]),
         ("filter", "filter", ["--task", "regression"], ["'a'", "number"]),
         ("filter", "filter", ["--pretrained", "{run}/nothing"], ["no model", "nothing'", "plasticc-ugrizy"]),
-        ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are those", "leave them out"]),
-        ("filter", "filter", ["--mask-ratio", "0.2"], ["mask_ratio is that", "pretrain_epochs"]),
+        ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are set by", "leave them out"]),
+        ("filter", "filter", ["--mask-ratio", "0.2"], ["mask_ratio is set by the pretrained model", "pretrain_epochs"]),
     ],
 )
 def test_what_does_not_fit_the_model_is_refused_before_anything_is_written(
@@ -163,4 +163,4 @@ def test_no_time_is_kept_for_a_pretraining_that_is_not_made(fitted, other, tmp_p
     assert fit(other, tmp_path / "run", "--pretrained", fitted / "run", *FINETUNE, "--minutes", "0.02") == 0
     plan = json.loads((tmp_path / "run/training/plan.json").read_text())
     assert set(plan) == {"fine-tuning"} and plan["fine-tuning"] >= 1
-    assert len(pq.read_table(tmp_path / "run/predictions.parquet")) == 20
+    assert 0 < len(pq.read_table(tmp_path / "run/predictions.parquet")) <= 20  # as many as the time allows

@@ -838,6 +838,13 @@ def test_labels_may_repeat_belong_to_others_or_lack():
         align_labels(build(), pa.table({"id": ["a", "b"], "label": [None, NAN]}), unlabelled="none")
 
 
+def test_ids_that_are_whole_or_not():
+    data = SeriesDataset.from_frame(pa.table({"id": [1, 2], "time": [0.0, 0.0], "value": [1.0, 2.0]}))
+    with pytest.warns(InputWarning, match="1 labels belong to no series and are not used: 2.5"):
+        found = align_labels(data, pa.table({"id": [2.0, 2.5, 1.0], "label": ["b", "c", "a"]}))
+    assert found.tolist() == ["a", "b"]
+
+
 def test_ids_that_have_lost_digits_are_refused():
     """Of the table, whose series may have merged, and of the labels, which would belong to others."""
     said = ("column 'id'", "above 2^53", "in row 1", "as integers")

@@ -190,7 +190,7 @@ def test_classes_weigh_as_their_windows():
     config = replace(FIT, window=20, overlap=0, class_weights="balanced")
     seen = []
 
-    def look(objective, examples, settings):
+    def look(objective, examples, _held, settings):
         seen.append((objective.class_weights, np.asarray(examples.targets)))
         return settings
 

@@ -29,7 +29,7 @@ READ_ELSEWHERE = {
     "time_unit", "time_origin", "channel_spacing", "transforms", "pool", "drop", "noise", "dropout", "drop_path",
     "label_smoothing", "class_weights", "validation_fraction", "static", "signal_to_noise", "channel_one_hot",
     "minutes", "join_times", "predictor", "pretrained", "tune", "errors", "window", "overlap",
-    "loss", "decide", "costs", "early",
+    "loss", "decide", "costs", "early", "members",
 }  # fmt: skip
 
 

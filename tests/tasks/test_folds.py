@@ -114,7 +114,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_results(tmp_path, monkeypatch
         rotarymae.load(tmp_path / "parts")
     for changed in ({"folds": 4}, {"config": replace(CONFIG, seed=1)}, {"labels": labels[::-1]}):
         given = {"labels": labels, "config": CONFIG, "folds": 3} | changed
-        with refuses("another", next(iter(changed)) if "config" not in changed else "seed"):
+        with refuses("differs", next(iter(changed)) if "config" not in changed else "seed"):
             run_folds(dataset, given["labels"], given["config"], tmp_path / "parts", given["folds"], resume=True)
     run_folds(dataset, labels, CONFIG, tmp_path / "parts", 3, split_by=site, resume=True)
     one, other = (tmp_path / name for name in ("whole", "parts"))

@@ -11,7 +11,7 @@ from _runs import FIT, waves
 from conftest import refuses
 from rotarymae.calibration import calibrate
 from rotarymae.errors import InputWarning
-from rotarymae.interpolation import CHUNK, interpolate
+from rotarymae.interpolation import QUERIES_PER_PASS, interpolate
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.queries import Queries, as_queries, grid, queries_at
 from rotarymae.series import SeriesDataset
@@ -84,7 +84,7 @@ def test_series_that_are_not_asked_change_nothing(pretrained, data):
     assert np.allclose(found.mean, interpolate(pretrained, data, all_of_them).mean[4:6], atol=1e-5)
 
 
-def ask(model, data, per_series, chunk=CHUNK):
+def ask(model, data, per_series, chunk=QUERIES_PER_PASS):
     return interpolate(model, data, Queries.cross(data, per_series), chunk=chunk)
 
 

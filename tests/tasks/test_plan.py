@@ -49,7 +49,7 @@ def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, mon
     monkeypatch.setattr(plan, "measure_token", lambda *_: 0.0)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
     given = objective(), examples(), None, settings(epochs=1000)  # of four steps
-    made, steps = {}, {0.1: 1, 0.2: 1, 0.5: 3, 1.0: 9}
+    made, steps = {}, {0.1: 1, 0.2: 1, 0.45: 3, 1.0: 9}
     for minutes in steps:
         config = FitConfig(minutes=minutes)
         made[minutes] = Plan(tmp_path / str(minutes), config, 0.0, Reporter()).schedule("pre-training", *given)

@@ -12,7 +12,7 @@ FRAME_SECONDS, STEP_SECONDS = 0.025, 0.010  # one frame, and from one to the nex
 LOWEST = 20.0  # Hz, the lower edge of the first bin; the upper edge of the last one is half the sample rate
 EMPHASIS = 0.97
 LOUDEST = 100.0  # of floats; beyond, they are surely samples of a file as they were
-BLOCK = 4096  # frames that are transformed at a time, so that an hour of sound needs no gigabytes
+FRAMES_AT_ONCE = 4096  # frames that are transformed at a time, so that an hour of sound needs no gigabytes
 FLOOR = float(np.finfo(np.float32).eps)  # of energies, so that silence has a logarithm
 
 
@@ -63,8 +63,8 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
         )
     windows = np.lib.stride_tricks.sliding_window_view(sound.astype(np.float32), width)[::step]
     weights, energies = _mel_weights(width, sample_rate), []
-    for start in range(0, len(windows), BLOCK):
-        frames = windows[start : start + BLOCK]
+    for start in range(0, len(windows), FRAMES_AT_ONCE):
+        frames = windows[start : start + FRAMES_AT_ONCE]
         frames = frames - frames.mean(1, keepdims=True)
         frames = frames - np.float32(EMPHASIS) * np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
         spectrum = np.fft.rfft(frames * np.hamming(width), 2 * len(weights))[:, :-1]

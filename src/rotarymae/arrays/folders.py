@@ -16,8 +16,8 @@ from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, FilesReport, sid
 from rotarymae.arrays.filterbank import filterbank
 from rotarymae.errors import InputError, InputWarning, import_extra, listed
 
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # Pillow knows more, and runs programs for some
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # Pillow knows more, and runs programs for some
 SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
 OnFile = Callable[[int, int], object]
 
@@ -74,7 +74,7 @@ def read_pictures(
 
     def read(path: Path) -> np.ndarray:
         """Read one picture as an array [rows, columns, channels], scaled down if larger than `longest_side`."""
-        with image.open(path, formats=FORMATS) as opened:
+        with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
             if getattr(opened, "n_frames", 1) > 1:
                 stacks.append(_text(path.name))
@@ -95,7 +95,7 @@ def read_pictures(
         array = array[..., None] if array.ndim == 2 else array
         return array if grey else np.broadcast_to(array, (*array.shape[:2], 3))
 
-    arrays, labels, about = _read_all(Path(folder), PICTURES, "pictures", read, on_file)
+    arrays, labels, about = _read_all(Path(folder), PICTURE_SUFFIXES, "pictures", read, on_file)
     if stacks:
         text = f"of pictures with several frames or pages the first one is read: {listed(stacks)}."
         warnings.warn(text, InputWarning, stacklevel=2)

@@ -18,10 +18,10 @@ from rotarymae.cli.inputs import (
     ComputedIn,
     FolderReading,
     LabelColumn,
-    Model,
+    ModelPath,
     OptionalTable,
     Quiet,
-    Table,
+    TablePath,
     known_labels,
 )
 from rotarymae.cli.output import are_shards, as_file, check_new, new_reporter, print_metrics
@@ -39,8 +39,8 @@ Workers = Annotated[
 
 
 def predict(
-    model: Positional[Model],
-    table: Positional[Table],
+    model: Positional[ModelPath],
+    table: Positional[TablePath],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -57,8 +57,8 @@ def predict(
     Args:
         model: This folder was written by `fit`, or is a model directory, which has the model alone.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
-        out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class; of a
-            folder of tables they go to this folder, a file for each, and what is there already is not done again.
+        out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class; for
+            a folder of tables they go to this folder, a file for each, and files that are there already are kept.
         predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
         anomaly_score: A column says how badly the pre-trained model predicts each series' observations, a quarter
             hidden at a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five
@@ -73,8 +73,8 @@ def predict(
 
 
 def embed(
-    model: Positional[Model],
-    table: Positional[Table],
+    model: Positional[ModelPath],
+    table: Positional[TablePath],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -91,8 +91,8 @@ def embed(
     Args:
         model: This folder was written by `fit`, or is a model directory.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
-        out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on; of a folder
-            of tables they go to this folder, a file for each, and what is there already is not done again.
+        out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on; for a
+            folder of tables they go to this folder, a file for each, and files that are there already are kept.
         pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
             to use.
         stage: The embedding comes from the pre-trained or from the fine-tuned model in the folder.
@@ -106,8 +106,8 @@ def embed(
 
 
 def explain(
-    model: Positional[Model],
-    table: Positional[Table],
+    model: Positional[ModelPath],
+    table: Positional[TablePath],
     out: Path,
     columns: Columns,
     quiet: Quiet = False,
@@ -141,7 +141,7 @@ def explain(
 
 
 def interpolate(
-    model: Positional[Model],
+    model: Positional[ModelPath],
     table: Positional[OptionalTable] = None,
     *,
     out: Path,
@@ -189,7 +189,7 @@ def interpolate(
 
 
 def anomalies(
-    model: Positional[Model],
+    model: Positional[ModelPath],
     table: Positional[OptionalTable] = None,
     *,
     out: Path,
@@ -223,8 +223,8 @@ def anomalies(
 
 
 def evaluate(
-    model: Positional[Model],
-    table: Positional[Table],
+    model: Positional[ModelPath],
+    table: Positional[TablePath],
     columns: Columns,
     labels: LabelColumn,
     folder: FolderReading,

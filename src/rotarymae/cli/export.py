@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
-from rotarymae.cli.inputs import Model, Quiet
+from rotarymae.cli.inputs import ModelPath, Quiet
 from rotarymae.cli.output import new_reporter
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    model: Positional[Model],
+    model: Positional[ModelPath],
     out: Path,
     format: Literal["onnx", "torch"] = "onnx",
     job: Literal["auto", "predict", "embed", "interpolate"] = "auto",

@@ -9,12 +9,12 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from rotarymae import tables
-from rotarymae.cli.inputs import Columns, Quiet, Table
+from rotarymae.cli.inputs import Columns, Quiet, TablePath
 from rotarymae.cli.output import as_file, check_new, new_reporter
 
 
 def features(
-    table: Positional[Table],
+    table: Positional[TablePath],
     out: Path,
     columns: Columns,
     errors: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),

@@ -13,7 +13,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
+from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, TablePath
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
@@ -38,7 +38,7 @@ PAGE = "report.html"
 
 
 @dataclass(frozen=True)
-class Labels(LabelColumn):
+class LabelOptions(LabelColumn):
     """Labels that fine-tuning learns to predict; without them the model is only pre-trained."""
 
     task: Literal["auto", "classification", "regression", "survival"] = "auto"
@@ -78,11 +78,11 @@ class Labels(LabelColumn):
 
 
 def fit(
-    table: Positional[Table],
+    table: Positional[TablePath],
     out: Path,
     columns: Columns,
     folder: FolderOptions,
-    labels: Labels,
+    labels: LabelOptions,
     model: ModelOptions,
     scaling: ScalingOptions,
     masking: MaskingOptions,
@@ -122,7 +122,7 @@ def fit(
     if not folder.given:
         labels.check()
     check_folder(out, resume)
-    if labels.folds is not None and labels.holdout != Labels.holdout:
+    if labels.folds is not None and labels.holdout != LabelOptions.holdout:
         raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, {**others, "invert": invert})
@@ -203,7 +203,9 @@ class LoadedData:
     columns: dict[str, Any] = field(default_factory=dict)
 
 
-def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> LoadedData:
+def _read_table(
+    table: Path, columns: Columns, labels: LabelOptions, config: FitConfig, start: Pipeline | None
+) -> LoadedData:
     """Read the table and its labels; with `start`, a trained pipeline, in the layout of its training table."""
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors

@@ -10,11 +10,11 @@ from typing import Any
 from tyro.conf import Positional
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, Table
+from rotarymae.cli.inputs import Columns, TablePath
 from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable
 from rotarymae.training.fit_config import FitConfig
 
-SHOWN = 12  # channels
+MAX_CHANNELS_SHOWN = 12  # channels
 ROWS_SHOWN = 5
 TRANSFORMED = {
     "robust": "standardised, with compressed tails",
@@ -24,7 +24,7 @@ TRANSFORMED = {
 }
 
 
-def info(table: Positional[Table], columns: Columns) -> None:
+def info(table: Positional[TablePath], columns: Columns) -> None:
     """Look at a table before any training: its columns, series, gaps and ranges, and what a fit would take.
 
     For example: rotarymae info observations.csv
@@ -117,9 +117,11 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     if dataset.channel_names is not None:
         channels = np.asarray(dataset.channels)
         counts = np.bincount(channels, minlength=len(dataset.channel_names))
-        order = np.argsort(-counts, kind="stable")[:SHOWN]
+        order = np.argsort(-counts, kind="stable")[:MAX_CHANNELS_SHOWN]
         shown = ", ".join(f"{dataset.channel_names[i]} {counts[i]:,}" for i in order)
-        lines.append(("channels", shown + (f", ... ({len(counts)} in all)" if len(counts) > SHOWN else "")))
+        lines.append(
+            ("channels", shown + (f", ... ({len(counts)} in all)" if len(counts) > MAX_CHANNELS_SHOWN else ""))
+        )
         if len(columns) == 1:  # each channel may have a unit of its own
             columns = {str(dataset.channel_names[i]): values[channels == i, 0] for i in order}
     for name, column in columns.items():

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rotarymae.preprocess import PatchPreprocessor
 
 LAYOUT = "How the table is laid out; a model remembers how its training table was."
-Table = Annotated[Path, arg(metavar="TABLE")]
-Model = Annotated[Path, arg(metavar="MODEL")]
+TablePath = Annotated[Path, arg(metavar="TABLE")]
+ModelPath = Annotated[Path, arg(metavar="MODEL")]
 OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
 Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
 ComputedIn = Annotated[

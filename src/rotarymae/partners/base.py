@@ -57,7 +57,7 @@ class Partner(Protocol):
         ...
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write what was learnt to a file, and return the rest as JSON."""
+        """Write the fitted arrays or trees to a file; return the other settings as JSON."""
         ...
 
     @classmethod

@@ -91,7 +91,7 @@ class CoxFeatures:
         names, static, arrays = settings["features"], read_static(settings["static"], path), load_arrays(path, ARRAYS)
         check(isinstance(names, list) and all(isinstance(name, str) for name in names), path, "features")
         width = len(names) + sum(column.width for column in static)
-        check(len(arrays["weight"]) == width and (arrays["scale"] > 0).all(), path, "scale")
+        check(len(arrays["weight"]) == width and bool((arrays["scale"] > 0).all()), path, "scale")
         check(bool((arrays["rates"] >= 0).all()), path, "rates")
         return cls(tuple(names), static, **arrays)
 

@@ -191,26 +191,31 @@ def _are_errors(numbers: Any) -> bool:
 
 
 class Budget(Protocol):
-    """Says how many series partners learn from."""
+    """Decides how many series the partners are trained on."""
 
     def compared(self, series: int) -> int:
-        """Return how many of so many series they learn from when methods are compared."""
+        """Return how many of the series partners are trained on while methods are compared."""
         ...
 
     def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return how many of so many a partner learns from in the end, if it took `seconds` for `compared` of them."""
+        """Return how many of the series a partner is trained on in the end.
+
+        Args:
+            name: the partner.
+            compared, seconds: it took this many seconds for this many series.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPartners:
-    """Partners that have learnt from the training and the validation part.
+    """Partners fitted on the training and the validation part.
 
     Attributes:
-        partners: by name.
-        predictions: of the validation part, by partners that had not learnt it.
-        held: the series of the validation part; None without any.
-        truth: of these, as `Partner.fit` takes it.
+        partners: {name: partner}.
+        predictions: {name: predictions of the validation part} by partners fitted without it.
+        held: indices of the validation series; None without any.
+        truth: of these series, as `Partner.fit` takes it.
     """
 
     partners: dict[str, Partner]
@@ -232,18 +237,18 @@ def fit_partners(
     reporter: Reporter,
     budget: Budget | None = None,
 ) -> FittedPartners:
-    """Fit the partners on the training part, and then on it and the validation part.
+    """Fit the partners on the training part, to compare them, and then on both parts.
 
     Args:
-        choice: what the user wants: "auto", "model", "features" or "combined".
-        static: the columns that the model's head reads, too.
-        truth: class numbers [S] of all series, or numbers [S, outputs] of which some may be NaN.
-        outputs: of the model: classes, or numbers.
+        choice: the user's choice: "auto", "model", "features" or "combined".
+        truth: class numbers [S] of all series, or numbers [S, outputs], NaN where one is missing.
         train, validation: indices of the parts; without a validation part nothing is fitted.
-        budget: draws some of the series where time is short.
+        outputs: number of classes or outputs of the network.
+        static: static columns that the network's head reads.
+        budget: limits the number of series where time is short.
 
     Warns:
-        Through the reporter: where a partner failed.
+        Through the reporter: a partner failed.
     """
     fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
     if choice == MODEL or fitted.held is None:
@@ -279,7 +284,7 @@ def fit_partners(
 
 
 def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
-    """Return so many of the rows, drawn at random, with one of each class at least; all where they are no more."""
+    """Draw `count` of the rows at random, with at least one of each class; all of them if they are no more."""
     if len(rows) <= count:
         return rows
     order = np.random.default_rng(seed).permutation(rows)
@@ -302,7 +307,7 @@ def fit_predictor(
     seed: int,
     reporter: Reporter,
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners by `fit_partners`, and let the validation part choose by `choose_predictor`."""
+    """Fit the partners by `fit_partners`, and choose on the validation part by `choose_predictor`."""
     fitted = fit_partners(choice, task, dataset, truth, train, validation, of_model.shape[1], static, seed, reporter)
     return choose_predictor(choice, task, fitted, of_model, reporter)
 

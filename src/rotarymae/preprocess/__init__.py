@@ -1,6 +1,6 @@
 """Data sets → tokens, and answers back into the data's units: torch modules, fitted and saved with models."""
 
-from rotarymae.preprocess.base import KINDS, Preprocessor, preprocessor_class
+from rotarymae.preprocess.base import PREPROCESSORS, Preprocessor, preprocessor_class
 from rotarymae.preprocess.examples import ArrayExamples, SeriesExamples, assemble, checked, maskable, require_maskable
 from rotarymae.preprocess.observations import Inputs, ObservationPreprocessor, Rows
 from rotarymae.preprocess.patches import PatchPreprocessor
@@ -8,8 +8,8 @@ from rotarymae.preprocess.static import StaticColumn, code_features, fit_static,
 from rotarymae.preprocess.values import KNEES, WORDS, TransformKind
 
 __all__ = [
-    "KINDS",
     "KNEES",
+    "PREPROCESSORS",
     "WORDS",
     "ArrayExamples",
     "Inputs",

@@ -13,26 +13,26 @@ from torch import nn
 from rotarymae.errors import InputError
 from rotarymae.system import from_fields
 
-KINDS: dict[str, type[Preprocessor]] = {}  # by the name that a saved model's config.json has for them
+PREPROCESSORS: dict[str, type[Preprocessor]] = {}  # by the name that a saved model's config.json has for them
 
 
 class Preprocessor(nn.Module):
     """Data in their own units → tokens, and answers back into these units; a dataclass whose fields are its settings.
 
-    Settings are JSON. What is fitted stands in buffers, which are saved with a model's weights. Scaling is done in
+    Settings are JSON. Fitted statistics are buffers, which are saved with a model's weights. Scaling is done in
     float64, on the CPU: some devices have none.
 
     Attributes:
         kind: the name of the class in config.json.
         noun: what messages call its data.
-        parts: what messages call that of which one of its data is made.
+        parts: what messages call the parts of a series or array, such as observations.
         axes, features, input_features: of its tokens, as in `RoMAEConfig`.
         static: the fitted columns with one value per series; empty where the data have none.
         static_features: what a head reads of each series in addition.
 
     A kind of preprocessor has these methods: `check(dataset)` refuses data that the model was not made for, and warns
     of what looks unlike the training set; `lengths(dataset)` is the number of tokens of each member [S];
-    `windows(dataset)` what is read of each, one window or several; `examples(dataset, **options)` batches;
+    `windows(dataset)` cuts long members into windows; `examples(dataset, **options)` batches;
     `forward(rows)` the tokens of a batch; `check_statistics()` refuses those that no training set has; and
     `describe()` says what is done to the data, in words and numbers, for reports and model cards.
     """
@@ -49,7 +49,7 @@ class Preprocessor(nn.Module):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
-            KINDS[cls.kind] = cls
+            PREPROCESSORS[cls.kind] = cls
 
     @property
     def input_features(self) -> int:
@@ -94,9 +94,9 @@ class Preprocessor(nn.Module):
 
 def preprocessor_class(kind: str) -> type[Preprocessor]:
     """Return the preprocessor class for the `kind` in config.json. Raises InputError for an unknown kind."""
-    if kind not in KINDS:
-        raise InputError(f"there is no preprocessor of kind {kind!r}; there are {', '.join(KINDS)}.")
-    return KINDS[kind]
+    if kind not in PREPROCESSORS:
+        raise InputError(f"there is no preprocessor of kind {kind!r}; there are {', '.join(PREPROCESSORS)}.")
+    return PREPROCESSORS[kind]
 
 
 def require_positive(**statistics: torch.Tensor) -> None:

@@ -29,7 +29,7 @@ from rotarymae.preprocess.static import static_features
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tokens import Tokens, compact, round_up, rounding_step
 
-Transform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarray]]
+ArrayTransform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarray]]
 
 
 class DatasetExamples(ABC):
@@ -226,7 +226,7 @@ class ArrayExamples(DatasetExamples):
     dataset: ArrayDataset
     preprocessor: PatchPreprocessor
 
-    def __init__(self, *given: Any, transform: Transform | None = None, **options: Any) -> None:
+    def __init__(self, *given: Any, transform: ArrayTransform | None = None, **options: Any) -> None:
         super().__init__(*given, **options)
         self.transform = transform
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from rotarymae.counter_rng import Noise
 from rotarymae.tokens import Tokens, compact
 
-PACE = 4.0  # units of position after which a value that is carried forward counts as half as recent
+HALF_AS_RECENT = 4.0  # units of position after which a value that is carried forward counts as half as recent
 
 
 def join(
@@ -98,7 +98,8 @@ def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tok
 def carry_forward(tokens: Tokens) -> Tokens:
     """Replace the V values of each token by 3 V: the latest value so far, whether it is new, and its recency.
 
-    The latest value is 0, the mean, before the first observation; recency is 1 / (1 + age / PACE), 0 before the first.
+    The latest value is 0, the mean, before the first observation; recency is 1 / (1 + age / HALF_AS_RECENT), and 0
+    before the first.
     """
     observed = tokens.observed_values
     count = observed.cumsum(1)  # of each value's observations so far
@@ -110,6 +111,6 @@ def carry_forward(tokens: Tokens) -> Tokens:
     at = at * known
     carried = tokens.values.gather(1, at) * known
     times = tokens.positions[..., :1].expand_as(carried)
-    recency = known / (1 + (times - times.gather(1, at)) / PACE)
+    recency = known / (1 + (times - times.gather(1, at)) / HALF_AS_RECENT)
     values = torch.cat([carried, observed.to(carried.dtype), recency], -1).masked_fill(~tokens.real[..., None], 0.0)
     return replace(tokens, values=values, check_values=False)

@@ -95,7 +95,7 @@ class Inputs:
 
 
 class Rows(NamedTuple):
-    """Observations of B series in the table's units, padded to N; what stands under padding is never read.
+    """Observations of B series in the table's units, padded to N; values at padded positions are never read.
 
     Attributes:
         times: float64 [B, N].
@@ -124,7 +124,7 @@ class ObservationPreprocessor(Preprocessor):
         position_names: the further position columns, next to time; each has an axis of its own.
         transforms: how each value is scaled, see `values.KNEES`.
         origin: from which times count, see `PositionScaling`.
-        channel_spacing: distance of neighbouring channels on the channel axis, whose first channel stands at it.
+        channel_spacing: distance of neighbouring channels on the channel axis; the first channel is at this position.
         inputs: what the encoder reads of an observation in addition to its values.
         join_times: whether the observations of one time are one token, with all channels' values as its features.
         static: the columns with one value per series that a head reads together with the series, fitted.
@@ -231,7 +231,7 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def value_columns(self) -> tuple[str, ...]:
-        """The value columns of a data set: those that are predicted, and behind them those of their errors."""
+        """The value columns of a data set: first the predicted ones, then their errors."""
         return self.value_names + self.errors
 
     @property
@@ -268,7 +268,7 @@ class ObservationPreprocessor(Preprocessor):
         return Windows.cut(dataset, self.window, self.overlap)
 
     def examples(self, dataset: SeriesDataset, **options: Any) -> Any:
-        """Return batches of a data set; options as those of `SeriesExamples`."""
+        """Return a `SeriesExamples`, which makes batches of a data set; options as there."""
         from rotarymae.preprocess.examples import SeriesExamples
 
         return SeriesExamples(dataset, self, **options)

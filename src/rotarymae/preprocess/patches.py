@@ -19,8 +19,8 @@ from rotarymae.series.windows import Windows
 from rotarymae.tokenizers import patchify
 from rotarymae.tokens import Tokens, collate
 
-SAMPLED = 1024  # cells of each array, to see whether arrays are in training's unit
-SPREAD = 20.0  # times more or less than in training: another unit
+SAMPLED_CELLS = 1024  # cells of each array, to see whether arrays are in training's unit
+OTHER_UNIT = 20.0  # times more or less than in training: another unit
 
 
 @dataclass(eq=False, repr=False)
@@ -103,9 +103,9 @@ class PatchPreprocessor(Preprocessor):
                 raise InputError(f"the {dataset.noun} have {name} {given}; the model was trained on {trained}.")
         if self.sample_rate is not None:  # every spectrogram is in the same unit
             return
-        cells = np.concatenate([np.ravel(array)[:: max(1, array.size // SAMPLED)] for array in dataset.arrays])
+        cells = np.concatenate([np.ravel(array)[:: max(1, array.size // SAMPLED_CELLS)] for array in dataset.arrays])
         spread, usual = float(np.std(cells, dtype=np.float64)), float(self.std.max())
-        if not usual / SPREAD <= spread <= usual * SPREAD and spread > 0:
+        if not usual / OTHER_UNIT <= spread <= usual * OTHER_UNIT and spread > 0:
             text = (
                 f"the {dataset.noun}' cells spread by {spread:.3g}, those of training by {usual:.3g}; is white as much "
                 "in both? Pictures of 8 bits reach 255, fractions 1."
@@ -135,7 +135,7 @@ class PatchPreprocessor(Preprocessor):
         return Windows(dataset, np.arange(len(dataset)))
 
     def examples(self, dataset: ArrayDataset, **options: Any) -> Any:
-        """Return batches of a data set; options as those of `ArrayExamples`."""
+        """Return an `ArrayExamples`, which makes batches of a data set; options as there."""
         from rotarymae.preprocess.examples import ArrayExamples
 
         return ArrayExamples(dataset, self, **options)

@@ -25,7 +25,7 @@ class StaticColumn:
     """One column, fitted on training series.
 
     A number is moved between `low` and `high` and standardised; where it is missing it is 0. A category is a one-hot
-    vector; what training has not seen, and what is missing, is all zeros. Where training had missing values, a flag
+    vector; unknown and missing values are all zeros. Where training had missing values, a flag
     says which.
 
     Attributes:

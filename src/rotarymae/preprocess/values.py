@@ -27,7 +27,7 @@ from rotarymae.series.dataset import SeriesDataset
 
 TransformKind = Literal["robust", "standard", "asinh", "none"]
 KNEE = 3.0  # widths from the median up to which values stay as they are
-HEAVY_TAILED = 6.0  # widths; of normal values one in a thousand is 3.3 away from the median
+HEAVY_TAIL = 6.0  # widths; of normal values one in a thousand is 3.3 away from the median
 NO_LIMIT = 1e30
 KNEES: dict[TransformKind, float] = {"robust": KNEE, "standard": NO_LIMIT, "asinh": 0.0, "none": NO_LIMIT}
 STANDARD = "to mean 0 and deviation 1, channel by channel"
@@ -137,7 +137,7 @@ class ValueScaling(nn.Module):
         u = (part - centre) / width
         robust = torch.tensor([name == "robust" for name in self.transforms])
         knee = torch.tensor([KNEES[name] for name in self.transforms], dtype=torch.float64)
-        self.knee[c] = torch.where(robust & (_extreme(u) <= HEAVY_TAILED), NO_LIMIT, knee)
+        self.knee[c] = torch.where(robust & (_extreme(u) <= HEAVY_TAIL), NO_LIMIT, knee)
         bent = _bend(u, self.knee[c])
         self.limit[c] = torch.where(robust, 1.5 * _extreme(bent).clamp(min=KNEE) + 0.5, NO_LIMIT)
         bent = _inner(bent)

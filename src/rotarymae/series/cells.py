@@ -246,7 +246,10 @@ def is_number(cell: Any) -> bool:
 def labels(column: pa.Array, name: str) -> pa.Array:
     """Return a column of ids or channels as int64, double, string or bool; null where missing or empty.
 
-    Raises InputError for integers or floats too large to be exact, and another type.
+    Raises
+    ------
+    InputError
+        Integers or floats too large to be exact; another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):

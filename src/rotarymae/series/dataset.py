@@ -51,7 +51,7 @@ Tokenisation = Literal["channel", "time"]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series of n observations; what its fields mean stands in `SeriesDataset`."""
+    """One series of n observations, with the fields of `SeriesDataset`."""
 
     id: Any
     times: np.ndarray

@@ -150,7 +150,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(seconds: float) -> str:
-    """Return the local time so many seconds from now: 14:32, or where that is another day 2026-11-27 02:10."""
+    """Return the local time in `seconds` from now: 14:32, or on another day 2026-11-27 02:10."""
     now = datetime.now()
     then = now + timedelta(seconds=seconds)
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"

@@ -135,7 +135,7 @@ def looks_like_id(name: str) -> bool:
 
 
 def looks_like_outcome(name: str) -> bool:
-    """Return whether a column's name says that it holds what becomes of a series."""
+    """Return whether the name of a column suggests an outcome, which only the future tells."""
     return bool(set(pieces(name)) & OUTCOMES)
 
 

@@ -193,7 +193,7 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
             column = cells.without_missing(column)
             return column.cast(pa.int64() if cells.are_integers(column) and not words else pa.float64())
         return cells.without_missing(column) if parse and words else column
-    if not cells.is_numeric(column.type):
+    if not cells.is_numeric(column.type) or cells.is_list(column.type):
         return cells.labels(column, name)
     codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())
     gone = pc.or_(pc.is_in(column.cast(pa.float64(), safe=False), codes), column.is_null(nan_is_null=True))  # pyright: ignore
@@ -256,5 +256,8 @@ def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     if (ids.dtype.kind == "O") != (known.dtype.kind == "O"):
         ids, known = (np.array([cells.as_text(id) for id in each.tolist()], object) for each in (ids, known))
-    place = pc.index_in(pa.array(ids), value_set=pa.array(known).cast(pa.array(ids).type))  # pyright: ignore
+    ours, theirs = pa.array(ids), pa.array(known)
+    if ours.type != theirs.type and cells.is_numeric(ours.type):
+        ours = ours.cast(pa.float64())
+    place = pc.index_in(ours, value_set=theirs.cast(ours.type))  # pyright: ignore
     return place.fill_null(0).to_numpy(), place.is_valid().to_numpy(zero_copy_only=False)

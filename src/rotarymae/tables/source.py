@@ -69,7 +69,7 @@ class Source:
     name
         The table's, for messages.
     kinds
-        Column → Arrow type; of a text file all are text. A nested column stands under the names of its fields.
+        {column: Arrow type}; all are text in a text file. A nested column is listed by its fields, "column.field".
     sql
         Column → its expression over `relation`.
     relation

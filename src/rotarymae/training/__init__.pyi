@@ -10,7 +10,7 @@ from .loop import TrainingDiverged as TrainingDiverged
 from .loop import TrainResult as TrainResult
 from .loop import compile_blocks as compile_blocks
 from .loop import fit as fit
-from .loop import learning as learning
+from .loop import with_gradients as with_gradients
 from .objectives import Classification as Classification
 from .objectives import Objective as Objective
 from .objectives import Pretraining as Pretraining

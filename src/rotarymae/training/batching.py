@@ -11,7 +11,9 @@ import numpy as np
 
 from rotarymae.errors import InputError
 
-POOL = 64  # batches sorted by length together: enough for batches of nearly equal lengths, few enough to stay shuffled
+POOL_BATCHES = (
+    64  # batches sorted by length together: enough for batches of nearly equal lengths, few enough to stay shuffled
+)
 
 
 def plan(
@@ -64,10 +66,10 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
 def _pools(
     order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
 ) -> Iterator[np.ndarray]:
-    """Yield consecutive pieces of the shuffled order, of about `POOL` batches each."""
+    """Yield consecutive pieces of the shuffled order, of about `POOL_BATCHES` batches each."""
     if batch_tokens is None:
-        size = POOL * (batch_size or 1)
+        size = POOL_BATCHES * (batch_size or 1)
         yield from (order[i : i + size] for i in range(0, len(order), size))
         return
-    pool = np.cumsum(lengths[order], dtype=np.int64) // (POOL * batch_tokens)
+    pool = np.cumsum(lengths[order], dtype=np.int64) // (POOL_BATCHES * batch_tokens)
     yield from np.split(order, np.flatnonzero(np.diff(pool)) + 1)

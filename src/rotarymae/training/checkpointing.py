@@ -36,8 +36,8 @@ from rotarymae.system import (
 from rotarymae.training.optimizer import check_state
 
 CHECKPOINT = "checkpoint.safetensors"
-FORMAT = 3  # 2 kept the log in another file alone
-MODEL, OPTIMIZER, BEST = "model", "optimizer", "best"  # what the names of tensors begin with
+CHECKPOINT_FORMAT = 3  # 2 kept the log in another file alone
+MODEL_TENSORS, OPTIMIZER_TENSORS, BEST_TENSORS = "model", "optimizer", "best"  # what the names of tensors begin with
 
 
 @dataclass
@@ -128,13 +128,17 @@ class RunFolder:
         """
         if state == self._saved:
             return
-        parts = {MODEL: model.state_dict(), OPTIMIZER: _optimizer_state(model, optimizer), BEST: best or {}}
+        parts = {
+            MODEL_TENSORS: model.state_dict(),
+            OPTIMIZER_TENSORS: _optimizer_state(model, optimizer),
+            BEST_TENSORS: best or {},
+        }
         tensors = {
             f"{part}.{name}": torch.as_tensor(value).detach().cpu().contiguous()
             for part, values in parts.items()
             for name, value in values.items()
         }
-        manifest = {"format": FORMAT, "versions": versions(), "state": dataclasses.asdict(state)}
+        manifest = {"format": CHECKPOINT_FORMAT, "versions": versions(), "state": dataclasses.asdict(state)}
         manifest |= {"history": history, "tensors": digest_of(tensors)}
         # One field, as safetensors writes several in any order.
         header = {"manifest": json.dumps(manifest | {"sha256": sha256_of(manifest)})}
@@ -154,22 +158,22 @@ class RunFolder:
             ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
         """
         manifest, tensors = read_checkpoint(self.checkpoint)
-        parts: dict[str, dict[str, Tensor]] = {MODEL: {}, OPTIMIZER: {}, BEST: {}}
+        parts: dict[str, dict[str, Tensor]] = {MODEL_TENSORS: {}, OPTIMIZER_TENSORS: {}, BEST_TENSORS: {}}
         try:
             for name, tensor in tensors.items():
                 part, _, name = name.partition(".")
                 parts[part][name] = tensor
                 if not torch.isfinite(tensor).all():
                     raise ValueError(f"{name} holds numbers that are not finite")
-            model.load_state_dict(parts[MODEL])
-            if parts[BEST] and _shapes(parts[BEST]) != _shapes(parts[MODEL]):
+            model.load_state_dict(parts[MODEL_TENSORS])
+            if parts[BEST_TENSORS] and _shapes(parts[BEST_TENSORS]) != _shapes(parts[MODEL_TENSORS]):
                 raise ValueError("the best weights are of other shapes or types than the last ones")
-            _restore_optimizer(model, optimizer, parts[OPTIMIZER])
+            _restore_optimizer(model, optimizer, parts[OPTIMIZER_TENSORS])
         except (RuntimeError, ValueError, KeyError) as error:
             raise ModelDirectoryError(f"{self.checkpoint} does not fit this model: {error}") from None
         vars(state).update(manifest["state"])
         self._saved = dataclasses.replace(state)
-        return parts[BEST] or None
+        return parts[BEST_TENSORS] or None
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -186,7 +190,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         manifest = json.loads(header["manifest"])
         if manifest.pop("sha256") != sha256_of(manifest) or manifest["tensors"] != digest_of(tensors):
             raise ValueError("it does not match its checksums")
-        if manifest["format"] != FORMAT:
+        if manifest["format"] != CHECKPOINT_FORMAT:
             raise ValueError("it is of another version")
         from_fields(RunState, manifest["state"], "its state")
         if manifest["state"].keys() != {field.name for field in dataclasses.fields(RunState)}:

@@ -38,7 +38,7 @@ OnStep = Callable[[int, int, float], None]
 
 # Seconds that calibration, and tables with the report, take of any table on a processor of their own; and at most how
 # many times that where other work uses it, too.
-CALIBRATION, REPORT, MOST_SHARED = 8.0, 10.0, 5.0
+CALIBRATION, REPORT, MOST_SHARED = 6.0, 8.0, 5.0
 # Shares of what is left that pre-training (where fine-tuning follows), partners and answers get at most.
 PRETRAINED, PARTNERS, ANSWERS = 0.3, 0.25, 0.2
 LATE = 0.05  # of the minutes; answers of all series may take so much longer than planned
@@ -101,17 +101,17 @@ def _free_memory() -> float:
 
 
 class Plan:
-    """What the time of a run is spent on.
+    """Divides the time of a run.
 
-    What a run does once, such as reading and boosting, comes first, so that its time is known. The trainings make the
-    steps that fit into what is left, less what comes after them: a pass over all series (embeddings, predictions),
-    another over the scored ones, and the report. Where these passes are more than `ANSWERS` of the time, as many series
-    are answered as fit. Without `minutes` nothing is cut, and the same sum says when the run ends.
+    What a run does once, such as reading and boosting, comes first, so that its time is known. The trainings make as
+    many steps as fit into the rest, less what follows them: a pass over all series (embeddings, predictions), another
+    over the scored ones, and the report. Where these passes would take more than `ANSWERS` of the time, fewer series
+    are answered. Without `minutes` nothing is cut, and the same sum tells when the run ends.
 
     Args:
         folder: the run folder.
         config: how the run trains; its `minutes` are those of the whole run.
-        started: time.monotonic() at the start of the run; now, if None.
+        started: time.monotonic() at the start of the run; now if None.
         resume: whether to continue an interrupted run in the folder.
     """
 
@@ -123,6 +123,7 @@ class Plan:
         reporter: Reporter | None = None,
         resume: bool = False,
     ) -> None:
+        """Start the clock, and read what an interrupted run has chosen."""
         self.folder, self.config, self.resume = folder, config, resume
         self.reporter = reporter or Reporter(quiet=True)
         self.started = time.monotonic() if started is None else started
@@ -140,12 +141,12 @@ class Plan:
             self.reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
 
     def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1) -> None:
-        """Note the size of the work.
+        """Take note of how much there is to compute.
 
         Args:
             lengths: [S] tokens of all series.
             scored, finetuned: indices of these series; None without a fine-tuning.
-            members: networks that are fine-tuned, each of which answers.
+            members: number of networks that are fine-tuned, each of which predicts.
         """
         self.lengths, self.scored, self.finetuned = np.asarray(lengths), scored, finetuned
         self.members = members
@@ -157,22 +158,22 @@ class Plan:
 
     @property
     def left(self) -> float:
-        """Seconds of these that are left."""
+        """Seconds that are left."""
         return self.seconds - (time.monotonic() - self.started)
 
     @property
     def answers(self) -> float:
-        """Seconds to answer all series by every network, and those that are scored once more."""
+        """Seconds to predict all series by every network, and the scored ones once more."""
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
     @property
     def shared(self) -> float:
-        """How many times longer work takes than on a processor of its own, as far as the run has seen."""
+        """Factor by which work takes longer than with a processor of its own, as measured in this run."""
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
     def afterwards(self, calibrates: bool = False) -> float:
-        """Return seconds for what is the same for any table: the report, and before it the calibration."""
+        """Return the seconds for what takes equally long for any table: the report and, if wanted, the calibration."""
         return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,7 +196,7 @@ class Plan:
         validation: Examples | None,
         training: TrainConfig,
     ) -> TrainConfig:
-        """Return the settings of a stage; with `minutes`, with the steps that fit into its share of them."""
+        """Return the settings of a stage; with `minutes`, the number of steps is what fits into its share of them."""
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
         self.token = measure_token(objective, examples, training)
         # The validation part is evaluated after every epoch; of a part of an epoch, as large a part of it.
@@ -219,10 +220,11 @@ class Plan:
         return training
 
     def _watching(self, stage: Stage, on_step: OnStep) -> OnStep:
-        """Return `on_step` that says when the run ends, once it has seen enough steps."""
+        """Return an `on_step` that also announces when the run will end, once enough steps are timed."""
         ends: list[float] = []
 
         def watch(step: int, steps: int, loss: float) -> None:
+            """Pass the step on, and announce the end of the run once."""
             on_step(step, steps, loss)
             ends.append(time.monotonic())
             if not self.said and enough(ends):
@@ -234,7 +236,7 @@ class Plan:
         return watch
 
     def _finetuning(self) -> float:
-        """Return about how long fine-tuning takes, before it can be measured: a step costs three answers."""
+        """Return an estimate of the seconds of fine-tuning before it is measured: a step costs three predictions."""
         assert self.finetuned is not None
         training, tokens = self.config.finetuning(), float(self.lengths[self.finetuned].sum())
         epochs = training.passes(math.ceil(len(self.finetuned) / (training.batch_size or 1)))
@@ -242,6 +244,7 @@ class Plan:
         return self.token * tokens * epochs * self.members * (3 * (1 - self.config.drop / 2) + held)
 
     def _say_steps(self, stage: Stage, epochs: int, each: int, per_epoch: int) -> None:
+        """Print the number of epochs and steps of a stage; warn of few steps."""
         steps = epochs * each
         part = "" if steps >= per_epoch else f" ({steps / per_epoch:.1%} of the training part)"
         self.reporter.say(f"plan: {stage} makes {epochs:,} epochs of {each:,} steps{part}")
@@ -250,7 +253,7 @@ class Plan:
             self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size or window.")
 
     def _say_end(self, trainings: float, fixed: float) -> None:
-        """Say when the run ends, if its trainings and what is the same for any table take so many seconds from now."""
+        """Print when the run will end, given the seconds for trainings and for what follows."""
         self.said = True
         ahead = trainings + fixed
         ahead += min(self.answers, max(self.left - ahead, LATE * self.seconds))
@@ -260,22 +263,22 @@ class Plan:
     # ── partners, and answers ───────────────────────────────────────────────────────────────────────────────────────
 
     def compared(self, series: int) -> int:
-        """Return how many of so many series partners learn from when methods are compared."""
+        """Return how many of the series partners are trained on while methods are compared."""
         if self.config.minutes is None:
             return series
         return min(series, math.ceil(COMPARED * self.config.minutes / self.shared))
 
     def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return how many of so many series a partner learns from that took `seconds` to learn from `compared`."""
+        """Return how many of the series a partner is trained on, if it took `seconds` for `compared` of them."""
         if self.config.minutes is None:
             return series
         fit = PARTNERS * self.left / max(seconds, 1e-9) * compared
         return self._keep(name, lambda: int(max(min(series, compared), min(series, fit))))
 
     def answered(self) -> tuple[np.ndarray, int] | None:
-        """Return which series there is time to answer, and how many observations of each; None of all and whole.
+        """Return the series that there is time to predict, and how many observations of each; None for all of them.
 
-        Series are drawn at random; without labels, of those that are longer than an eighth of what fits a stretch.
+        Series are drawn at random; without labels, among those longer than an eighth of what fits a stretch.
         """
         left = self.left - self.afterwards()
         if self.config.minutes is None or self.answers <= left + LATE * self.seconds:
@@ -294,7 +297,7 @@ class Plan:
     # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, name: str, number: Callable[[], int]) -> int:
-        """Return the number of this name in the folder, or else a new one, which is kept there for a resumed run."""
+        """Return the number stored under `name` in the folder; a new one is computed and stored for a resumed run."""
         kept = self._read()
         if name not in kept:
             kept = {**kept, name: number()}
@@ -311,7 +314,7 @@ class Plan:
 
 
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
-    """Return the settings that make about `steps` steps, in epochs of equal length: whole ones, or shorter ones."""
+    """Return the settings changed to about `steps` steps, in whole or shortened epochs of equal length."""
     more = math.ceil(steps / per_epoch)
     epochs, each = max((steps // per_epoch, per_epoch), (more, steps // more), key=math.prod)
     return replace(training, epochs=epochs, epoch_steps=each, min_steps=0)
@@ -324,7 +327,7 @@ def median_step(ends: list[float]) -> float:
 
 
 def enough(ends: list[float]) -> bool:
-    """Return whether the moments at which steps ended are enough to measure a step by."""
+    """Return whether enough steps have ended to measure their time."""
     return len(ends) > WARMUP_STEPS + MEASURED_STEPS or (len(ends) > 3 and ends[-1] - ends[0] > PATIENCE)
 
 
@@ -349,7 +352,7 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per token of a pass without learning."""
+    """Return the seconds per token of a forward pass without gradients."""
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])
     some = _Some(examples, np.concatenate(every[: int(np.searchsorted(tokens, EVALUATED)) + 1]))
@@ -360,7 +363,7 @@ def measure_token(objective: Objective, examples: Examples, training: TrainConfi
 
 
 class _Some:
-    """Some of the examples."""
+    """A subset of the examples."""
 
     def __init__(self, examples: Examples, rows: np.ndarray) -> None:
         self.examples, self.rows, self.lengths = examples, rows, examples.lengths[rows]

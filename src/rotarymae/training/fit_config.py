@@ -284,7 +284,7 @@ class RunOptions:
 class FitConfig(
     RunOptions, ClassificationOptions, FinetuningOptions, TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions
 ):
-    """Everything a fit needs beside the data; the defaults suit tables of a few thousand series on a CPU.
+    """All options of a fit; the defaults suit tables of a few thousand series on a CPU.
 
     Raises:
         InputError: a value out of its range, or options that cannot work together; nothing has been trained then.

@@ -37,7 +37,7 @@ TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
 
 
 class TrainingDiverged(RotaryMAEError):
-    """Raised when too many steps had a non-finite loss or gradient; the last good checkpoint stands."""
+    """Raised when too many steps had a non-finite loss or gradient; the last good checkpoint stays."""
 
 
 @dataclass
@@ -92,14 +92,14 @@ def fit(
         InputError: no training or validation examples; a folder with another run, or in which another process trains.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers.
         Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder they do what they always do.
-        OSError: a checkpoint or the log could not be written; earlier checkpoints stand.
+        OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
     """
     choose("resume", resume, ("never", "auto"))
     if len(examples.lengths) == 0:
         raise InputError("there are no training examples.")
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
-    with learning(), watched_signals(folder is not None) as arrived:
+    with with_gradients(), watched_signals(folder is not None) as arrived:
         loop = _Loop(objective, examples, config, validation, folder, arrived)
         try:
             compiled = compile_blocks(objective.model) if config.compile else nullcontext()
@@ -346,7 +346,7 @@ class _Loop:
 
 
 @contextmanager
-def learning() -> Iterator[None]:
+def with_gradients() -> Iterator[None]:
     """Compute gradients within, whatever mode the caller is in."""
     with torch.inference_mode(False), torch.enable_grad():
         yield

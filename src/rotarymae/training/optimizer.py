@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from rotarymae.training.fit_config import TrainConfig
 
-Groups = list[dict[str, Any]]
+ParameterGroups = list[dict[str, Any]]
 
 # By the names of `config.Optimizer`; each makes an optimiser of `parameter_groups`.
-OPTIMIZERS: dict[str, Callable[[Groups, TrainConfig], torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[[ParameterGroups, TrainConfig], torch.optim.Optimizer]] = {
     "adamw": lambda groups, config: torch.optim.AdamW(groups, lr=config.base_lr, betas=config.betas, fused=True),
     "sgd": lambda groups, config: torch.optim.SGD(groups, lr=config.base_lr, momentum=config.momentum),
 }
@@ -48,7 +48,7 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
     return base_lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1.0, steps - warmup))))
 
 
-def parameter_groups(model: nn.Module, weight_decay: float) -> Groups:
+def parameter_groups(model: nn.Module, weight_decay: float) -> ParameterGroups:
     """Group the trainable parameters: weight matrices decay; norms, biases and learned tokens do not."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
