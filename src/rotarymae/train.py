@@ -706,8 +706,11 @@ def finetune(
     for member in range(members):
         seed = config.seed + member
         encoder = copy_encoder(pretrained.model, config)
-        make = partial(labels.model, Encoder(encoder.config), pool, preprocessor.static_features)
-        model = build(make, make_generator(seed, 1))
+        sizes = encoder.config
+        model = build(
+            lambda sizes=sizes: labels.model(Encoder(sizes), pool, preprocessor.static_features),
+            make_generator(seed, 1),
+        )
         model.encoder = encoder
         if continue_training:
             model.load_state_dict(pretrained.model.state_dict())

@@ -156,10 +156,10 @@ def ask(
     numbers = channel_index(queries).astype(np.int64)[:, None] * V + np.arange(V)
     lengths = np.diff(queries.offsets)
     parameters = torch.zeros(*numbers.shape, model.likelihood.outputs, dtype=torch.float64)
-    centre, width = np.zeros((2, *numbers.shape))
+    centre, width = np.zeros(numbers.shape), np.zeros(numbers.shape)
     done, model = 0, model.eval()
     for index, times, channels, values, noise, padding in _batches(part, lengths, errors):
-        at = np.concatenate([np.arange(queries.offsets[i], queries.offsets[i + 1]) for i in index])
+        at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
         if not len(at):
             continue
         positions, scaled, relative, scale = standardise(times, channels, values, ~padding, noise)
