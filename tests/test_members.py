@@ -12,6 +12,7 @@ from rotarymae import load
 from rotarymae.prediction import predict_and_embed, predict_outputs
 from rotarymae.system import Reporter
 from rotarymae.train import train
+from rotarymae.training.cost import Plan
 from rotarymae.training.fit_config import FitConfig
 
 TINY = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
@@ -73,9 +74,9 @@ def test_a_run_that_stopped_in_the_second_member_is_resumed(tmp_path, monkeypatc
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("rotarymae.train.fit", stops)
-        train(data, RARE, config, folder=tmp_path)
+        train(data, RARE, config, plan=Plan(tmp_path, config))
     assert len(set(calls)) == 3
-    resumed = train(data, RARE, config, folder=tmp_path, resume=True).pipeline
+    resumed = train(data, RARE, config, plan=Plan(tmp_path, config, resume=True)).pipeline
     assert same(weights(resumed.model), weights(whole.model))
 
 
