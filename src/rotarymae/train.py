@@ -25,7 +25,7 @@ from rotarymae.calibration import calibrate
 from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
-from rotarymae.heads import encoder_of
+from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.labels import (
     LABELS,
     MIN_SERIES_TO_JUDGE,
@@ -705,13 +705,7 @@ def finetune(
     folder = how.pop("folder", None)
     for member in range(members):
         seed = config.seed + member
-        encoder = copy_encoder(pretrained.model, config)
-        sizes = encoder.config
-        model = build(
-            lambda sizes=sizes: labels.model(Encoder(sizes), pool, preprocessor.static_features),
-            make_generator(seed, 1),
-        )
-        model.encoder = encoder
+        model = _with_new_head(pretrained, labels, config, pool, preprocessor.static_features, seed)
         if continue_training:
             model.load_state_dict(pretrained.model.state_dict())
         model.encoder.requires_grad_(config.tune != "probe")
@@ -732,6 +726,16 @@ def finetune(
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)
     pipeline.precision = config.precision
     return FitResult(pipeline, finetuning=result, loaded=loaded, trained_weights=members * trained_weights)
+
+
+def _with_new_head(
+    pretrained: Pipeline, labels: Labels, config: FitConfig, pool: str, static_features: int, seed: int
+) -> Classifier | Regressor:
+    """Return a copy of the pre-trained encoder with a head whose weights are drawn from a generator of its own."""
+    encoder = copy_encoder(pretrained.model, config)
+    model = build(lambda: labels.model(Encoder(encoder.config), pool, static_features), make_generator(seed, 1))
+    model.encoder = encoder
+    return model
 
 
 def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
