@@ -976,3 +976,9 @@ def test_duplicates_at_a_date_are_named_by_the_date():
     days = pa.array([dt.datetime(2024, 3, 31, 10)] * 2, pa.timestamp("us"))
     with refuses("'a'", "2024", "-03", "-31", "10", "00", "00", "00", "00", "2"):
         SeriesDataset.from_frame(pa.table({"id": ["a", "a"], "time": days, "value": [1.0, 2.0]}))
+
+
+def test_integers_of_128_bits_are_read():
+    table = {"id": [1, 1], "time": [0.0, 1.0], "value": pl.Series([3, 4], dtype=pl.Int128)}
+    read = SeriesDataset.from_frame(pl.DataFrame(table), id="id", time="time", values=["value"])
+    assert read.values[:, 0].tolist() == [3, 4]

@@ -514,6 +514,8 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
     """Return a column as an Arrow array. Raises InputError for mixed types, or a type that Arrow lacks."""
     try:
         column = frame.get_column(name)
+        if column.dtype in (nw.Int128, nw.UInt128):  # which Arrow does not have
+            return to_arrow(column.to_list())
         try:
             return to_arrow(column.to_arrow())
         except (pa.ArrowException, NotImplementedError):
