@@ -743,8 +743,8 @@ def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int
 
 
 def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
-    """Return the number of networks to fine-tune and average: several where a rare class has few series."""
-    if config.members is not None or labels is not ClassLabels:
+    """Return the number of networks to fine-tune and average: several where a rare class has few series, given time."""
+    if config.members is not None or config.minutes is not None or labels is not ClassLabels:
         return config.members or 1
     counts = np.unique(targets, return_counts=True)[1]
     return MEMBERS if resolve(config.decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1

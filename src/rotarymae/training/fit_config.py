@@ -236,7 +236,7 @@ class FinetuningOptions:
     predictor: Predicting = "auto"
     """The network predicts (model), boosted trees (features), or all methods combined; auto chooses by validation."""
     members: int | None = None
-    """Fine-tuning trains and averages this many networks; without it 3 if a rare class has few series, else 1."""
+    """Fine-tuning trains so many networks and averages them; if left out 1, or 3 of a rare class without --minutes."""
     pool: Literal["auto", HeadPool] = "auto"
     """The head reads [CLS], or the mean, maximum or attention-weighted mean of tokens; auto: attention, sounds max."""
     static: tuple[str, ...] = ()
