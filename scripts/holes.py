@@ -31,6 +31,7 @@ from rotarymae.queries import as_queries
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.train import train
+from rotarymae.training.cost import Plan
 from rotarymae.training.fit_config import FitConfig
 
 LENGTHS = (1, 4, 16, 64)  # median gaps of the channel
@@ -234,7 +235,7 @@ def main() -> None:
     train_part = dataset.select(np.sort(order[quarter:])) if several else dataset
     with tempfile.TemporaryDirectory() as folder:
         config = FitConfig(seed=options.seed, minutes=options.minutes)
-        pipeline = train(train_part, None, config, folder=Path(folder)).pipeline
+        pipeline = train(train_part, None, config, plan=Plan(Path(folder), config)).pipeline
     if options.forecasts:
         print(
             f"season {find_season(train_part).time:.4g}",
