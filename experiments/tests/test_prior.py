@@ -84,10 +84,10 @@ def test_the_protocol_hides_a_half_or_a_block_and_scores_by_hand():
     assert len(at) == 10 and (np.diff(at) == 1).all()
     spread = block.values.std()
     exact = gaps._normal(block.values[block.hidden] + spread, np.full(10, spread))
-    found = gaps.score([block], exact)
-    assert found["rmse"] == pytest.approx(1.0)
-    assert found["nll"] == pytest.approx(0.5 + 0.5 * np.log(2 * np.pi))
-    assert (found["inside 68"], found["inside 95"]) == (0.0, 1.0)
+    scores = gaps.score([block], exact)
+    assert scores["rmse"] == pytest.approx(1.0)
+    assert scores["nll"] == pytest.approx(0.5 + 0.5 * np.log(2 * np.pi))
+    assert (scores["inside 68"], scores["inside 95"]) == (0.0, 1.0)
 
 
 @pytest.fixture(scope="module")

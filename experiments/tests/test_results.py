@@ -136,11 +136,11 @@ def test_run_changes_what_is_asked_for_and_results_shows_it(tmp_path, capsys):
     places = ("--out", tmp_path / "runs", "--results", tmp_path / "results")
     assert command("run", "speed", "--scale", "smoke", *places, "--quiet", "--rounds", "2", "--model.depth", "1") == 0
     (path,) = (tmp_path / "results").glob("*.json")
-    found = json.loads(path.read_text())
-    assert found["config"]["rounds"] == 2 and found["config"]["model"]["depth"] == 1
-    assert found["setting"] == "ours" and found["scale"] == "smoke"
-    assert found["command"].startswith("rotarymae-experiments run speed --scale smoke --out ")
-    assert found["command"].endswith(" --quiet --rounds 2 --model.depth 1")
+    written = json.loads(path.read_text())
+    assert written["config"]["rounds"] == 2 and written["config"]["model"]["depth"] == 1
+    assert written["setting"] == "ours" and written["scale"] == "smoke"
+    assert written["command"].startswith("rotarymae-experiments run speed --scale smoke --out ")
+    assert written["command"].endswith(" --quiet --rounds 2 --model.depth 1")
     assert command("results", tmp_path / "results") == 0
     assert "not run" in capsys.readouterr().out  # a smoke run is not shown
     assert command("run", "speed", "--scale", "smoke", *places, "--rouns", "2") == 2

@@ -41,7 +41,7 @@ class Observed(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """What the nearest observations say about M queries.
+    """Describe the nearest observations of M queries.
 
     Attributes:
         line: [B, M, V] value on the straight line between the nearest observations; the nearest value where one side

@@ -1,4 +1,4 @@
-"""What is measured of times to an event of which some are censored: Kaplan-Meier, concordance, Brier score.
+"""Score predicted times to an event, of which some are censored: Kaplan-Meier, concordance, Brier score.
 
 Times are [S] durations, and events [S] whether each ended in the event or was censored.
 """

@@ -49,7 +49,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What to compute for every series of a table, whatever its size.
+    """Describe a computation for every series of a table, whatever its size.
 
     Attributes:
         pipeline: the pipeline that computes it.
