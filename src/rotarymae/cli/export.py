@@ -26,19 +26,20 @@ def export(
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     quiet: Quiet = False,
 ) -> None:
-    """Write a model to one file that runs without this library, with its scalers inside, and check the file.
+    """Write a model of series to one file that runs without this library, with its scalers inside, and check the file.
 
-    For example: rotarymae export run --out classifier.onnx
+    For example: rotarymae export run --out classifier.onnx. The file is run once and compared with PyTorch; it is
+    deleted where they differ.
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
-        out: The program goes to this new file.
-        format: The file is for ONNX runtimes, or a PyTorch program (torch.export.load).
-        job: The program predicts labels, embeds or interpolates; auto predicts by a fine-tuned model, and else
-            interpolates or embeds.
-        pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
-            to use.
-        stage: Embeddings come from the pre-trained or from the fine-tuned model in the folder.
+        model: A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.
+        out: New file for the program; it must not exist yet.
+        format: The file is for ONNX runtimes (onnx), or for torch.export.load in PyTorch (torch).
+        job: What the program does. auto: predict for a fine-tuned model, else interpolate if it has a decoder, else
+            embed.
+        pool: With --job embed: the mean or maximum over a series' tokens, the [CLS] token, or what the model was
+            trained to use (auto).
+        stage: With --job embed: vectors come from the pretrained or from the finetuned model in the folder.
     """
     from rotarymae.export import export_program
 
@@ -53,7 +54,19 @@ def export(
 
 
 def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained", "finetuned"]) -> Program:
-    """Load a model as an exportable program; job "auto" predicts where the model can, else interpolates or embeds."""
+    """Load a model as an exportable program.
+
+    Args:
+        job: "predict", "embed", "interpolate", or "auto": the first that the model can do of predict, interpolate and
+            embed.
+        pool, stage: for "embed" only; None and "pretrained" mean not given.
+
+    Raises:
+        InputError: a model of pictures or sounds; `pool` or `stage` given for another job.
+
+    Warns:
+        InputWarning: "predict" where the run's choice is not the network alone, which is all that is exported.
+    """
     from rotarymae.export import make_program
     from rotarymae.pipeline import Pipeline
     from rotarymae.scale import open_stage

@@ -52,10 +52,16 @@ class LabelOptions(LabelColumn):
     """Cross-validate: train this many times, score each series by the model without it; average these models."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
-        """Return the column of `--split-by` in the order of the series, or None without that option.
+        """Read the column of --split-by in the order of the series; None without that option.
+
+        A column whose name looks like an id, such as patient_id, is read as text: its values are groups without order.
+
+        Args:
+            layout: of the table of observations.
+            table: the table of observations, where no other table has the column.
 
         Raises:
-            InputError: the column is in neither table, or differs within a series.
+            InputError: a column that no table has, or that differs within a series.
         """
         if self.split_by is None:
             return None
@@ -68,7 +74,7 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
-        """Raise InputError for options about labels when no labels are read."""
+        """Raise InputError for --label-id, --task, --folds or --event where no option says where the labels are."""
         given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
         if self.event is not None and self.name is None:
             raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
@@ -97,18 +103,19 @@ def fit(
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
 
-    For example, with a table of the columns star, day, band and flux:
+    The folder of --out gets the models, metrics, predictions and a report. For example, with a table of the columns
+    star, day, band and flux:
 
     rotarymae fit stars.csv --id star --time day --channel band --values flux --labels kinds.csv --label kind --out run
 
     Or with pictures (or sounds, by --audio) in one folder per class: rotarymae fit photos --images --out run
 
     Args:
-        table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
-        out: The models, metrics, predictions and the report go to this new folder.
-        resume: Continue the interrupted run in the folder.
-        invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
-        anonymous: Leave ids and values of single series out of the report; the other files of the run still hold them.
+        table: Reading: the observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
+        out: A new folder for the models, metrics, predictions and the report of this run.
+        resume: Both trainings: continue the interrupted run in --out, with the same options as before.
+        invert: Report: draw these channels, or this column of values, on a reversed axis; for magnitudes, say.
+        anonymous: Report: leave out single series, to share it. The run's other files still hold them.
     """
     started = time.monotonic()  # importing takes seconds, too
     from rotarymae import report
@@ -165,7 +172,7 @@ def fit(
 
 
 def _several(labels: np.ndarray | None) -> np.ndarray | None:
-    """Return the classes of a folder's files; None, with a warning, where all files are of one class."""
+    """Return the labels as they are, or None, with an InputWarning, where they name a single class; None stays None."""
     names = [] if labels is None else sorted({str(label) for label in labels if label is not None})
     if len(names) != 1:
         return labels
@@ -179,7 +186,7 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
 
 
 def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
-    """Raise InputError where `--invert` names a column or channel that the report does not draw."""
+    """Raise InputError where --invert names something else than the first column of values or a channel of it."""
     known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
     for name in invert:
         if name not in known:
@@ -194,7 +201,9 @@ class LoadedData:
     """The data that the command read, and the target of each example.
 
     Attributes:
-        columns: how the table was laid out; kept with the model.
+        targets: labels in the order of the examples; None without labels.
+        split_by: the column of --split-by, if that is given.
+        columns: how the table was laid out, fields of `TableSchema`; kept with the model. Empty for a folder.
     """
 
     dataset: AnyDataset
@@ -206,7 +215,18 @@ class LoadedData:
 def _read_table(
     table: Path, columns: Columns, labels: LabelOptions, config: FitConfig, start: Pipeline | None
 ) -> LoadedData:
-    """Read the table and its labels; with `start`, a trained pipeline, in the layout of its training table."""
+    """Read the table of observations, its labels and the column of --split-by, as the options say.
+
+    Args:
+        start: the trained pipeline of --pretrained; its columns, channels and errors count where no option says
+            otherwise. None for a new model.
+
+    Raises:
+        InputError: options that exclude each other, or a table or labels that cannot be read.
+
+    Warns:
+        InputWarning: channels that never change; a label that looks like durations, some of them censored.
+    """
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
     layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)
@@ -223,7 +243,11 @@ def _read_table(
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn where a label looks like a duration and another column says whether the event was observed (censoring)."""
+    """Warn, with an InputWarning, where the label's name is that of a duration and a column's name that of its status.
+
+    Args:
+        columns: names of all columns of the labels' table.
+    """
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
@@ -241,12 +265,13 @@ def demo(
     quick: bool = False,
     quiet: Quiet = False,
 ) -> None:
-    """Pre-train, classify, interpolate and embed real light curves (PLAsTiCC), and write a report.
+    """Fit a model to 1,400 light curves that ship with the library (PLAsTiCC), and write models, metrics and a report.
 
     Args:
-        out: The results go to this folder; without it, to runs/demo, or runs/demo-2 and so on if that exists.
-        seed: This number fixes the split, the order, the masks, the augmentation and the first weights.
-        quick: Train for an epoch or two only, to see that everything runs.
+        out: New folder for the results. Without it: runs/demo, or runs/demo-2 and so on if that exists.
+        seed: Both trainings: fixes every random choice (split, order, masks, first weights). Vary it to see the spread
+            of results.
+        quick: Both trainings: make one or two passes only, to see that everything runs.
     """
     from rotarymae import report
     from rotarymae.data import plasticc
@@ -291,7 +316,7 @@ def demo(
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:
-    """Return the demo's fit; `quick` trains for an epoch or two, to see that everything runs."""
+    """Return the demo's settings; with `quick`, one epoch of pre-training and two of fine-tuning."""
     # Rather more passes than the defaults: on 900 objects the labels are what is scarce. Six minutes on two cores.
     return FitConfig(
         pretrain_epochs=1 if quick else 12,
@@ -302,7 +327,7 @@ def configure(seed: int = 0, quick: bool = False) -> FitConfig:
 
 
 def _free(folder: Path) -> Path:
-    """Return the folder, or the first of folder-2, folder-3, ... that does not exist."""
+    """Return the first path that does not exist of `folder`, folder-2, folder-3, ..."""
     number, candidate = 2, folder
     while candidate.exists():
         number, candidate = number + 1, folder.with_name(f"{folder.name}-{number}")

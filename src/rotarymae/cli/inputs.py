@@ -67,16 +67,28 @@ class LabelColumn:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Columns of the table of observations that hold labels, also where a table of their own gives them."""
+        """Names of the columns of labels and of events, as far as there are any; they are no values of observations."""
         return tuple(name for name in (self.name, self.event) if name is not None)
 
     @property
     def name(self) -> str | None:
-        """The name of the column of labels; None without labels."""
+        """Name of the column of labels: --label, or else "label" if --labels is given; None without both."""
         return self.label or (None if self.labels is None else "label")
 
     def read(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> Any:
-        """Return the labels in the order of the series, or None. Raises InputError for labels that do not match."""
+        """Read the labels [S] in the order of the series; None where no option names any.
+
+        Args:
+            layout: of the table of observations; it gives the id column, the objects' table and the missing words.
+            table: the table of observations, where no other table has the column.
+
+        Returns:
+            What `tables.align_labels` returns, None for a series without a label; with --event, what
+            `labels.event_times` returns.
+
+        Raises:
+            InputError: a column that no table has, or that is a static column, too; labels that match no series.
+        """
         if self.name is None:
             return None
         columns = []
@@ -92,10 +104,10 @@ class LabelColumn:
         return event_times(*columns, *self.beside)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Return the table that holds one value per series in `column`, and the name of its id column.
+        """Open the first table that has `column`, of --labels, --objects and `table`; return it and its id column.
 
         Raises:
-            InputError: no table has the column.
+            InputError: no table has the column ("unknown-column"), or the one that has it has no column of ids.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
@@ -116,7 +128,7 @@ class LabelColumn:
 
 
 def _changed(options: Any) -> list[str]:
-    """The options of a group that are not as they are by default, as typed."""
+    """Return the options of a group (a dataclass) that differ from their defaults, as typed: "--patch-size"."""
     return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
 
 
@@ -128,7 +140,7 @@ class FolderReading:
     """Sounds with another sample rate than the first, or than the model's, are resampled, not refused."""
 
     def check_table(self) -> None:
-        """Raise InputError for options about folders when the model was trained on tables."""
+        """Raise InputError if any option of folders is given; called where the model was trained on tables."""
         if _changed(self):
             raise InputError(
                 "the model was trained on series; leave out the options of pictures and sounds: "
@@ -138,7 +150,17 @@ class FolderReading:
     def read_for(
         self, known: PatchPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
     ) -> arrays.FolderData:
-        """Read a folder of pictures or sounds as a trained model needs it. Raises InputError for table options."""
+        """Read a folder of pictures or sounds with the patch size, sample rate and so on of a trained model.
+
+        Args:
+            known: the model's preprocessor.
+            on_file: called with (files read, files in all); None for nobody.
+            columns: the command's options of tables, of which none may be given; None checks nothing.
+
+        Raises:
+            InputError: options of tables; `resample` for a model of pictures; a model of videos or other arrays; and as
+                `arrays.read_sounds` and `arrays.read_pictures`.
+        """
         from rotarymae import arrays
 
         patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
@@ -170,10 +192,16 @@ class FolderOptions(FolderReading):
 
     @property
     def given(self) -> bool:
+        """Whether TABLE is a folder of pictures or sounds."""
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
-        """Raise InputError for options of tables with a folder, of folders with a table, or of pictures with sounds."""
+        """Raise InputError for options that do not go together: of tables and folders, or of pictures and sounds.
+
+        Args:
+            columns: the options of the table's layout.
+            others: further options of tables, {name: value}; a value that counts as false is not given.
+        """
         if not self.given:
             if _changed(self):
                 raise InputError(
@@ -195,7 +223,15 @@ class FolderOptions(FolderReading):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
-        """Read the pictures or sounds of the folder, sized as those of the trained preprocessor `start`, if given."""
+        """Read the pictures or sounds of the folder for a training.
+
+        Args:
+            start: preprocessor of the trained model to start from, whose sizes are used; None for the options' own.
+            on_file: called with (files read, files in all).
+
+        Raises:
+            InputError: an option that differs from `start`; and as `arrays.read_sounds` and `arrays.read_pictures`.
+        """
         from rotarymae import arrays
 
         patch = self.patch_size
@@ -212,7 +248,15 @@ class FolderOptions(FolderReading):
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """Return the label of each file of a folder. Raises InputError for a class that the model does not have."""
+    """Return the label of each file [S]: the name of the top folder inside `folder` that holds it, None for none.
+
+    Args:
+        files: what was read from the folder.
+        classes: those of the model; empty for a model that predicts numbers.
+
+    Raises:
+        InputError: a folder without folders inside; a model without classes; a label that is none of the classes.
+    """
     if files.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
     if not classes:

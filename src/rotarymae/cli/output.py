@@ -16,15 +16,20 @@ from rotarymae.errors import InputError
 
 
 def new_reporter(quiet: bool) -> system.Reporter:
+    """Return a reporter that prints progress to standard error; with `quiet`, only warnings and errors."""
     return system.Reporter(quiet)
 
 
 def typed_command() -> str:
+    """Return the command line of this process, quoted for a shell."""
     return shlex.join(["rotarymae", *sys.argv[1:]])
 
 
 def check_new(out: Path) -> None:
-    """Raise InputError, before any work, where the output file exists or has a suffix that cannot be written."""
+    """Raise InputError, before any work, for a file that exists, is no .csv or .parquet, or cannot be made.
+
+    "-" (standard output) is always accepted.
+    """
     from rotarymae.run_folder import check_output
 
     if str(out) == "-":
@@ -36,7 +41,10 @@ def check_new(out: Path) -> None:
 
 @contextmanager
 def as_file(out: Path) -> Iterator[Path]:
-    """Yield the path to write to; for "-" a temporary file, which goes to standard output as CSV at the end."""
+    """Yield the path to write to: `out` itself, or for "-" a temporary .csv file.
+
+    The temporary file is copied to standard output at the end of the `with` block, unless an error leaves the block.
+    """
     if str(out) != "-":
         yield out
         return
@@ -52,8 +60,10 @@ def as_file(out: Path) -> Iterator[Path]:
 def are_shards(table: Path, out: Path, workers: int) -> bool:
     """Return whether every file of the folder or pattern `table` gets its own output file in the folder `out`.
 
+    It does where `out` has no suffix and `table` is no file; a lone "-" is no folder.
+
     Raises:
-        InputError: several workers for a single file; and as `check_new`.
+        InputError: less than one worker; for a single output, more than one worker, and as `check_new`.
     """
     if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
@@ -66,7 +76,12 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print one table of metrics per task, with a column for the model and for each baseline."""
+    """Print metrics to standard output, one table per task, with a row per metric and a column per method.
+
+    Args:
+        metrics: content of metrics.json; tasks that it lacks are left out.
+        reporter: prints nothing if it is quiet.
+    """
     from rotarymae.metrics import early_rows, interval_words, rows_in_words, scored_words
     from rotarymae.partners import TASKS
 
@@ -96,7 +111,13 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
 
 
 def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.Reporter, caption: str = "") -> None:
-    """Print a table with one row per metric and one column per method, given as {method: {metric: value}}."""
+    """Print a table to standard output, with a row per metric and a column per method; nothing if `reporter` is quiet.
+
+    Args:
+        rows: {method: {metric: value}}, among them the method "model", whose metrics are the rows. A metric that
+            another method lacks is an empty cell.
+        caption: line below the table; "" for none.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -115,6 +136,7 @@ def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.
 
 
 def print_end(seconds: float, page: Path, reporter: system.Reporter) -> None:
+    """Print how long a run took, and where its report `page` is, if it exists."""
     reporter.say(
         f"took {system.duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}")
     )
