@@ -11,16 +11,17 @@ from rotarymae.errors import InputError
 
 
 def from_fields(kind: type, fields: Any, where: str) -> Any:
-    """Build a dataclass from a dictionary as `dataclasses.asdict` makes it, also after JSON, which lacks tuples.
+    """Return an instance of the dataclass `kind`, from a dictionary as `dataclasses.asdict` makes it, or JSON of that.
 
-    Every value is checked against its annotation.
+    Lists become tuples and dictionaries dataclasses where the annotation says so. Every value is checked against its
+    annotation; a field with a default may be absent.
 
     Args:
-        kind: the dataclass.
+        fields: the dictionary.
         where: what the fields belong to, for messages.
 
     Raises:
-        InputError: a field that is unknown, missing, or of another type.
+        InputError: no dictionary; a field that is unknown, missing, or of another type.
     """
     if not isinstance(fields, dict):
         raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")
@@ -36,7 +37,17 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Return a JSON value as its annotation demands: lists become tuples, objects dataclasses. Raises InputError."""
+    """Return a JSON value as the annotation `kind` demands: lists become tuples, dictionaries dataclasses.
+
+    Whole numbers become floats where one is wanted; True and False are no numbers. An annotation other than tuple,
+    Literal, union, dict, dataclass, int, float, str, bool and None is not checked.
+
+    Args:
+        name: of the field, for messages.
+
+    Raises:
+        InputError: a value that does not fit.
+    """
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         for option in sorted(options, key=lambda option: option in (int, float)):  # True is no number
@@ -70,5 +81,6 @@ def _read(value: Any, kind: Any, name: str) -> Any:
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
+    """Return the error for a field `name` whose value does not fit the annotation `kind`."""
     text = repr(value)
     return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {kind}.")
