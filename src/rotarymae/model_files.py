@@ -238,7 +238,7 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
 
 
 def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelDirectoryError, naming `path` and the tensor, where one is missing or has a name that is not expected."""
+    """Raise ModelDirectoryError, naming `path` and the tensor, where one is missing or has an unexpected name."""
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
         raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")

@@ -74,7 +74,7 @@ class ArrayDataset:
     static: ClassVar[dict[str, np.ndarray]] = {}  # which only series have
 
     def __post_init__(self) -> None:
-        """Raise InputError for a wrong patch size, no arrays, too many or few ids, or an array that `_check` refuses."""
+        """Raise InputError for a wrong patch size, no arrays, too many or few ids, or an array `_check` refuses."""
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
             raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
         if len(self.arrays) == 0:

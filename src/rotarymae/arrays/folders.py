@@ -145,7 +145,7 @@ def read_sounds(
     def read(path: Path) -> np.ndarray:
         """Read one sound as a spectrogram [frames, bins, 1]; the first sets `rate`, where that is None.
 
-        Raises WrongSampleRate where its rate differs and `resample` is off, InputError where it is shorter than a patch.
+        Raises WrongSampleRate where its rate differs and `resample` is off, InputError if it is shorter than a patch.
         """
         nonlocal rate
         samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)
