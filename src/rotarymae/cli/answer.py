@@ -254,8 +254,8 @@ def evaluate(
 
     Args:
         model: A run folder of `fit` with labels, or a fine-tuned model's directory.
-        table: The observations: a table with the columns of the training table, unless options say otherwise; or a
-            folder with one folder of pictures or sounds per class.
+        table: The observations: a table with the training table's columns, unless options say otherwise; or a folder
+            with one folder of pictures or sounds per class.
         out: New JSON file of the metrics. With --at, a PNG picture of the same name is written beside it.
         at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
             observation.

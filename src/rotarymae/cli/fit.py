@@ -13,7 +13,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, TablePath
+from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
@@ -37,19 +37,35 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 
 
+for group in (
+    ModelOptions,
+    ScalingOptions,
+    MaskingOptions,
+    TrainingOptions,
+    FinetuningOptions,
+    ClassificationOptions,
+    RunOptions,
+):
+    with_helps(group)
+
+
+@with_helps
 @dataclass(frozen=True)
 class LabelOptions(LabelColumn):
     """Labels that fine-tuning learns to predict; without them the model is only pre-trained."""
 
     task: Literal["auto", "classification", "regression", "survival"] = "auto"
-    """The labels are classes, numbers or durations; auto takes numbers that are not whole for a regression, and those
-    with --event for durations."""
+    """Fine-tuning: labels are classes (classification), numbers (regression) or durations (survival). auto: survival
+    with --event, regression for numbers that are not whole, else classification."""
     holdout: float = 0.25
-    """This share of the labelled series is set aside to score the model; none with fewer than ten series."""
+    """Both trainings: share of the labelled series that is kept out, to score the model; none with fewer than ten
+    series."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """This column decides what is held out: whole groups of equal words, the latest dates, or rows called test."""
+    """Both trainings: column by which series are kept out for scoring: whole groups of equal words, the latest dates,
+    or rows called test."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
-    """Cross-validate: train this many times, score each series by the model without it; average these models."""
+    """Both trainings: cross-validate: train this many times, score each series by the model without it, average all
+    models. Set it for few series."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """Read the column of --split-by in the order of the series; None without that option.

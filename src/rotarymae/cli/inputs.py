@@ -11,6 +11,7 @@ from tyro.conf import arg
 from rotarymae import series, tables
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.system import field_docs
 
 if TYPE_CHECKING:
     from rotarymae import arrays
@@ -52,18 +53,32 @@ else:
     Columns = _options()
 
 
+def with_helps(group: type) -> type:
+    """Give each option of a group, a dataclass, the string below it as help, and return the group.
+
+    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source.
+    """
+    for name, kind in get_type_hints(group, include_extras=True).items():
+        group.__annotations__[name] = Annotated[kind, arg(help=field_docs(group)[name])]
+    return group
+
+
+@with_helps
 @dataclass(frozen=True)
 class LabelColumn:
     """Where the labels are."""
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: that of --objects, or TABLE)")] = None
-    """This table has ids of series and labels, classes or numbers; some series may have none."""
+    """Reading: table with ids of series and their labels, classes or numbers; some series may have none. Give it if
+    TABLE has no labels."""
     label: Annotated[str | None, arg(help_behavior_hint="(default: label)", aliases=["--duration"])] = None
-    """This column holds the labels, in the table of --labels or --objects, or in TABLE itself."""
+    """Reading: column of the labels, in --labels, --objects or TABLE. --duration is another name of this option, for
+    times to an event."""
     event: Annotated[str | None, arg(help_behavior_hint="(default: labels are no durations)")] = None
-    """The labels are durations, of which this column says whether they ended in the event (1), or were censored (0)."""
+    """Reading: column that says whether a --duration ended in the event (1) or was cut short, censored (0). Give it for
+    survival analysis."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
-    """This column of the labels' table holds the ids of the series."""
+    """Reading: column of ids in the table of --labels or --objects, if it has another name than in TABLE."""
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -132,12 +147,14 @@ def _changed(options: Any) -> list[str]:
     return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
 
 
+@with_helps
 @dataclass(frozen=True)
 class FolderReading:
     """How a folder of pictures or sounds is read."""
 
     resample: bool = False
-    """Sounds with another sample rate than the first, or than the model's, are resampled, not refused."""
+    """Reading: convert sounds to the sample rate of the first, or of the model, instead of refusing others. Set it for
+    mixed rates."""
 
     def check_table(self) -> None:
         """Raise InputError if any option of folders is given; called where the model was trained on tables."""
@@ -177,18 +194,22 @@ class FolderReading:
         return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
 
 
+@with_helps
 @dataclass(frozen=True)
 class FolderOptions(FolderReading):
     """A folder of pictures or sounds instead of a table; a file's class is the topmost folder in which it lies."""
 
     images: bool = False
-    """TABLE is a folder of pictures (PNG, JPEG, ...)."""
+    """Reading: TABLE is a folder of pictures (PNG, JPEG, ...); folders inside are classes."""
     audio: bool = False
-    """TABLE is a folder of sounds (WAV, FLAC, OGG, ...), which become spectrograms of 128 bins every 10 ms."""
+    """Reading: TABLE is a folder of sounds (WAV, FLAC, OGG, ...), read as spectrograms of 128 bins every 10 ms; folders
+    inside are classes."""
     patch_size: tuple[int, ...] | None = None
-    """Patches have this many rows and columns; one number is both. Without it 16, for sounds 8 frames of all bins."""
+    """Both trainings: rows and columns of a patch; one number is both. Without it 16, for sounds 8 frames of all bins.
+    Smaller is slower."""
     longest_side: int = 224
-    """Larger pictures are scaled down to this many pixels on their longer side."""
+    """Reading: larger pictures are scaled down to this many pixels on their longer side. Raise it for fine detail,
+    which takes longer."""
 
     @property
     def given(self) -> bool:

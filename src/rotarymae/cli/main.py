@@ -7,6 +7,7 @@ COMMANDS. Files here import heavy modules inside their functions, so that --help
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 
@@ -104,6 +105,8 @@ def _run_command(arguments: list[str]) -> None:
     if arguments[:1] == ["fit"] and {"-h", "--help"} & set(arguments):
         print(FIT_HELP, end="")
         return
+    for command in COMMANDS.values():  # tyro would break a help where the source breaks its line
+        command.__doc__ = re.sub(r"\n {12}(?=\S)", " ", command.__doc__ or "")
     tyro.extras.subcommand_cli_from_dict(
         COMMANDS,
         args=["--help" if argument == "--help-all" else argument for argument in arguments],

@@ -1,13 +1,33 @@
-"""Read a dataclass from the JSON of one of our files, whatever the file says."""
+"""The fields of dataclasses: their documentation, and a dataclass from the JSON of one of our files."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
+import inspect
 import math
+import textwrap
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rotarymae.errors import InputError
+
+
+@functools.cache
+def field_docs(group: type) -> dict[str, str]:
+    """Return {field: the string below it in the source, on one line} for a dataclass and its base classes."""
+    docs: dict[str, str] = {}
+    for kind in reversed(group.__mro__):
+        if kind is object or not dataclasses.is_dataclass(kind):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[name] = " ".join(doc.split())
+    return docs
 
 
 def from_fields(kind: type, fields: Any, where: str) -> Any:
