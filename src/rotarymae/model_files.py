@@ -87,7 +87,8 @@ def _within_run(folder: Path) -> Path:
         written = read_json(metrics).get("model")
         if written is not None and written != sha256(config):
             raise ModelDirectoryError(
-                f"{folder / MODEL} is of another run than {metrics}; name the folder itself to use it."
+                f"{folder / MODEL} is of another run than {metrics}; name {folder / MODEL} itself to use it all the "
+                "same."
             )
     return folder / MODEL
 
@@ -143,9 +144,9 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         )
     sums = content.pop("files", None)
     if not isinstance(sums, dict) or not all(isinstance(digest, str) for digest in sums.values()):
-        raise ModelDirectoryError(f"{path} has no list of files and their checksums.")
+        raise ModelDirectoryError(f"{path} has no list of files and their checksums; fit or fetch the model anew.")
     if sums.pop(CONFIG, None) != sha256_of(content):
-        raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum.")
+        raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum. Fit or fetch the model anew.")
     for name in sums:
         if not known_file(name):
             raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model.")
@@ -153,11 +154,17 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         file = folder / name
         if name == WEIGHTS and not file.is_file():
             read_tensors(file)  # which says what lies there instead
-        if not file.is_file() or sha256(file) != sums.get(name):
-            raise ModelDirectoryError(f"{file} is missing or does not match its checksum in {CONFIG}.")
+        if not file.is_file():
+            raise ModelDirectoryError(f"{file} is missing, and {CONFIG} lists it; fit or fetch the model anew.")
+        if sha256(file) != sums.get(name):
+            raise ModelDirectoryError(
+                f"{file} has changed: it does not match its checksum in {CONFIG}. Fit or fetch the model anew."
+            )
     surplus = [name for name in files_of(folder) if name not in (CONFIG, *sums)]
     if surplus:
-        raise ModelDirectoryError(f"{folder / surplus[0]} is no part of this model: {CONFIG} does not list it.")
+        raise ModelDirectoryError(
+            f"{folder / surplus[0]} is no part of this model: {CONFIG} does not list it. Move it away."
+        )
     return content
 
 
@@ -175,7 +182,7 @@ def read_json(path: Path) -> Any:
             raise ModelDirectoryError(f"{path} has {size:,} bytes; files of this library have less.")
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError, OSError) as error:
-        raise ModelDirectoryError(f"{path} is not JSON: {error}.") from None
+        raise ModelDirectoryError(f"{path} cannot be read as JSON: {error}.") from None
     if not isinstance(content, dict):
         raise ModelDirectoryError(f"{path} holds a {type(content).__name__}; wanted an object of fields.")
     return content
@@ -228,11 +235,13 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
                 f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}; the configuration asks for "
                 f"{tuple(tensor.shape)}."
             )
-        if kind not in DTYPES or tensors[name].dtype is not kind or not torch.isfinite(tensors[name]).all():
+        if kind not in DTYPES or tensors[name].dtype is not kind:
             raise ModelDirectoryError(
-                f"{path}: the tensor {name!r} is {tensors[name].dtype}, or holds NaN or infinity; wanted finite "
-                "numbers, all of one floating point type."
+                f"{path}: the tensor {name!r} is of the type {tensors[name].dtype}; wanted one floating point type for "
+                "all tensors."
             )
+        if not torch.isfinite(tensors[name]).all():
+            raise ModelDirectoryError(f"{path}: the tensor {name!r} holds NaN or infinity; wanted finite numbers.")
     # Copies: a tensor inside the file's own memory is aligned otherwise, and products then differ in their last bits.
     model.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
 

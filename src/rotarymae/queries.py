@@ -387,7 +387,10 @@ class QueryTable:
         known = {as_text(name): i for i, name in enumerate(names)}
         strange = [name for name in dict.fromkeys(self.channels) if as_text(name) not in known]
         if strange:
-            raise InputError(f"{self.name} asks for channel {strange[0]!r}; the model knows {', '.join(known)}.")
+            raise InputError(
+                f"{self.name} asks for channel {strange[0]!r}, which the model does not know; it knows "
+                f"{', '.join(known)}."
+            )
         number = np.array([known[as_text(name)] for name in self.channels], np.int64)
         return Queries(times, number[order], offsets, errors, where)
 
@@ -397,7 +400,8 @@ class QueryTable:
         unknown = [name for name in self.ids if as_text(name) not in there]
         if unknown:
             raise InputError(
-                f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have."
+                f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have; correct "
+                "the id, or leave out its rows."
             )
 
 
@@ -428,29 +432,47 @@ def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Observ
     Refused are: no queries, another number of series, times or positions that are not finite, positions or channels
     where the preprocessor has none or none where it has some, and an unknown channel.
     """
-    if len(queries.offsets) != len(dataset) + 1 or queries.offsets[-1] != len(queries.times):
-        raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
+    if len(queries.offsets) != len(dataset) + 1:
+        raise InputError(
+            f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}. Give queries, or "
+            "none, for each."
+        )
+    if queries.offsets[-1] != len(queries.times):
+        raise InputError(
+            f"the offsets of the queries end at {queries.offsets[-1]}, and there are {len(queries.times)} times; both "
+            "must be equal."
+        )
     if len(queries.times) == 0:
-        raise InputError("there are no times to interpolate at.")
-    if not np.isfinite(queries.times).all():
-        raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
+        raise InputError("there are no times to interpolate at; give at least one.")
+    refuse_other_times(queries)
     axes = len(preprocessor.position_names)
     if (0 if queries.positions is None else queries.positions.shape[1]) != axes:
         raise InputError(
             f"queries have no positions on the model's further axes ({listed(preprocessor.position_names)}); give one "
             "for each query."
             if axes
-            else "queries have further positions, and the model was trained without.",
+            else "queries have further positions, and the model was trained without any; leave them out.",
             code="positions-needed",
         )
     if queries.positions is not None and not np.isfinite(queries.positions).all():
-        raise InputError("queries have positions that are NaN or infinite.")
-    if (queries.channels is None) != (preprocessor.channel_names is None):
-        raise InputError("queries need a channel if the table has channels, and must have none otherwise.")
+        first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
+        raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite ones.")
+    if queries.channels is None and preprocessor.channel_names is not None:
+        raise InputError("queries have no channels, and the model was trained with channels; give one for each query.")
+    if queries.channels is not None and preprocessor.channel_names is None:
+        raise InputError("queries have channels, and the model was trained without any; leave them out.")
     if preprocessor.channel_names is not None and queries.channels is not None:
         known = len(preprocessor.channel_names)
-        if ((queries.channels < 0) | (queries.channels >= known)).any():
-            raise InputError(f"queries ask for channel {int(queries.channels.max())}; there are 0 to {known - 1}.")
+        strange = queries.channels[(queries.channels < 0) | (queries.channels >= known)]
+        if len(strange):
+            raise InputError(f"queries ask for channel {int(strange[0])}; there are 0 to {known - 1}.")
+
+
+def refuse_other_times(queries: Queries) -> None:
+    """Raise InputError, naming the query, for a time that is NaN or infinite."""
+    if not np.isfinite(queries.times).all():
+        first = int((~np.isfinite(queries.times)).argmax())
+        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give finite times.")
 
 
 # ── times in the forms in which Python users give them ──────────────────────────────────────────────────────────────
@@ -515,7 +537,7 @@ def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.nd
     if positions is None:
         return _single_positions(dataset, times)
     if not width:
-        raise InputError("positions are given, and the series have no positions next to their times.")
+        raise InputError("positions are given, and the series have none besides their times; leave positions out.")
     several = isinstance(positions, list | tuple) and all(np.ndim(one) == 2 for one in positions)
     each = list(positions) if several or np.ndim(positions) == 3 else [positions] * len(dataset)
     if len(each) != len(dataset):
@@ -523,10 +545,14 @@ def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.nd
     arrays = [np.asarray(one, np.float64) for one in each]
     arrays = [one[:, None] if one.ndim == 1 else one for one in arrays]
     for i, one in enumerate(arrays):
-        if one.shape != (len(times[i]), width) or not np.isfinite(one).all():
+        if one.shape != (len(times[i]), width):
             raise InputError(
-                f"positions of series {i} have the shape {one.shape}, or are not finite; give finite numbers "
-                f"[{len(times[i])}, {width}] ({listed(dataset.position_names)})."
+                f"positions of series {i} (counted from 0) have the shape {one.shape}; give [{len(times[i])}, "
+                f"{width}]: one row per time, and the columns {listed(dataset.position_names)}."
+            )
+        if not np.isfinite(one).all():
+            raise InputError(
+                f"positions of series {i} (counted from 0) hold NaN or infinite numbers; fill or drop these rows."
             )
     return arrays
 
@@ -568,13 +594,14 @@ def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
         each = [times] * len(dataset) if times.ndim < 2 else list(times)
     if len(each) != len(dataset):
         raise InputError(
-            f"at has times for {len(each)} series; there are {len(dataset)}. Give one array for each, or one."
+            f"at has times for {len(each)} series; there are {len(dataset)}. Give one array for each series, or a "
+            "single one for all."
         )
     for i, times in enumerate(each):
         if times.ndim != 1:
-            raise InputError(f"at of series {i} has the shape {times.shape}; wanted a flat array of times.")
+            raise InputError(f"at of series {i} (counted from 0) has the shape {times.shape}; give a flat array [q].")
         if not np.isfinite(times).all():
-            raise InputError(f"at of series {i} holds NaN or infinity; every time must be a finite number.")
+            raise InputError(f"at of series {i} (counted from 0) holds NaN or infinity; give finite times.")
     return each
 
 

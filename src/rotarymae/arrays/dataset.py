@@ -97,7 +97,9 @@ class ArrayDataset:
                 f"the channels ({channels})."
             )
         if array.dtype.kind not in "fiub":
-            raise InputError(f"{name} holds {array.dtype}; wanted numbers.")
+            raise InputError(
+                f"{name} holds values of the type {array.dtype}; wanted numbers. Convert it, or leave it out."
+            )
         for axis, (size, patch) in enumerate(zip(array.shape, self.patch_size, strict=False)):
             if size < patch:
                 least = ""
@@ -161,7 +163,7 @@ class ArrayDataset:
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         patch = sides(patch_size)
         if len(patch) != 2:
-            raise InputError(f"patch_size {patch} of sounds; wanted two numbers, frames and bins (of {BINS}).")
+            raise InputError(f"patch_size is {patch}; sounds need two numbers, frames and bins (of {BINS}).")
         if len(names) != len(waveforms):
             raise InputError(f"{len(names)} ids are given for {len(waveforms)} sounds; give one for each.")
         spectrograms = []

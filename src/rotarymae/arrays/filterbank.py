@@ -32,10 +32,12 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
             than one frame; another sample rate.
     """
     sound = unmasked(waveform)
-    if sound.ndim != 1 or sound.dtype.kind not in "fiu":
+    if sound.dtype.kind not in "fiu":
+        raise InputError(f"a waveform holds values of the type {sound.dtype}; wanted numbers. Convert it first.")
+    if sound.ndim != 1:
         raise InputError(
-            f"a waveform is {sound.dtype} {sound.shape}; wanted numbers [n]. Take the mean over the channels of "
-            "a stereo sound first."
+            f"a waveform has the shape {sound.shape}; wanted [n], one number per sample. Take the mean over the "
+            "channels of a stereo sound first."
         )
     if sound.dtype.kind in "iu" and sound.dtype.itemsize > 4:
         raise InputError(
@@ -60,7 +62,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
     if len(sound) < width:
         raise InputError(
             f"the waveform has {len(sound)} samples, {len(sound) / sample_rate:.3g} s at {sample_rate} Hz; wanted at "
-            f"least {FRAME_SECONDS} s."
+            f"least {FRAME_SECONDS} s. Leave it out."
         )
     windows = np.lib.stride_tricks.sliding_window_view(sound.astype(np.float32), width)[::step]
     weights, energies = _mel_weights(width, sample_rate), []

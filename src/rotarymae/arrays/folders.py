@@ -66,7 +66,7 @@ def read_pictures(
     turn = import_extra("PIL.ImageOps", "images").exif_transpose
     patch = sides(patch_size)
     if len(patch) != 2:
-        raise InputError(f"patch_size {patch} of pictures; wanted two numbers, rows and columns.")
+        raise InputError(f"patch_size is {patch}; pictures need two numbers, rows and columns.")
     if channels not in (None, 1, 3):
         raise InputError(f"channels is {channels}; wanted 1 (grey) or 3 (colours).")
     if longest_side is not None and longest_side < max(patch):
@@ -102,11 +102,14 @@ def read_pictures(
 
     arrays, labels, about = _read_all(Path(folder), PICTURE_SUFFIXES, "pictures", read, on_file)
     if stacks:
-        text = f"of pictures with several frames or pages the first one is read: {listed(stacks)}."
+        text = f"only the first frame or page is read of pictures with several: {listed(stacks)}."
         warnings.warn(text, InputWarning, stacklevel=2)
     if len(depths) > 1:
         each = ", ".join(f"{depth} ({name})" for depth, name in depths.items())
-        raise InputError(f"the pictures' depths differ: {each}; save all with as many bits, so that white is as much.")
+        raise InputError(
+            f"the pictures have different depths: {each}; save all with the same number of bits, so that white is the "
+            "same number in each."
+        )
     if len({array.shape[-1] for array in arrays}) > 1:  # grey among coloured ones
         arrays = [np.broadcast_to(array, (*array.shape[:2], 3)) for array in arrays]
     return FolderData(ArrayDataset(tuple(arrays), patch, longest_side=longest_side, **about), labels)
@@ -139,7 +142,7 @@ def read_sounds(
     soundfile = import_extra("soundfile", "audio")
     patch = sides(patch_size)
     if len(patch) != 2:
-        raise InputError(f"patch_size {patch} of sounds; wanted two numbers, frames and bins.")
+        raise InputError(f"patch_size is {patch}; sounds need two numbers, frames and bins.")
     rate = sample_rate
 
     def read(path: Path) -> np.ndarray:
@@ -223,10 +226,12 @@ def _read_all(
         first, reason = next(iter(reasons.items()))
         text = f"{len(reasons):,} of {len(paths):,} {noun} cannot be read and are left out"
         notes.append(text)  # without names: a report may be anonymous
-        text += f": {listed(reasons)}; of {first}: {reason}"
         if not kept:
-            raise InputError(f"{folder}: {text}")
-        warnings.warn(text, InputWarning, stacklevel=3)
+            raise InputError(
+                f"{folder}: none of its {len(paths):,} {noun} can be read: {listed(reasons)}. The first, {first}: "
+                f"{reason}."
+            )
+        warnings.warn(f"{text}: {listed(reasons)}. The first, {first}: {reason}.", InputWarning, stacklevel=3)
     labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]
     column = np.array(labels, object if None in labels else None) if any(labels) else None
     ids = np.array([_text(path.as_posix()) for path in kept])
@@ -245,12 +250,17 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
     if folder.is_file() and folder.suffix.lower() in kinds:
         return [Path(folder.name)], Counter()
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder of {noun} ({', '.join(kinds)}), and no such file.")
+        if folder.is_file():
+            raise InputError(f"{folder} is a file of another kind than {noun} ({', '.join(kinds)}); convert it first.")
+        raise InputError(f"{folder} does not exist; give a folder of {noun} ({', '.join(kinds)}), or one such file.")
     paths, others, seen = [], Counter(), set()
 
     def refuse(error: OSError) -> None:
         """Raise InputError for a folder that cannot be listed."""
-        raise InputError(f"the folder {_text(str(error.filename))} cannot be read: {error.strerror}.")
+        raise InputError(
+            f"the folder {_text(str(error.filename))} cannot be read: {error.strerror}. Make it readable, or move it "
+            "away."
+        )
 
     for place, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
         real = Path(place).resolve()
@@ -268,7 +278,7 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
                 others[path.suffix.lower() or "without a suffix"] += 1
     if not paths:
         contents = f"its files are {', '.join(others)}" if others else "it holds no files"
-        raise InputError(f"{folder} holds no {noun} ({', '.join(kinds)}); {contents}.")
+        raise InputError(f"{folder} holds no {noun} ({', '.join(kinds)}); {contents}. Give the folder that has them.")
     return sorted(paths), others
 
 

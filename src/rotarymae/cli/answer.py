@@ -187,7 +187,7 @@ def interpolate(
     reporter = new_reporter(quiet)
     check_new(out)
     if sum([at is not None, bool(times), grid is not None]) > 1:
-        raise InputError("give one of --at, --times and --grid.")
+        raise InputError("--at, --times and --grid each say where to predict, and several are given; give one of them.")
     model, table = _model_and_table(model, table)
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model, precision).pretrained
@@ -272,7 +272,7 @@ def evaluate(
         if file is not None and file.exists():
             raise InputError(f"{file} exists; choose another name, or remove it.")
     if first is not None and not at:
-        raise InputError(f"--first {first} says what --at counts from; name times by --at.")
+        raise InputError(f"--first {first} says what --at counts from, and there is no --at; give times by --at, too.")
     since, spans = None, {}
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model, precision)
@@ -283,10 +283,11 @@ def evaluate(
             if made_of is not None and made_of.kind == "patches":
                 if of_table or labels.label_id is not None:
                     raise InputError(
-                        "--labels, --label and --label-id concern tables; a picture's or sound's class is its folder."
+                        "--labels, --label and --label-id are for tables, and the model is one of pictures or sounds, "
+                        "whose classes are their folders; leave them out."
                     )
                 if at:
-                    raise InputError(f"--at concerns series; {made_of.noun} have no times.")
+                    raise InputError(f"--at is for series, and {made_of.noun} have no times; leave it out.")
                 data = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
                 dataset, targets = data.dataset, known_labels(data, table, getattr(pipeline.labels, "classes", ()))
             else:
@@ -305,7 +306,7 @@ def evaluate(
                 )
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
-                        f"--event {labels.event} concerns times to an event, and the model is one of "
+                        f"--event {labels.event} is for models of times to an event (survival), and this is one of "
                         f"{pipeline.require_labels().task}; leave it out."
                     )
                 targets = labels.read(dataset, layout, table)
@@ -394,7 +395,9 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
     if table is not None:
         return model, table
     if str(model) in shipped_models() or any((model / name / CONFIG).exists() for name in ("", MODEL)):
-        raise InputError(f"{model} is a model, and no table was named; name the table behind it.", code="no-table")
+        raise InputError(
+            f"{model} is a model, and no table is named; name the table after it: {model} TABLE.", code="no-table"
+        )
     return Path(ANY_SERIES), model
 
 

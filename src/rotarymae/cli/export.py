@@ -78,13 +78,13 @@ def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained
         job = job if pipeline.labels is None else "predict"
     for name, value in (("pool", pool), ("stage", None if stage == "pretrained" else stage)):
         if value is not None and job != "embed":
-            raise InputError(f"{name} concerns embeddings; leave out --{name}, or say --job embed (it is {job}).")
+            raise InputError(f"--{name} is for embeddings, and the job is {job}; leave it out, or give --job embed.")
     if job == "embed":
         pipeline = open_stage(model, stage)
     if job == "predict" and pipeline.partners is not None and pipeline.partners.choice != "model":
         warnings.warn(
-            f"the program holds the model alone; `predict` takes {pipeline.partners.choice} for this run, and answers "
-            "otherwise unless it is told --predictor model.",
+            f"the program holds the network alone, and `predict` uses {pipeline.partners.choice} for this run, so that "
+            "their answers differ; `predict --predictor model` gives the program's.",
             InputWarning,
             stacklevel=2,
         )

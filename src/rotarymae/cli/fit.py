@@ -93,10 +93,16 @@ class LabelOptions(LabelColumn):
         """Raise InputError for --label-id, --task, --folds or --event where no option says where the labels are."""
         given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
         if self.event is not None and self.name is None:
-            raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
+            raise InputError(
+                f"--event {self.event} says how durations ended, and no durations are named; name their column by "
+                "--duration."
+            )
         for option, value in given.items():
             if self.labels is None and self.label is None and value is not None and value != "":
-                raise InputError(f"{option} {value} concerns labels; name their table by --labels.")
+                raise InputError(
+                    f"{option} {value} is for labels, and none are named; name their column by --label, or their table "
+                    "by --labels."
+                )
 
 
 def fit(
@@ -146,7 +152,9 @@ def fit(
         labels.check()
     check_folder(out, resume)
     if labels.folds is not None and labels.holdout != LabelOptions.holdout:
-        raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
+        raise InputError(
+            "--holdout keeps out one part, and --folds each series once; leave out one of the two options."
+        )
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, {**others, "invert": invert})
     start = None if config.pretrained is None else open_start(config.pretrained)
@@ -194,7 +202,7 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
         return labels
     warnings.warn(
         f"all files with a class lie in the folder {names[0]!r}; there is nothing to tell apart, and the model is only "
-        "pre-trained.",
+        "pre-trained. To fine-tune it, put the files of each class into a folder of their own.",
         InputWarning,
         stacklevel=2,
     )
@@ -207,7 +215,7 @@ def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
     for name in invert:
         if name not in known:
             raise InputError(
-                f"--invert {name} is nothing that the report draws; it draws the first column of values, by channel: "
+                f"--invert {name} names nothing that the report draws; give the first column of values, or channels: "
                 f"{listed(known, 20)}.{did_you_mean(name, known)}"
             )
 

@@ -109,7 +109,7 @@ class LabelColumn:
         columns = []
         for name in self.beside:
             if self.labels is None and name in layout.static:
-                raise InputError(f"the label {name!r} is a static column, too; leave it out of these.")
+                raise InputError(f"the label {name!r} is also a static column; leave it out of --static.")
             source, key = self.source(name, layout, table)
             columns.append(tables.align_labels(dataset, source, key, name, unlabelled="none", na=layout.na))
         if self.event is None:
@@ -186,11 +186,14 @@ class FolderReading:
                 f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
             )
         if self.resample and known.sample_rate is None:
-            raise InputError(f"--resample concerns sounds; the model was trained on {known.noun}.")
+            raise InputError(f"--resample is for sounds, and the model was trained on {known.noun}; leave it out.")
         if known.sample_rate is not None:
             return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, on_file)
         if len(patch) != 2:
-            raise InputError(f"the model was trained on {known.noun}, which are not read from folders.")
+            raise InputError(
+                f"the model was trained on {known.noun}, which are not read from folders; use it in Python "
+                "(rotarymae.load), with arrays."
+            )
         return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
 
 
@@ -226,15 +229,16 @@ class FolderOptions(FolderReading):
         if not self.given:
             if _changed(self):
                 raise InputError(
-                    f"options of folders: {', '.join(_changed(self))}; say --images or --audio, too, or leave them out."
+                    f"without --images or --audio TABLE is no folder of pictures or sounds; give one of them, or leave "
+                    f"out {', '.join(_changed(self))}."
                 )
             return
         if self.images and self.audio:
-            raise InputError("give one of --images and --audio.")
+            raise InputError("--images and --audio are both given; give the one that TABLE holds.")
         if self.audio and self.longest_side != FolderOptions.longest_side:
-            raise InputError("--longest-side concerns pictures; leave it out with --audio.")
+            raise InputError("--longest-side is for pictures; leave it out with --audio.")
         if self.images and self.resample:
-            raise InputError("--resample concerns sounds; leave it out with --images.")
+            raise InputError("--resample is for sounds; leave it out with --images.")
         others = {**asdict(columns), **others}
         of_tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if of_tables:
@@ -279,9 +283,15 @@ def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...
         InputError: a folder without folders inside; a model without classes; a label that is none of the classes.
     """
     if files.labels is None:
-        raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
+        raise InputError(
+            f"{folder} has no folders inside, whose names would be the classes, so that nothing can be scored; put the "
+            "files of each class into a folder of its name."
+        )
     if not classes:
-        raise InputError("the model predicts numbers; the names of folders are classes, and nothing can be scored.")
+        raise InputError(
+            "the model predicts numbers, and the names of folders are classes, so that nothing can be scored; use a "
+            "model that was fine-tuned on classes."
+        )
     for name, label in zip(files.dataset.ids, files.labels, strict=True):
         if label is not None and label not in classes:
             raise InputError(

@@ -71,7 +71,10 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
         return True
     check_new(out)
     if workers != 1:
-        raise InputError(f"--workers {workers} share a folder of tables; give a folder as TABLE and one as --out.")
+        raise InputError(
+            f"--workers {workers} is for a folder of tables, and TABLE or --out is a single file; give folders as "
+            "both, or leave it out."
+        )
     return False
 
 

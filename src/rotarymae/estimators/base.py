@@ -131,7 +131,9 @@ class Estimator(BaseEstimator):
         """
         pipeline = Pipeline.load(folder)
         if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
-            raise InputError(f"the model in {folder} has no preprocessor; it was not trained on series.")
+            raise InputError(
+                f"the model in {folder} has no preprocessor, as it was not trained on a data set; load one that was."
+            )
         if pipeline.preprocessor is not None and not cls.takes_arrays:
             pipeline.require_series()
         known = cls().get_params(deep=False)

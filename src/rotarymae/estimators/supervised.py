@@ -333,7 +333,7 @@ class RoMAESurvival(_Supervised):
         if not isinstance(y, tuple):
             return aligned(dataset, X, y)
         if len(y) != 2:
-            raise InputError(f"y has {len(y)} parts; wanted whether the event was seen, and the durations.")
+            raise InputError(f"y has {len(y)} parts; give two: whether the event was seen, and the durations.")
         event, time = (aligned(dataset, X, part) for part in y)
         return event_times(time, event)
 

@@ -115,7 +115,7 @@ class Embeddings(Program):
         super().__init__(pipeline)
         self.pool = pool or getattr(self.model, "pool", "mean")
         if self.pool == "cls" and encoder_of(self.model).cls_token is None:  # before a program is traced
-            raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
+            raise InputError("pool='cls' needs a [CLS] token, and the model has none; use pool='mean'.")
 
     def forward(
         self,

@@ -103,7 +103,10 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
             torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), beside)
         difference = largest_difference(program, beside, format)
         if not difference <= LARGEST:
-            raise RotaryMAEError(f"the {format} file and PyTorch differ by up to {difference:.2g}; it is not kept.")
+            raise RotaryMAEError(
+                f"the answers of the {format} file and of PyTorch differ by up to {difference:.2g}, more than "
+                f"{LARGEST:g}; the file is not kept. Try the other format."
+            )
     return difference
 
 

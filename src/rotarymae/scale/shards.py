@@ -197,8 +197,8 @@ def _open_folder(out: Path, identity: dict[str, Any]) -> None:
     for key, value in identity.items():
         if kept[key] != value:
             raise InputError(
-                f"{out} holds shards of another {key} ({kept[key]}, now {value}); choose a new folder, or remove that "
-                "one.",
+                f"{out} holds shards of another {key}: {kept[key]}, and now it is {value}; choose a new folder, or "
+                "remove that one.",
                 code="other-shards",
             )
 
@@ -248,8 +248,8 @@ def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iter
             done += 1
     except BrokenProcessPool:
         raise RotaryMAEError(
-            f"a worker process was killed (for lack of memory?); {len(shards) - done} of {len(shards)} are left, "
-            "and the same command goes on with them."
+            f"a worker process was killed, perhaps for lack of memory; {len(shards) - done} of {len(shards)} files are "
+            "left. The same command goes on with them; fewer --workers need less memory."
         ) from None
     finally:
         for process in multiprocessing.active_children():

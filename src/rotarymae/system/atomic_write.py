@@ -92,13 +92,15 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{path} is a link to {path.readlink()}, which does not exist; remove the link.")
     above = next((folder for folder in path.parents if folder.exists()), None)
     if above is not None and not above.is_dir():
-        raise InputError(f"{path} cannot be made: {above} is a file, not a folder.")
+        raise InputError(f"{path} cannot be made: {above} is a file, not a folder. Choose another path.")
     inside = path if path.is_dir() else above
     try:
         with tempfile.TemporaryFile(dir=inside):  # permissions alone do not tell, of file systems that are read-only
             pass
     except OSError as error:
-        raise InputError(f"{path} cannot be made: nothing can be written to {inside} ({error.strerror}).") from None
+        raise InputError(
+            f"{path} cannot be made: nothing can be written to {inside} ({error.strerror}). Choose another path."
+        ) from None
 
 
 def remove_leftovers(folder: Path, names: Container[str] | None = None, after: float = 0.0) -> None:

@@ -484,8 +484,8 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
         if len(differs):
             row = differs[0]
             raise InputError(
-                f"row {row} has {lengths[lists[0]][row]} entries in column {lists[0]!r} but {lengths[name][row]} in "
-                f"{name!r}; the lists of a row must be equally long ({len(differs)} rows are not).",
+                f"row {row} (counted from 0) has {lengths[lists[0]][row]} entries in column {lists[0]!r} but "
+                f"{lengths[name][row]} in {name!r}; make a row's lists equally long ({len(differs)} rows are not).",
                 code="unequal-lists",
             )
     rows = np.repeat(np.arange(len(lengths[lists[0]])), lengths[lists[0]])

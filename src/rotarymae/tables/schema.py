@@ -141,7 +141,8 @@ class TableSchema:
             )
         if self.wide and self.channel is not None:
             raise InputError(
-                f"channel={self.channel!r} is of long tables; in a wide one each column of values is a channel."
+                f"channel={self.channel!r} is for long tables, and in a wide one each column of values is a channel; "
+                "leave out channel or wide."
             )
         if self.errors and (self.wide or self.tokens == "time"):
             raise InputError(

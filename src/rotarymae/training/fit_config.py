@@ -123,12 +123,13 @@ class TrainConfig(LoopOptions):
     def __post_init__(self) -> None:
         """Check every setting. Raises InputError."""
         if (self.batch_size is None) == (self.batch_tokens is None):
-            raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
+            given = "neither is given" if self.batch_size is None else "both are given"
+            raise InputError(f"a step has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
         check_settings(self, *RULES)
         if self.seed >= 2**64:
             raise InputError(f"seed is {self.seed}; wanted a whole number below 2^64.")
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
-            raise InputError(f"betas is {self.betas!r}; wanted two numbers.")
+            raise InputError(f"betas is {self.betas!r}; wanted two numbers, such as (0.9, 0.999).")
         for i, rate in enumerate(self.betas):
             check_share(f"betas[{i}]", rate)
         for name in ("keep_best", "compile"):
