@@ -53,7 +53,7 @@ class ClassLabels:
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the classes and their weights. Raises InputError."""
+        """Raise InputError for fewer than two classes, equal ones, text among numbers, or weights that do not fit."""
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
             raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
@@ -63,17 +63,25 @@ class ClassLabels:
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return class labels as an array, one per series, after checking that they can be learnt.
+        """Return class labels as an array [series], after checking that they can be learnt.
+
+        Args:
+            targets: labels, in the order of the series.
+            series: number of series.
 
         Raises:
-            InputError: a number of labels other than `series`; fewer than two classes; labels that cannot be learnt.
+            InputError: another number of labels, a missing label, labels of other types than strings, numbers and
+                booleans, strings among numbers, or a single class.
         """
         labels = one_per_series(targets, series)
         if labels.ndim != 1:
             raise InputError(f"labels have the shape {labels.shape}; wanted one for each series, ({series},).")
         missing = [i for i, label in enumerate(labels) if label is None or label != label]
         if missing:
-            raise InputError(f"the label of series {missing[0]} (counted from 0) is missing; {len(missing)} in all.")
+            raise InputError(
+                f"{len(missing)} labels are missing, first that of series {missing[0]} (counted from 0); add them, or "
+                "leave these series out."
+            )
         strange = [label for label in labels if not isinstance(label, LABEL_TYPES)]
         if strange:
             kind = type(strange[0]).__name__
@@ -89,39 +97,48 @@ class ClassLabels:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that do not fit these classes or that only a regression has."""
+        """Raise InputError for a `loss` that classification lacks, or `decide` and `costs` that do not fit the classes.
+
+        `targets` are the labels [S] of all series.
+        """
         choose("loss", config.loss, tuple(CLASSIFICATION_LOSSES))
         check_decide(config.decide, config.costs, len(np.unique(targets)))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return the classes [S], which a split keeps in proportion."""
+        """Return the labels [S] as they are; a split keeps their proportions."""
         return targets
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create from training labels, with the classes sorted."""
+        """Create from training labels [S], with the classes sorted and without weights."""
         return cls(tuple(plain(name) for name in np.unique(targets)))
 
     @property
     def outputs(self) -> int:
+        """Number of outputs of the model: one for each class."""
         return len(self.classes)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return class numbers [S]. Raises InputError for a label that is no class."""
+        """Return class numbers int64 [S], indices into `classes`. Raises InputError for a label that is no class."""
         return class_index(targets, self.classes)
 
     truth = encode
 
     def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier:
-        """Return the encoder with a new head."""
+        """Return the encoder, not copied, with a new head of one output for each class.
+
+        Args:
+            pool: how the head pools tokens: "cls", "mean", "max" or "attention".
+            static_features: numbers per series that the head also reads; 0 for none.
+        """
         return Classifier(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module: cross-entropy with the options of `config`.
+        """Return the loss of fine-tuning as a module that holds the model: cross-entropy with the options of `config`.
 
         Args:
-            encoded: class numbers of the training series, for class weights.
+            encoded: class numbers [S] of the training series, for `class_weights`.
         """
         assert isinstance(model, Classifier)
         weights = None
@@ -135,7 +152,7 @@ class ClassLabels:
         return outputs.double().softmax(-1).numpy()
 
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return class numbers [S] with the largest probability, weighted if there are weights."""
+        """Return, for probabilities [S, classes], the class numbers [S] of the largest one, times `weights` if any."""
         return decide(probabilities, self.weights)
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
@@ -143,7 +160,10 @@ class ClassLabels:
         return np.array(self.classes)[self.decide(probabilities)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table: the class, and the probability of each class."""
+        """Return the columns of an output table for probabilities [S, classes].
+
+        They are "predicted", the decided classes, and "probability_NAME" for each class, as lists [S].
+        """
         best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
 
@@ -162,15 +182,21 @@ class NumberTargets:
     std: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        """Raise InputError unless there is a mean and a positive deviation for each of at least one output."""
         if not self.mean or len(self.mean) != len(self.std) or min(self.std) <= 0:
             raise InputError(f"targets have means {self.mean} and deviations {self.std}; wanted positive deviations.")
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return targets as numbers [series, outputs], after checking them; NaN marks a missing one.
+        """Return targets as float64 [series, outputs], after checking them; NaN marks a missing one.
+
+        Args:
+            targets: [series] or [series, outputs], in the order of the series.
+            series: number of series.
 
         Raises:
-            InputError: a number of targets other than `series`; targets that are not numbers.
+            InputError: another number of targets; dates, text or infinity; numbers beyond 32 bits; an output that is
+                missing in every series.
         """
         numbers = _numbers(targets, series)
         empty = np.atleast_1d(np.isnan(numbers).all(0))
@@ -181,7 +207,7 @@ class NumberTargets:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that only classification has, such as class_weights."""
+        """Raise InputError for an option that only classification has, such as class_weights, or an unknown `loss`."""
         _refuse_class_options(config, "a regression")
         choose("loss", config.loss, tuple(REGRESSION_LOSSES))
 
@@ -192,7 +218,10 @@ class NumberTargets:
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create the scaling: mean and standard deviation of each output over the training targets [S, outputs]."""
+        """Create the scaling: mean and standard deviation of each output over the training targets [S, outputs].
+
+        NaN does not count. A constant output gets the deviation 1, with an InputWarning where there are several series.
+        """
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
         constant = std <= 1e-12 * np.abs(mean)
@@ -204,30 +233,36 @@ class NumberTargets:
 
     @property
     def outputs(self) -> int:
+        """Number of numbers per series."""
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return standardised targets [S, outputs]. Raises InputError for a number of outputs unlike training's."""
+        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs], with NaN where they have it.
+
+        Raises InputError for another number of outputs than in training.
+        """
         numbers = _numbers(targets, len(targets))
         if numbers.shape[1] != self.outputs:
-            raise InputError(f"there are {numbers.shape[1]} targets per series; training had {self.outputs}.")
+            raise InputError(
+                f"there are {numbers.shape[1]} targets per series, and training had {self.outputs}; give as many."
+            )
         return ((numbers - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return the targets [S, outputs] in their own units, as predictions are compared with them."""
+        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units."""
         return _numbers(targets, len(targets))
 
     def model(self, encoder: Encoder, pool: str, static_features: int) -> Regressor:
-        """Return the encoder with a new head."""
+        """Return the encoder, not copied, with a new head of `outputs` numbers; arguments as `ClassLabels.model`."""
         return Regressor(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module."""
+        """Return the loss of fine-tuning, `config.loss`, as a module that holds the model; `encoded` is not used."""
         assert isinstance(model, Regressor)
         return Regression(model, config.loss)
 
     def decode(self, outputs: Tensor) -> np.ndarray:
-        """Return values [S, outputs], float64, in their own units, from the model's outputs."""
+        """Return values float64 [S, outputs] in the units of the targets, from the model's outputs [S, outputs]."""
         return outputs.double().numpy() * np.array(self.std) + np.array(self.mean)
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
@@ -235,7 +270,10 @@ class NumberTargets:
         return values[:, 0] if self.outputs == 1 else values
 
     def columns(self, values: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table: one for each output."""
+        """Return the columns of an output table for values [S, outputs], as lists [S].
+
+        They are "predicted", or "predicted_0", "predicted_1", ... for several outputs.
+        """
         names = ["predicted"] if self.outputs == 1 else [f"predicted_{i}" for i in range(self.outputs)]
         return {name: values[:, i].tolist() for i, name in enumerate(names)}
 
@@ -258,6 +296,7 @@ class EventTimes:
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        """Raise InputError unless there are at least two edges, finite and ascending from 0."""
         edges = np.array(self.edges, np.float64)
         if len(edges) < 2 or edges[0] != 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise InputError(f"the edges of intervals are {self.edges}; wanted at least two, ascending from 0.")
@@ -266,10 +305,13 @@ class EventTimes:
     def check(targets: Any, series: int) -> np.ndarray:
         """Return durations and events as a structured array `EVENT_TIME` [series], after checking them.
 
+        Args:
+            targets: structured array [series] with two fields, the event first and the duration second.
+            series: number of series.
+
         Raises:
-            InputError: a number of targets other than `series`; no structured array with the event first and the
-                duration second; a negative or infinite duration; an event that is neither true nor false; no event at
-                all.
+            InputError: another number of targets or another form; a negative or infinite duration; an event that is
+                neither true nor false; no event at all, or none after the time 0.
         """
         checked = _event_times(targets, series)
         if not checked["event"].any():
@@ -280,18 +322,21 @@ class EventTimes:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that do not apply to times to an event."""
+        """Raise InputError for an option that only classification has, or a `loss` other than "auto"."""
         _refuse_class_options(config, "a time to an event")
         choose("loss", config.loss, ("auto",))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return whether each series has the event, so that every part of a split gets its share of events."""
+        """Return whether each series has the event, bool [S]; a split keeps the proportions."""
         return targets["event"]
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create with edges that leave about as many observed events in each interval."""
+        """Create from training targets `EVENT_TIME` [S], with about as many observed events in each interval.
+
+        There is an interval for every ten events, at least 1 and at most 20; the last edge is the last event.
+        """
         known = _event_times(targets, len(targets))
         times = known["time"][known["event"]]
         count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
@@ -300,10 +345,11 @@ class EventTimes:
 
     @property
     def outputs(self) -> int:
+        """Number of classes: the intervals, and "after all intervals"."""
         return len(self.edges)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return the weight of each class in the likelihood of each series [S, classes]."""
+        """Return the weight of each class in the likelihood of each series, float32 [S, classes]; see the class."""
         known = _event_times(targets, len(targets))
         edges, time = np.array(self.edges), known["time"][:, None]
         left = np.clip((edges[1:] - time) / np.diff(edges), 0, 1)
@@ -313,46 +359,63 @@ class EventTimes:
         return np.where(known["event"][:, None], observed, censored).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return the durations and events [S], as predictions are compared with them."""
+        """Return the durations and events as `EVENT_TIME` [S]; targets in that form are copied."""
         return _event_times(targets, len(targets))
 
     def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier:
-        """Return the encoder with a new head."""
+        """Return the encoder, not copied, with a new head of `outputs` classes; arguments as `ClassLabels.model`."""
         return Classifier(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module."""
+        """Return the loss of fine-tuning as a module that holds the model; `encoded` and `config` are not used."""
         assert isinstance(model, Classifier)
         return TimeToEvent(model)
 
     def decode(self, outputs: Tensor) -> np.ndarray:
-        """Return probabilities of the intervals [S, classes], float64, from the model's outputs."""
+        """Return probabilities of the classes, float64 [S, classes], from the model's outputs [S, classes]."""
         return outputs.double().softmax(-1).numpy()
 
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
-        """Return the probability [S, T] that the event comes after each time; constant after the last edge."""
+        """Return the probability that the event comes after each time, float64 [S, T].
+
+        Args:
+            probabilities: of the classes, [S, classes].
+            times: [T], not negative; after the last edge the probability stays as it is there.
+        """
         curve = np.concatenate([np.ones((len(probabilities), 1)), 1 - probabilities[:, :-1].cumsum(1)], 1)
         place = np.interp(np.asarray(times, np.float64), self.edges, np.arange(len(self.edges)))
         low = np.minimum(place.astype(np.int64), len(self.edges) - 2)
         return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
 
     def convert(self, probabilities: np.ndarray, other: EventTimes) -> np.ndarray:
-        """Convert probabilities of other intervals to these, by the survival curve at the edges."""
+        """Return probabilities [S, classes] of `other`'s classes as probabilities of these classes.
+
+        The survival curve of `other` is read at the edges of these intervals.
+        """
         curve = other.survival(probabilities, self.edges)
         return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)
 
     @property
     def times(self) -> np.ndarray:
-        """Return the three times by which a quarter, a half and three quarters of all events happened."""
+        """The times by which a quarter, a half and three quarters of the training events happened, rounded.
+
+        Read from the edges, to three digits; there are fewer than three where they are equal.
+        """
         return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the expected time [S], limited to the last edge (restricted mean survival time)."""
+        """Return the expected time [S] for probabilities [S, classes] (restricted mean survival time).
+
+        Time after the last edge does not count.
+        """
         edges = np.array(self.edges)
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table: the expected time, and survival at three times."""
+        """Return the columns of an output table for probabilities [S, classes], as lists [S].
+
+        They are "predicted", the expected time, and "survival_TIME", the survival at each of `times`.
+        """
         survival = self.survival(probabilities, self.times).T.tolist()
         shown = {f"survival_{time:g}": column for time, column in zip(self.times, survival, strict=True)}
         return {"predicted": self.predicted(probabilities).tolist(), **shown}
@@ -364,11 +427,12 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     A series without a duration, or without a status, gets the time NaN.
 
     Args:
-        time, event: durations, and whether each ended in the event.
+        time: durations [S]; None or NaN for none.
+        event: status [S], whether each duration ended in the event: booleans, or 0, 1, "true" and "false".
         time_name, event_name: names of these columns, for messages.
 
     Raises:
-        InputError: a duration that is negative, infinite or no number; a status other than 0, 1, true and false.
+        InputError: a duration that is negative, infinite or no number; another status.
     """
     status, known = np.asarray(event), has_label(time) & has_label(event)
     out = np.zeros(len(status), EVENT_TIME)
@@ -396,7 +460,10 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
 
 
 def _event_times(targets: Any, series: int) -> np.ndarray:
-    """Return targets as `EVENT_TIME` [series]. Raises InputError unless they are a structured array, event first."""
+    """Return targets as `EVENT_TIME` [series], checked as by `event_times`.
+
+    Raises InputError for another number of targets, or for no structured array with two fields, the event first.
+    """
     given = one_per_series(targets, series)
     names = given.dtype.names or ()
     if len(names) != 2:
@@ -408,23 +475,29 @@ def _event_times(targets: Any, series: int) -> np.ndarray:
 
 
 def _refuse_class_options(config: FitConfig, task: str) -> None:
-    """Raise InputError for options that only classification has."""
+    """Raise InputError for an option that only classification has; `task` names the other task in the message."""
     defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
     for name, unused in defaults.items():
         if getattr(config, name) != unused:
-            raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of {task}.")
+            raise InputError(f"{name}={getattr(config, name)!r} is for classification only; leave it out of {task}.")
 
 
 def _numbers(targets: Any, series: int) -> np.ndarray:
-    """Return targets as float64 [series, outputs]. Raises InputError for dates, text, infinity or one value only."""
+    """Return targets [series] or [series, outputs] as float64 [series, outputs]; NaN stays.
+
+    Raises InputError for another number of targets, dates, text, infinity, or numbers that 32 bits cannot hold.
+    """
     given = one_per_series(targets, series)
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
         raise InputError(f"the labels have the type {given.dtype}; a regression needs numbers, such as days.")
     try:
         numbers = given.astype(np.float64).reshape(series, -1)
     except (TypeError, ValueError):
-        strange = next((label for label in given.ravel() if not is_number(label)), given.ravel()[0])
-        raise InputError(f"the label {plain(strange)!r} is no number; a regression needs numbers.") from None
+        first = next((i for i, label in enumerate(given.ravel()) if not is_number(label)), 0)
+        raise InputError(
+            f"the label {plain(given.ravel()[first])!r} of series {first * series // max(given.size, 1)} (counted from "
+            "0) is no number; a regression needs numbers."
+        ) from None
     if np.isinf(numbers).any():
         first = int(np.isinf(numbers).any(1).argmax())
         raise InputError(f"the label of series {first} (counted from 0) is infinite; give a finite number, or none.")
@@ -443,7 +516,15 @@ LABELS: dict[str, type[Labels]] = {kind.task: kind for kind in (ClassLabels, Num
 
 
 def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the true values of the series at `rows`, in an array for all series; it is 0 elsewhere."""
+    """Return the true values of the series at `rows`, in an array [S, ...] for all series that is 0 elsewhere.
+
+    Args:
+        targets: labels [S, ...] of all series.
+        rows: indices of series with a label.
+
+    Returns:
+        What `labels.truth` returns: class numbers, numbers, or durations and events.
+    """
     known = labels.truth(narrowed(targets[rows]))
     truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)
     truth[rows] = known
@@ -451,19 +532,27 @@ def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarra
 
 
 def learnt_by_partners(labels: Labels, truth: np.ndarray) -> np.ndarray:
-    """Return the truth as `Partner.fit` takes it: for times to an event, the weights of their intervals."""
+    """Return the true values (`labels.truth`) as `Partner.fit` takes them.
+
+    For times to an event they become weights of the classes [S, classes]; others are returned as they are.
+    """
     return labels.encode(truth) if isinstance(labels, EventTimes) else truth
 
 
 def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
     """Return the class that handles the targets of a task: ClassLabels, NumberTargets or EventTimes.
 
-    "auto" means regression where some number is not whole, else classification. Durations with a status are times to an
-    event, whatever the name.
+    Args:
+        targets: labels of all labelled series.
+        name: "classification", "regression", "survival" or "auto": survival for structured arrays (durations with a
+            status), regression where some number is not whole, else classification.
 
     Raises:
-        InputError: an unknown task; text mixed with numbers; whole numbers that may be classes or measurements; nearly
-            as many different texts as series.
+        InputError: an unknown task; another task than survival for structured arrays; text mixed with numbers; with
+            "auto", whole numbers or texts of which more than half the series have a different one.
+
+    Warns:
+        InputWarning: with "auto", ten or more different whole numbers, which are taken as classes.
     """
     choose("task", name, ("auto", *LABELS))
     numbers = np.asarray(targets)
@@ -500,7 +589,10 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 
 
 def as_targets(targets: Any) -> np.ndarray:
-    """Return targets as an array: of objects where some are missing, as NaN among strings would become "nan"."""
+    """Return targets as an array; one that is none yet becomes one of objects where some are missing.
+
+    Otherwise numpy would make NaN among strings the text "nan".
+    """
     if hasattr(targets, "dtype"):
         return np.asarray(targets)
     objects = np.asarray(targets, object)
@@ -508,7 +600,10 @@ def as_targets(targets: Any) -> np.ndarray:
 
 
 def has_label(targets: Any) -> np.ndarray:
-    """Return a mask [S], True where a label is neither None nor NaN; rows of several outputs count as labels."""
+    """Return a mask bool [S], True where a label is neither None nor NaN.
+
+    Of a structured array the last field, the duration, decides. In an array of several outputs every row has a label.
+    """
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
     if given.dtype.names is not None:
         return has_label(given[given.dtype.names[-1]])
@@ -526,27 +621,36 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return an object array without None as numbers or strings; mixed types stay objects."""
+    """Return an array of objects, none of them None, as one of numbers or strings; text among numbers stays objects.
+
+    Other arrays are returned as they are.
+    """
     return np.array(labels.tolist()) if labels.dtype == object and len(labels) and not _are_mixed(labels) else labels
 
 
 def _are_mixed(labels: np.ndarray) -> bool:
-    """Return whether some labels are text and others are not."""
+    """Return whether some labels of an array of objects are text and others are not; missing ones do not count."""
     return labels.dtype == object and len({isinstance(label, str) for label in labels.flat if _is_label(label)}) > 1
 
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the index [S] of each label in `classes`. Raises InputError naming a label that is no class."""
+    """Return the index int64 [S] of each label in `classes`; 1 and "1" are the same label.
+
+    Raises InputError naming the labels that are no class.
+    """
     numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
     texts = [as_text(label) for label in labels]
     unknown = sorted(set(texts) - set(numbers))
     if unknown:
-        raise InputError(f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}.")
+        raise InputError(
+            f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}; correct them, or "
+            "leave these series out."
+        )
     return np.array([numbers[text] for text in texts], np.int64)
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array; raise InputError where their number is not that of the series."""
+    """Return targets as an array [series, ...]; raise InputError for a scalar or another number of them."""
     given = np.asarray(targets)
     if given.ndim == 0 or len(given) != series:
         count = "one value" if given.ndim == 0 else f"{len(given)} labels"

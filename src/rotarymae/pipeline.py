@@ -77,7 +77,16 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
 @dataclass(frozen=True)
 class Described:
-    """The content of config.json, without format version and checksums."""
+    """The content of config.json, without format version and checksums.
+
+    Attributes:
+        preprocessor: its kind and settings; None without one.
+        model, autoencoder: kind, configuration and head, as `_module_settings` returns; an autoencoder that is the
+            model itself is None.
+        labels: their task and fields; None of a model without a head.
+        columns, parameters, forecasts: as those of `Pipeline`.
+        calibrated: whether the file of weights holds a calibration.
+    """
 
     preprocessor: dict[str, Any] | None
     model: dict[str, Any]
@@ -134,7 +143,7 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        """Check the model's class; a masked autoencoder is also the pipeline's `autoencoder`. Raises InputError."""
+        """Raise InputError for a model of a class that no pipeline has; set `autoencoder` where the model is one."""
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):
@@ -146,7 +155,9 @@ class Pipeline:
 
     @property
     def pretrained(self) -> Pipeline:
-        """Return a pipeline with the autoencoder only, which reads no static columns.
+        """A pipeline with the autoencoder as its model: no labels, no partners, no static columns.
+
+        The pipeline itself where it is that already. Parts are shared, not copied.
 
         Raises
         ------
@@ -179,7 +190,7 @@ class Pipeline:
         return self.autoencoder
 
     def of_series(self) -> Pipeline:
-        """Return the part of the pipeline that interpolates series, or raise.
+        """Return the part of the pipeline that interpolates series, or raise InputError.
 
         Returns
         -------
@@ -257,7 +268,10 @@ class Pipeline:
             The model was not trained on arrays.
         """
         if self.preprocessor is None or self.preprocessor.kind != "patches":
-            raise InputError("the model was not trained on pictures, videos or sounds, and this needs one that was.")
+            raise InputError(
+                "the model was not trained on pictures, videos or sounds, and this needs one that was; give another "
+                "model, or series."
+            )
         return cast(PatchPreprocessor, self.preprocessor)
 
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,13 +284,15 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         return_interval : float or None
-            Of a regression also return an interval that holds this share of the values, such as 0.9.
+            Of a regression also return an interval that holds this share of the values, such as 0.9; None returns no
+            interval.
 
         Returns
         -------
         ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
-            The most probable classes; values in the units of the training targets; or the expected time to the event,
-            of which no more than the last interval's end counts.
+            The classes, the most probable ones or those that `labels.weights` favour; values in the units of the
+            training targets, [S] for one output; or the expected time to the event, of which no more than the last
+            interval's end counts. Series are in the order of `dataset(X)`.
 
         Raises
         ------
@@ -292,23 +308,23 @@ class Pipeline:
 
     @property
     def errors(self) -> dict[str, list[list[float]]]:
-        """Return the absolute errors of validation series in each output, by predictor; empty for classes."""
+        """Absolute validation errors, as {predictor: a sorted list for each output}; {} for other tasks."""
         return {} if self.partners is None else self.partners.errors
 
     def half_widths(self, share: float = INTERVAL, predictor: str = "auto") -> np.ndarray | None:
-        """Return half the width of the intervals that hold a share of the values.
+        """Return half the width of the intervals that hold a share of the values of new series.
 
         Parameters
         ----------
         share : float
-            The share of values, more than 0 and less than 1.
+            The share of values, more than 0 and less than 1; 0.9 by default.
         predictor : str
             "model", "features" or "combined" instead of what the fit chose ("auto").
 
         Returns
         -------
         ndarray of shape [outputs] or None
-            In the units of the targets; None where too few errors of validation series are known.
+            In the units of the targets; None where too few errors of validation series are known, and for classes.
         """
         return half_widths(self.errors.get(self.choice if predictor == "auto" else predictor, ()), share)
 
@@ -332,15 +348,16 @@ class Pipeline:
         """
         if self.require_labels().task != "regression":
             raise InputError(
-                f"intervals are of numbers, and this is a {self.require_labels().task}; leave out return_interval."
+                f"return_interval is for a regression, and this is a {self.require_labels().task}; leave it out."
             )
         check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
         half = self.half_widths(share)
         if half is None:
             known = min(map(len, self.errors.get(self.choice, ())), default=0)
             raise InputError(
-                f"an interval of {share:g} needs the errors of {least_errors(share):,} validation series, and there "
-                f"are {known:,}; fit with more series, or a larger validation_fraction."
+                f"a prediction interval of {100 * share:g} % needs the errors of at least {least_errors(share):,} "
+                f"validation series, and there are {known:,}; fit with more series or a larger validation_fraction, or "
+                "give a lower return_interval."
             )
         return half
 
@@ -376,7 +393,7 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         times : array of shape [T] or None
-            Durations, the same for all series; without them those by which a quarter, a half and three quarters of the
+            Durations, the same for all series; None takes those by which a quarter, a half and three quarters of the
             training events were.
 
         Returns
@@ -392,17 +409,19 @@ class Pipeline:
         labels = self.require_labels()
         if not isinstance(labels, EventTimes):
             raise InputError(
-                f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival)."
+                f"survival needs a model of times to an event, and this is one of {labels.task}; fit one with --event, "
+                "or RoMAESurvival."
             )
         at = labels.times if times is None else np.atleast_1d(np.asarray(times, np.float64))
         if not ((at >= 0) & (at <= labels.edges[-1])).all():
             raise InputError(
-                f"survival is known from 0 to {labels.edges[-1]:g}, the last training event; ask for that."
+                f"times reach from {at.min():g} to {at.max():g}, and survival is known from 0 to {labels.edges[-1]:g}, "
+                "the last training event; give times in this range."
             )
         return labels.survival(self.outputs(X), at)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        """Predict class probabilities, or values.
+        """Predict class probabilities, or values, of each series, in the order of `dataset(X)`.
 
         Parameters
         ----------
@@ -411,7 +430,7 @@ class Pipeline:
         predictor : str
             "model", "features" or "combined" instead of what the fit chose ("auto").
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (done, all) as the network predicts; the units of both are its own.
 
         Returns
         -------
@@ -430,7 +449,7 @@ class Pipeline:
 
     @property
     def choice(self) -> str:
-        """Return the name of what predicts: "model", "features" or "combined"."""
+        """The name of what predicts by default: "model", "features" or "combined"."""
         return "model" if self.partners is None else self.partners.choice
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
@@ -458,12 +477,13 @@ class Pipeline:
         return partners.every(predict_outputs(self, dataset, on_step), dataset)
 
     def describe_choice(self) -> dict[str, Any]:
-        """Return what predicts and why, for people and metrics.json.
+        """Return what predicts and why, for people and metrics.json; raise InputError if the model is not fine-tuned.
 
         Returns
         -------
         dict
-            The chosen predictor, the reason, and how each predictor did.
+            "chosen", the predictor, and "because", the reason; further keys say how each predictor did, where that was
+            measured.
         """
         task = self.require_labels().task
         return (self.partners or Predictor.of_model(task, "the pipeline has no partners")).describe()
@@ -484,7 +504,7 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S, D]
-            The vectors.
+            The vectors, float32, in the order of `dataset(X)`; D is the width of the encoder.
         """
         return embed(self, self.dataset(X), pool, on_step)
 
@@ -496,17 +516,21 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         at : array of shape [q], list of arrays or None
-            Times, the same for all series, or one array of times [q_i] for each. Without them, each series' times.
+            Times, the same for all series, or one array of times [q_i] for each. None takes the steps 0, 1, ... of an
+            array, or else each series' different times.
         return_std : bool
             Whether to return standard deviations as well.
         positions : array of shape [q, P], list of arrays or None
-            Further positions of these times, the same for all series, or one array [q_i, P] for each.
+            Further positions at these times, the same for all series, or one array [q_i, P] for each. None is for
+            series that stay at one position.
 
         Returns
         -------
         ndarray, list of ndarray, or tuple of two such
             Values in the table's units: [S, q, V], or [S, C, q, V] of series with C channels, or a list with one array
-            for each series. With `return_std` means and deviations, of the same shape.
+            for each series where they have different numbers of times. V is the number of value columns. For an array
+            [cases, channels, time] or [cases, time] they are laid out like it. With `return_std` a tuple of means and
+            deviations, of the same shape.
 
         Raises
         ------
@@ -552,12 +576,13 @@ class Pipeline:
         Returns
         -------
         list of ndarray
-            For each series an array [n], in the order of time. `rotarymae.importance` says what the numbers mean.
+            For each series an array [n], in the order of time. For classes it is the drop of the predicted class's
+            log-probability without the observation; `rotarymae.importance` says what it is for other targets.
 
         Raises
         ------
         InputError
-            Data that are not series; a model that predicts nothing; series that the model does not read whole.
+            Data that are not series; a model that is not fine-tuned; series longer than the model's window.
         """
         self.require_series()
         return importance(self, self.dataset(X), on_step)
@@ -600,8 +625,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [n, V]
-            Losses of the pre-trained model in nats, in the order of `dataset(X)`; NaN where a series has one
-            observation.
+            Negative log-likelihoods by the pre-trained model in nats, for the n observations of `dataset(X)` in their
+            order and V columns of values: high for odd ones, NaN where a series has one observation.
 
         Raises
         ------
@@ -634,13 +659,15 @@ class Pipeline:
         """
         known: Any = self.preprocessor
         if known is None:
-            raise InputError("the model has no preprocessor; it was not trained on a data set.")
+            raise InputError(
+                "the model has no preprocessor, as it was not trained on a data set; give tokens to its model itself."
+            )
         if known.kind == "patches":
             dataset = as_arrays(X, known.patch_size, known.sample_rate)
             known.check(dataset)
             return dataset
         if isinstance(X, ArrayDataset):
-            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}.")
+            raise InputError(f"{X.noun} are given, and the model was trained on {known.noun}; give such ones.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
             return read_table(Path(X), self.layout(), **names)
@@ -649,7 +676,7 @@ class Pipeline:
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
 
     def _frame_columns(self) -> TableSchema:
-        """Return the columns to read from a data frame: those of the training table."""
+        """Return the columns to read from a data frame: those of the training table, then the model's errors."""
         known = self.require_series()
         names = {"id", "time", "channel", "values", "static"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
@@ -658,12 +685,12 @@ class Pipeline:
         return TableSchema(**(given | lists))
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table for this model is laid out.
+        """Return how a table for this model is laid out: as the training table, with the changes in `given`.
 
         Parameters
         ----------
         given : mapping or None
-            Fields of `TableSchema` in which it differs from the training table.
+            {field of `TableSchema`: value} of what differs; None, False and () count as not given.
 
         Returns
         -------
@@ -833,7 +860,10 @@ class Pipeline:
         return pipeline  # pyright: ignore
 
     def _modules(self) -> dict[str, nn.Module]:
-        """Return the torch modules to save, by name: model, autoencoder, calibration, preprocessor."""
+        """Return {name: module} of the modules to save, as far as there are any.
+
+        Names are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor".
+        """
         modules: dict[str, nn.Module] = {"model": self.model}
         modules |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
         if self.calibration is not None and self.autoencoder is not None:
@@ -851,7 +881,11 @@ class Pipeline:
         return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
 
     def _check(self) -> None:
-        """Raise InputError where the parts do not fit together, as a preprocessor for another number of features."""
+        """Raise InputError where the parts of a loaded pipeline do not fit together.
+
+        Checked are: columns and options, the tokens of preprocessor, model and autoencoder, statistics, calibration,
+        and the number of outputs.
+        """
         from_fields(TableSchema, self.columns, "columns")
         options = {each.name for each in dataclasses.fields(FitConfig)}
         parameters: dict[str, Any] = {
@@ -894,7 +928,7 @@ class Pipeline:
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
-        """Return the text of the model card, README.md."""
+        """Return the text of the model card, README.md; arguments as in `save`."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
             undefined=jinja2.StrictUndefined,
@@ -940,7 +974,10 @@ class Ensemble(Pipeline):
 
     @classmethod
     def of(cls, members: Sequence[Pipeline]) -> Self:
-        """Create an ensemble of the folds' pipelines; its decision weights are their geometric mean."""
+        """Create an ensemble of the folds' pipelines, at least one; its decision weights are their geometric mean.
+
+        Raises InputError where the first is not fine-tuned.
+        """
         first = members[0]
         labels = first.require_labels()
         decided = [getattr(member.labels, "weights", ()) for member in members]
@@ -952,16 +989,21 @@ class Ensemble(Pipeline):
 
     @property
     def choice(self) -> str:
+        """What predicts by default in all folds, or a name of its own where the folds chose differently."""
         choices = {member.choice for member in self.members}
         return choices.pop() if len(choices) == 1 else EACH_CHOICE
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
+        """Return the mean of the folds' outputs; arguments as `Pipeline.outputs`."""
         dataset = self.dataset(X)
         each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
         return np.mean([converted(one, member.labels, self.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Return {predictor: outputs}, each the mean over the folds' pipelines."""
+        """Return {predictor: outputs}, each the mean over the folds' pipelines, for what every fold has.
+
+        Where the folds chose differently, one more entry is the mean of each fold's choice.
+        """
         dataset = self.dataset(X)
         each = [member.every(dataset, on_step) for member in self.members]
         if self.choice == EACH_CHOICE:
@@ -976,7 +1018,7 @@ class Ensemble(Pipeline):
 
     @property
     def errors(self) -> dict[str, list[list[float]]]:
-        """Return the validation errors of all folds by predictor, sorted, for prediction intervals."""
+        """The validation errors of all folds together, {predictor: a sorted list for each output}, for intervals."""
         each = [member.errors for member in self.members]
         if self.choice == EACH_CHOICE and all(each):
             each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
@@ -987,11 +1029,12 @@ class Ensemble(Pipeline):
         }
 
     def describe_choice(self) -> dict[str, Any]:
+        """Return "chosen", "because", and under "folds" what `Pipeline.describe_choice` returns for each fold."""
         because = f"the validation series of each of {len(self.members)} folds chose"
         return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
 
     def require_one(self) -> Pipeline:
-        """Raise InputError: an ensemble of folds only predicts."""
+        """Raise InputError ("several-models"), always: an ensemble of folds only predicts."""
         raise InputError(
             f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
             f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
@@ -1026,7 +1069,7 @@ class AnySeriesPipeline(Pipeline):
         return self
 
     def require_series(self) -> ObservationPreprocessor:
-        """Raise InputError: this model was trained on no table, so it has no fitted preprocessor."""
+        """Raise InputError ("untrained"), always: this model was trained on no table, so it has no preprocessor."""
         raise InputError(
             "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
@@ -1038,7 +1081,7 @@ class AnySeriesPipeline(Pipeline):
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
-        """Read data in any form into a `SeriesDataset`, whatever its channels."""
+        """Read data into a `SeriesDataset`, whatever its channels: a table's path, a data frame, arrays or lists."""
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
         if is_flat(X):
@@ -1055,7 +1098,10 @@ class AnySeriesPipeline(Pipeline):
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.errors, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""
+        """Hide a tenth of some series' observations; return the model's error at them beside that of straight lines.
+
+        None where all series have fewer than five observations.
+        """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.errors)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
@@ -1090,19 +1136,25 @@ def load(source: str | Path) -> Pipeline:
 
 
 def converted(outputs: np.ndarray, source: Labels | None, labels: Labels | None) -> np.ndarray:
-    """Return outputs of one fold's model in the form of another's, as intervals of survival differ by fold."""
+    """Return outputs [S, ...] of a model with the labels `source` as those of one with `labels`.
+
+    Only times to an event differ, as each fold has intervals of its own; other outputs are returned as they are.
+    """
     if isinstance(labels, EventTimes) and isinstance(source, EventTimes):
         return labels.convert(outputs, source)
     return outputs
 
 
 def without_head(preprocessor: Any) -> Any:
-    """Return the preprocessor for a model without a head, which reads no static columns."""
+    """Return the preprocessor without static columns: a copy if it has some, else itself."""
     return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor
 
 
 def check_replaceable(folder: str | Path) -> None:
-    """Raise InputError where saving a pipeline to `folder` would delete files that are not a saved pipeline."""
+    """Raise InputError where saving a pipeline to `folder` would delete anything but a saved pipeline.
+
+    A path that does not exist and an empty folder pass; a link or a file does not.
+    """
     folder = Path(folder)
     if folder.is_symlink():
         raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
@@ -1115,11 +1167,14 @@ def check_replaceable(folder: str | Path) -> None:
         if any(folder.iterdir()) and not _is_model(folder):
             raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
     elif folder.exists():
-        raise InputError(f"{folder} is a file; a model is saved as a folder.")
+        raise InputError(f"{folder} is a file, and a model is saved as a folder; choose another path.")
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether a folder looks like a saved pipeline: its config.json, no other folders, no foreign README.md."""
+    """Return whether a folder looks like a saved pipeline.
+
+    It does with a config.json of ours, no folder but that of partners, and no README.md but a model card.
+    """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
     try:
@@ -1131,6 +1186,7 @@ def _is_model(folder: Path) -> bool:
 
 
 def _module_settings(model: nn.Module) -> dict[str, Any]:
+    """Return "kind" (its class), "config" and "head" of a model, from which `_built` builds it again."""
     return {"kind": type(model).__name__, "config": encoder_of(model).config.to_dict(), "head": head_settings(model)}
 
 
@@ -1138,7 +1194,12 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """Build a model from its settings, without memory for weights (on the meta device).
 
     Args:
+        settings: what `_module_settings` returned, after JSON.
         tensors: the number of saved tensors, which bounds what a damaged file may ask for.
+
+    Raises:
+        InputError: settings that `_module_settings` would not return, or that ask for more than the tensors.
+        TypeError: a head with unknown settings.
     """
     if set(settings) != {"kind", "config", "head"}:
         raise InputError(f"a model has kind, config and head, and not {', '.join(sorted(settings))}.")
@@ -1156,13 +1217,21 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
 
 def _labels(content: dict[str, Any]) -> Labels:
+    """Return the labels that config.json describes by "task" and fields; raise InputError for others."""
     task = content.get("task")
     choose("task", task, tuple(LABELS))
     return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
 
 
 def _calibration(modules: dict[str, nn.Module]) -> Calibration:
-    """Return a calibration of the loaded model's size, whose tensors are filled later."""
+    """Return a calibration of the loaded model's size, whose tensors are filled later.
+
+    Args:
+        modules: the parts built so far, by name.
+
+    Raises:
+        InputError: the parts are not those of a model that interpolates series.
+    """
     model, preprocessor = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
     if not isinstance(model, MaskedAutoencoder) or not isinstance(preprocessor, ObservationPreprocessor):
         raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
@@ -1170,7 +1239,11 @@ def _calibration(modules: dict[str, nn.Module]) -> Calibration:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
-    """Load the predictor of a pipeline. Raises ModelDirectoryError where it is damaged or does not fit the labels."""
+    """Load the predictor of a pipeline from its folder of partners.
+
+    Raises:
+        ModelDirectoryError: it is damaged, or of another task or number of outputs than the labels.
+    """
     try:
         partners = Predictor.load(folder)
     except ModelDirectoryError:
