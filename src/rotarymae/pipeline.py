@@ -1077,6 +1077,7 @@ class AnySeriesPipeline(Pipeline):
         )
 
     def require_autoencoder(self) -> AnySeries:
+        """Return the model, which is the one that interpolates."""
         assert isinstance(self.model, AnySeries)
         return self.model
 
@@ -1105,6 +1106,7 @@ class AnySeriesPipeline(Pipeline):
         return beside_line(self.require_autoencoder(), self.dataset(X), self.errors)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        """Return the mean over each series' tokens, [S, D]; raise InputError for a `pool` other than "mean" or None."""
         choose("pool", pool or "mean", ("mean",))
         return embed_any(self.require_autoencoder(), self.dataset(X), self.errors, on_step)
 

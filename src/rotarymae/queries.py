@@ -406,7 +406,10 @@ class QueryTable:
 
 
 def _typed(column: pa.ChunkedArray) -> Any:
-    """Return a column of texts as numbers if all of them are numbers; another column as it is."""
+    """Return a column of texts as int64 or float64 if every cell is a number, with spaces around or not.
+
+    Any other column, also one with a missing cell, is returned as it is.
+    """
     array = cells.to_arrow(column)
     if not cells.is_text(array.type) or not cells.matches(cells.trimmed(array), cells.NUMBER).all():
         return column

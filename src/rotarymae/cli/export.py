@@ -62,7 +62,9 @@ def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained
         pool, stage: for "embed" only; None and "pretrained" mean not given.
 
     Raises:
-        InputError: a model of pictures or sounds; `pool` or `stage` given for another job.
+        InputError: a model of pictures or sounds, or one that cannot do the job; `pool` or `stage` given for another
+            job.
+        ModelDirectoryError: as `Pipeline.load`.
 
     Warns:
         InputWarning: "predict" where the run's choice is not the network alone, which is all that is exported.

@@ -288,7 +288,10 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
 
 
 def _run(outcome: Outcome) -> Section:
-    """Return the section on the run: time, hardware, versions, configuration."""
+    """Return the section on the run: time, seed, hardware, versions, the command, and all settings as JSON.
+
+    Hardware and versions are those of this process, which may write the page later.
+    """
     facts = {
         "wall time without this page": duration(outcome.seconds),
         "seed": str(outcome.config.seed),

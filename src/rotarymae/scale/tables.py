@@ -111,7 +111,7 @@ def answer_parts(
 
     Each `answers` is an Arrow table with the id column and the same further columns in every part. A part is yielded
     without its data set, which has been answered. A series without an answer has a row with its id alone. Parts wait
-    until the columns are known, from the question or from the first answer.
+    until the columns are known, from the question or from the first answer. A table without rows yields nothing.
 
     Args:
         on_step: called with (observations done, observations in all).
