@@ -202,7 +202,7 @@ class NumberTargets:
         empty = np.atleast_1d(np.isnan(numbers).all(0))
         if empty.any():
             which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
-            raise InputError(f"every {which} is missing (NaN); a regression needs numbers.")
+            raise InputError(f"every {which} is missing (NaN); a regression needs numbers. Check that it was read.")
         return numbers
 
     @staticmethod
@@ -315,9 +315,13 @@ class EventTimes:
         """
         checked = _event_times(targets, series)
         if not checked["event"].any():
-            raise InputError("the event was seen in no series; without one there is no risk to learn.")
+            raise InputError(
+                "the event was seen in no series; without one there is no risk to learn. Check the column of events."
+            )
         if not (checked["time"][checked["event"]] > 0).any():
-            raise InputError("every event is at the time 0; there is no time to an event to learn.")
+            raise InputError(
+                "every event is at the time 0, so that there is no time to an event to learn; check the durations."
+            )
         return checked
 
     @staticmethod
@@ -489,7 +493,9 @@ def _numbers(targets: Any, series: int) -> np.ndarray:
     """
     given = one_per_series(targets, series)
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
-        raise InputError(f"the labels have the type {given.dtype}; a regression needs numbers, such as days.")
+        raise InputError(
+            f"the labels have the type {given.dtype}; a regression needs numbers, such as days. Convert them."
+        )
     try:
         numbers = given.astype(np.float64).reshape(series, -1)
     except (TypeError, ValueError):

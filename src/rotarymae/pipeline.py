@@ -251,7 +251,9 @@ class Pipeline:
         """
         if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
-            raise InputError(f"the model was trained on {noun}, and this needs one trained on series.")
+            raise InputError(
+                f"the model was trained on {noun}, and this needs one trained on series; give another model."
+            )
         return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
@@ -667,7 +669,7 @@ class Pipeline:
             known.check(dataset)
             return dataset
         if isinstance(X, ArrayDataset):
-            raise InputError(f"{X.noun} are given, and the model was trained on {known.noun}; give such ones.")
+            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}. Give {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
             return read_table(Path(X), self.layout(), **names)

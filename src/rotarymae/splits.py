@@ -396,7 +396,9 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
     try:
         rest, part = train_test_split(order, test_size=share, random_state=seed % 2**32, stratify=stratify)
     except ValueError:
-        raise InputError(f"a share of {share} of {len(rows)} series leaves too few to train on; keep less.") from None
+        raise InputError(
+            f"holding out a share of {share} of {len(rows)} series leaves too few to train on; hold out less."
+        ) from None
     rest, part = np.asarray(rest), np.asarray(part)
     if by is not None:
         lost = part[~np.isin(by[part], by[rest])]

@@ -625,7 +625,7 @@ def test_wide_refuses():
         ({"offsets": np.array([0, 6])}, ["offsets", "(2,)", "(3,)"]),
         ({"offsets": np.array([0, 0, 6])}, ["offsets", "0 to 6", "empty"]),
         ({"offsets": np.array([0, 1, 5])}, ["offsets", "0 to 6"]),
-        ({"channels": None}, ["channels and channel_names"]),
+        ({"channels": None}, ["channel_names", "without channels"]),
         ({"channels": np.zeros(2, np.int32)}, ["channels", "(2,)", "(6,)"]),
         ({"static": {"ra": np.zeros(5)}}, ["'ra'", "(5,)", "(2,)"]),
     ],

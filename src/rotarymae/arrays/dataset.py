@@ -90,11 +90,15 @@ class ArrayDataset:
         It needs the axes of the patch size, the channels of the first array, a whole patch, and finite numbers.
         """
         name, axes = f"{self.noun[:-1]} {_plain(self.ids[i])!r}", len(self.patch_size)
-        if array.ndim != axes + 1 or array.shape[-1] != self.arrays[0].shape[-1]:
-            channels = f"{self.arrays[0].shape[-1]} as the first" if i else "one or more"
+        if array.ndim != axes + 1:
             raise InputError(
-                f"{name} has the shape {array.shape}; wanted {axes} axes (patch_size {self.patch_size}) and, last, "
-                f"the channels ({channels})."
+                f"{name} has the shape {array.shape}; wanted {axes} axes, as patch_size {self.patch_size} has, and the "
+                "channels last."
+            )
+        if array.shape[-1] != self.arrays[0].shape[-1]:
+            raise InputError(
+                f"{name} has the shape {array.shape}, with {array.shape[-1]} channels last, and the first array has "
+                f"{self.arrays[0].shape[-1]}; give all the same channels."
             )
         if array.dtype.kind not in "fiub":
             raise InputError(

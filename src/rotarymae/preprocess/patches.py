@@ -103,8 +103,8 @@ class PatchPreprocessor(Preprocessor):
         for name, given, trained in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
             if given != trained:
                 raise InputError(
-                    f"the {dataset.noun} have {name} {given}, and the model was trained with {name} {trained}; give "
-                    "such ones."
+                    f"the {dataset.noun} have {name} {given}, and the model was trained with {trained}; give "
+                    f"{dataset.noun} with {name} {trained}."
                 )
         if self.sample_rate is not None:  # every spectrogram is in the same unit
             return

@@ -51,7 +51,7 @@ def named(name: str, format: str) -> Iterator[None]:
     except UNREADABLE as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
         raise InputError(
-            f"{name} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?",
+            f"{name} cannot be read as {format}: {reason}. Check that it is complete and a {format} file.",
             code="unreadable",
         ) from error
 

@@ -344,7 +344,11 @@ class TableReader:
         if not len(columns[schema.id]):
             count, first = self.source.rejected()
             if count:
-                raise InputError(f"no line has as many cells as the header: {first}.", code="unequal-lines")
+                raise InputError(
+                    f"no line has as many cells as the header: {first}. Check the file's separator, and which line is "
+                    "the header (--header-row).",
+                    code="unequal-lines",
+                )
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
         rows, static = self.rows(columns)
         fields, there = dataset_fields(rows, schema, part, self.channel_names is not None or schema.wide)

@@ -360,7 +360,10 @@ class FitConfig(
         self._check_windows()
         mask_range(self.mask_ratio)
         if self.beta is not None and not predicts_spread(self.likelihood):
-            raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
+            raise InputError(
+                f"beta ({self.beta}) weighs by the predicted variance, and likelihood={self.likelihood!r} has none; "
+                "leave it out, or use likelihood='gaussian'."
+            )
         check_beta(self.reconstruction_beta)
         self._check_pretrained()
         if self.patience is not None and not self.validation_fraction:
