@@ -96,7 +96,11 @@ def _read(
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
-    """Return the lines (topic, text) that `info` prints on series, times, channels and values."""
+    """Return the lines (topic, text) that `info` prints on series, times, gaps, channels and values.
+
+    Only the 12 channels with most observations are shown. Each of them has a line on its values where there is a single
+    column of values; otherwise there is a line for each column.
+    """
     import numpy as np
 
     lengths, times = dataset.lengths, np.asarray(dataset.times)

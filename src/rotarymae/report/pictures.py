@@ -110,7 +110,7 @@ class Picture:
 
 
 def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw six scored series with visible and hidden observations, the predicted curve and its bands.
+    """Draw at most six scored series with visible and hidden observations, the predicted curve and its bands.
 
     Nothing where the run did not interpolate. Only the first column of values and at most 12 channels are drawn.
     """
@@ -212,7 +212,7 @@ def most_observed(channels: np.ndarray) -> np.ndarray:
 
 
 def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw six scored pictures, or spectrograms, with hidden patches and their reconstructions.
+    """Draw at most six scored pictures, or spectrograms, with hidden patches and their reconstructions.
 
     Nothing where the run reconstructed none.
     """
@@ -438,7 +438,7 @@ def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw six scored series, with markers as large as their observations' importance to the network.
+    """Draw at most six scored series, with markers as large as their observations' importance to the network.
 
     Long series, for which that takes too many predictions, are not chosen. Nothing without labels, in a
     cross-validation, or where no series is short enough.
