@@ -24,7 +24,10 @@ OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="
 Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
 ComputedIn = Annotated[
     Precision,
-    arg(help='Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it.'),
+    arg(
+        help="Prediction: precision of matrix products. auto: bf16 where the hardware has units for it. Set fp32 to "
+        "compare machines."
+    ),
 ]
 
 
