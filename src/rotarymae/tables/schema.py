@@ -51,8 +51,8 @@ class TableSchema:
         Reading: the table has one column per channel, and a row per time; an empty cell is a missing observation,
         not a zero.
     numbered
-        Reading: for a series per row. FLUX. turns FLUX.1, FLUX.2, ... into columns FLUX, number and series, for
-        --values, --time and --id.
+        Reading: for tables with a series per row: FLUX. turns FLUX.1, FLUX.2, ... into FLUX, number and series;
+        name these by --values, --time and --id.
     tokens
         Reading: with --wide, each value is a token (channel), or all channels of a time are one (time). Set time if
         they are measured together.

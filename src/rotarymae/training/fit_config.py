@@ -280,7 +280,7 @@ class FinetuningOptions:
     --minutes. More take longer."""
     pool: Literal["auto", HeadPool] = "auto"
     """Fine-tuning and prediction: the head reads [CLS] (cls), or the mean, maximum or attention-weighted mean of
-    tokens. auto: attention; for sounds, maximum."""
+    tokens. auto: attention; for sounds, maximum. Rarely needed."""
     static: tuple[str, ...] = ()
     """Fine-tuning and prediction: columns with one value per series, such as age, that the head reads: numbers or
     categories, some of which may be missing."""
