@@ -213,7 +213,7 @@ def check_settings(holder: object, *rules: tuple[Callable[..., None], Iterable[s
 
 
 def check_choices(holder: object) -> None:
-    """Raise InputError where a field annotated with `Literal[...]` holds a value that is not among its choices."""
+    """Raise InputError where a field of a dataclass, annotated with a `Literal` of strings, holds none of them."""
     for name, kind in get_type_hints(type(holder)).items():
         options = get_args(kind)
         if options and all(isinstance(option, str) for option in options):

@@ -467,7 +467,7 @@ class Pipeline:
         Returns
         -------
         dict of str to ndarray
-            Predictor → its `outputs`.
+            {predictor: what `outputs` returns for it}: "model", each partner by name, and "combined" if there are any.
 
         Raises
         ------
@@ -542,7 +542,7 @@ class Pipeline:
         return interpolated(self.pretrained, self.pretrained.dataset(X), X, at, return_std, positions)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        """Predict values at flat queries, with bands.
+        """Predict values at queries, with standard deviations and bands, in the order of the queries.
 
         Parameters
         ----------
@@ -604,7 +604,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S]
-            The mean loss of the pre-trained model in nats: high for unusual series, NaN for series of one observation.
+            The mean negative log-likelihood by the pre-trained model in nats, in the order of `dataset(X)`: high for
+            unusual series, NaN for series of one observation.
 
         Raises
         ------
@@ -795,7 +796,8 @@ class Pipeline:
         Returns
         -------
         Pipeline
-            The pipeline; the run of a cross-validation is an `Ensemble` of its folds.
+            The pipeline, on the CPU; the run of a cross-validation is an `Ensemble` of its folds, and any-series an
+            `AnySeriesPipeline`.
 
         Raises
         ------
@@ -873,7 +875,7 @@ class Pipeline:
         return modules | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
-        """Return the settings of all parts, as config.json keeps them."""
+        """Return the settings of all parts, without their weights, as config.json keeps them."""
         known = self.preprocessor
         preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}

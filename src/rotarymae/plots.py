@@ -99,7 +99,7 @@ def style_of(i: int) -> tuple[str, str]:
 
 
 def literal(text: object) -> str:
-    """Return a user's name as matplotlib can draw it literally, at most 32 characters long.
+    """Return a user's name as matplotlib can draw it literally; of more than 32 characters the first 31 and "…".
 
     matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore.
     """

@@ -110,9 +110,10 @@ class Queries:
         """Create queries for every time of a series in every one of its channels, channel after channel.
 
         Args:
+            dataset: the series; without channels, each time is asked for once.
             times: for each series an array [q_i].
             channels: for each series channel numbers from 0; None means all channels.
-            positions: for each series an array [q_i, P], where the data set has further positions.
+            positions: for each series an array [q_i, P], where the data set has further positions; None without.
         """
         if dataset.channel_names is None:
             counts, number = np.ones(len(times), np.int64), None
