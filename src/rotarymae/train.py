@@ -370,7 +370,8 @@ def _choose(
             )
         if decide == "f1" and not len(split.validation):
             reporter.warn(
-                "decide='f1' needs validation series and there are none; the most probable class is predicted."
+                "decide='f1' needs validation series and there are none; the most probable class is predicted. Set a "
+                "validation_fraction, or add series."
             )
         unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
         weights = decision_weights(decide, counts, unseen, config.costs)
