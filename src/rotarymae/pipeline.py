@@ -36,7 +36,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, check_number, choo
 from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.importance import importance
 from rotarymae.interpolation import Interpolation, interpolate, interpolated
-from rotarymae.labels import LABELS, ClassLabels, EventTimes, Labels
+from rotarymae.labels import LABELS, Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import (
     CARD,
@@ -362,7 +362,7 @@ class Pipeline:
         InputError
             The model is not a fine-tuned classifier.
         """
-        if not isinstance(self.labels, ClassLabels):
+        if self.labels is None or self.labels.task != "classification":
             raise InputError(
                 f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier."
             )
@@ -389,8 +389,8 @@ class Pipeline:
         InputError
             The model does not predict times to an event; times that are negative, or after the last training event.
         """
-        labels = self.require_labels()
-        if not isinstance(labels, EventTimes):
+        labels: Any = self.require_labels()
+        if labels.task != "survival":
             raise InputError(
                 f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival)."
             )
@@ -942,11 +942,7 @@ class Ensemble(Pipeline):
     def of(cls, members: Sequence[Pipeline]) -> Self:
         """Create an ensemble of the folds' pipelines; its decision weights are their geometric mean."""
         first = members[0]
-        labels = first.require_labels()
-        decided = [getattr(member.labels, "weights", ()) for member in members]
-        if any(decided):
-            weights = np.array([weights or (1.0,) * labels.outputs for weights in decided])
-            labels = replace(labels, weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))  # pyright: ignore
+        labels = first.require_labels().averaged([member.require_labels() for member in members])  # pyright: ignore
         shared = {"columns": first.columns, "parameters": first.parameters, "precision": first.precision}
         return cls(first.preprocessor, first.model, labels=labels, members=tuple(members), **shared)
 
@@ -958,7 +954,7 @@ class Ensemble(Pipeline):
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         dataset = self.dataset(X)
         each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
-        return np.mean([converted(one, member.labels, self.labels) for member, one in each], axis=0)
+        return np.mean([self.require_labels().convert(one, member.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {predictor: outputs}, each the mean over the folds' pipelines."""
@@ -967,7 +963,7 @@ class Ensemble(Pipeline):
         if self.choice == EACH_CHOICE:
             each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
         each = [
-            {name: converted(predicted, member.labels, self.labels) for name, predicted in one.items()}
+            {name: self.require_labels().convert(predicted, member.labels) for name, predicted in one.items()}
             for one, member in zip(each, self.members, strict=True)
         ]
         return {
@@ -1087,13 +1083,6 @@ def load(source: str | Path) -> Pipeline:
         A repository without the extra `hub`.
     """
     return Pipeline.load(source)
-
-
-def converted(outputs: np.ndarray, source: Labels | None, labels: Labels | None) -> np.ndarray:
-    """Return outputs of one fold's model in the form of another's, as intervals of survival differ by fold."""
-    if isinstance(labels, EventTimes) and isinstance(source, EventTimes):
-        return labels.convert(outputs, source)
-    return outputs
 
 
 def without_head(preprocessor: Any) -> Any:

@@ -17,7 +17,6 @@ import numpy as np
 
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
-from rotarymae.labels import as_targets
 from rotarymae.metrics import sample_words
 from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, MODEL
 from rotarymae.outcome import Outcome
@@ -26,6 +25,7 @@ from rotarymae.run_folder import check_folder, identify, open_folder, write_metr
 from rotarymae.scoring import count_parts, leaving_out, score, score_folds
 from rotarymae.splits import Fold, Split, SplitColumn
 from rotarymae.system import Reporter
+from rotarymae.targets import as_targets
 from rotarymae.train import FitResult, labelled, train
 from rotarymae.training import taken_precision
 from rotarymae.training.cost import Plan

@@ -14,16 +14,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import interpolate
-from rotarymae.labels import (
-    ClassLabels,
-    EventTimes,
-    Labels,
-    has_label,
-    learnt_by_partners,
-    narrowed,
-    one_per_series,
-    truth_at,
-)
+from rotarymae.labels import Labels
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
@@ -39,13 +30,14 @@ from rotarymae.metrics import (
 )
 from rotarymae.outcome import Outcome
 from rotarymae.partners import EACH_CHOICE, baselines
-from rotarymae.pipeline import Ensemble, Pipeline, converted
+from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.queries import as_queries
 from rotarymae.reconstruction import reconstruct
 from rotarymae.series import SeriesDataset, channel_index, hide, known_at
 from rotarymae.splits import Split
 from rotarymae.system import Reporter
+from rotarymae.targets import has_label, narrowed, one_per_series, truth_at
 
 DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hidden observations, in units of position
 BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
@@ -125,22 +117,12 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     reporter.say(f"predictions are those of {method_words(chosen)!r}: {predictor.because}")
 
 
-# Of each task: what is simpler, and what is measured.
-BY_TASK = {
-    "classification": (baselines.CLASSIFICATION, classification_metrics),
-    "regression": (baselines.REGRESSION, regression_metrics),
-    "survival": (baselines.SURVIVAL, survival_metrics),
-}
-
-
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
     """Return the function (truth, predicted) → metrics of a task; `weights` replace the labels' decision weights."""
-    measure = BY_TASK[labels.task][1]
-    if isinstance(labels, ClassLabels):
-        return partial(measure, weights=labels.weights if weights is None else weights, rare=rarest_class(truth))
-    if isinstance(labels, EventTimes):
-        return partial(measure, labels=labels)
-    return measure
+    if labels.task == "classification":
+        weights = getattr(labels, "weights", ()) if weights is None else weights
+        return partial(classification_metrics, weights=weights, rare=rarest_class(truth))
+    return partial(survival_metrics, labels=labels) if labels.task == "survival" else regression_metrics
 
 
 def evaluate_predictions(
@@ -226,7 +208,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         measure, scores = _measure(member.require_labels(), truth[rows]), {}
         for name, guess in guesses.items():
             of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
-            of_all[split.test] = converted(guess, member.require_labels(), labels)
+            of_all[split.test] = labels.convert(guess, member.require_labels())
             of_fold = member.half_widths(predictor=member.choice if name == EACH_CHOICE else name)
             if of_fold is not None:
                 half.setdefault(name, np.full((series, labels.outputs), np.nan))[split.test] = of_fold
@@ -274,9 +256,9 @@ def _of_baselines(
 ) -> dict[str, np.ndarray]:
     """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}."""
     guesses, known, scored = {}, dataset.select(train), dataset.select(test)
-    learnt = learnt_by_partners(labels, truth[train])
+    learnt = labels.for_partners(truth[train])
     with reporter.bar("baselines"):
-        for method in BY_TASK[labels.task][0]:
+        for method in baselines.OF_TASK[labels.task]:
             with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(known, learnt).predict(scored)
     return guesses

@@ -247,10 +247,10 @@ def evaluate(
             after the first observation.
         first: --at counts from the first observation where this column is not 0.
     """
-    from rotarymae.labels import has_label
     from rotarymae.pipeline import Pipeline
     from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
+    from rotarymae.targets import has_label
 
     reporter = new_reporter(quiet)
     picture = None if out is None or not at else out.with_suffix(".png")

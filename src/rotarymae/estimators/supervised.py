@@ -14,9 +14,10 @@ from sklearn.utils.validation import column_or_1d
 from rotarymae.errors import InputError
 from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
 from rotarymae.estimators.parameters import takes
-from rotarymae.labels import NumberTargets, as_targets, event_times, has_label, narrowed
+from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
-from rotarymae.survival import concordance
+from rotarymae.survival import concordance, event_times
+from rotarymae.targets import as_targets, has_label, narrowed
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
 # Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.partners.base import Floats
-from rotarymae.partners.shapes import FEATURES, Feature, Groups, Integers, divide, fall, formula_of, rise
+from rotarymae.partners.shapes import FEATURES, Groups, Integers, compute, divide, fall, formula_of, rise
 from rotarymae.series import SeriesDataset, error_columns
 
 # Channels times value columns (without one of errors). With more, trees drown in features of a shape that few channels
@@ -55,13 +55,12 @@ def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) 
     times = rows.times - begins[rows.series]
     of_channel = rows.series * rows.num_channels + rows.channels
     out: dict[str, Floats] = {}
-    basic = [one for one in FEATURES if one.basic]
     for v in columns:
         full = narrow and (v == 0 or rows.num_channels == 1)
         observed = (times, rows.values[:, v], rows.values[:, error] if error is not None and v == 0 else None)
         if rows.num_channels > 1:
             groups = Groups(of_channel, rows.num_series * rows.num_channels, *observed)
-            table = compute(groups, FEATURES if full else basic)
+            table = compute(groups, everything=full)
             tables = {name: column.reshape(-1, rows.num_channels) for name, column in table.items()}
             for name, column in tables.items():
                 out |= {f"{channel}: {names[v]} {name}": column[:, c] for c, channel in enumerate(channel_names)}
@@ -70,7 +69,7 @@ def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) 
                 out |= between(groups, tables, names[v], channel_names)
         if rows.num_channels == 1 or narrow:
             groups = Groups(rows.series, rows.num_series, *observed)
-            table = compute(groups, FEATURES if full else basic)
+            table = compute(groups, everything=full)
             out |= {f"all: {names[v]} {name}": column for name, column in table.items()}
             if rows.num_channels == 1 and full:
                 out |= course(groups, {name: column[:, None] for name, column in table.items()}, names[v], ("all",))
@@ -78,13 +77,6 @@ def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) 
         seen = np.bincount(of_channel, minlength=rows.num_series * rows.num_channels).reshape(-1, rows.num_channels)
         out["all: channels"] = (seen > 0).sum(1).astype(np.float64)
     return out
-
-
-def compute(groups: Groups, chosen: Sequence[Feature]) -> dict[str, Floats]:
-    """Return {feature: numbers [total]}; NaN for a group without observations, whose count is 0."""
-    usable = [one for one in chosen if groups.e is not None or not one.needs_errors]
-    table = {one.name: groups.spread(one.compute(groups)) for one in usable}
-    return table | {"count": np.nan_to_num(table["count"])}
 
 
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:

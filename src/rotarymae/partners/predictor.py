@@ -295,23 +295,6 @@ def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None,
     return np.sort(order[:count])
 
 
-def fit_predictor(
-    choice: str,
-    task: str,
-    dataset: AnyDataset,
-    truth: NDArray[Any],
-    train: NDArray[np.int64],
-    validation: NDArray[np.int64],
-    of_model: Floats,
-    static: tuple[StaticColumn, ...],
-    seed: int,
-    reporter: Reporter,
-) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners by `fit_partners`, and choose on the validation part by `choose_predictor`."""
-    fitted = fit_partners(choice, task, dataset, truth, train, validation, of_model.shape[1], static, seed, reporter)
-    return choose_predictor(choice, task, fitted, of_model, reporter)
-
-
 def choose_predictor(
     choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
 ) -> tuple[Predictor, dict[str, Floats]]:

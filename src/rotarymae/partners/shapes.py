@@ -305,6 +305,16 @@ def feature(name: str, *arguments: Any, **options: bool) -> Callable[[Callable[.
     return add
 
 
+def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
+    """Return {feature: numbers [total]}, of all features or of the basic ones.
+
+    They are NaN for a group without observations, whose count is 0.
+    """
+    usable = [one for one in FEATURES if (everything or one.basic) and (groups.e is not None or not one.needs_errors)]
+    table = {one.name: groups.spread(one.compute(groups)) for one in usable}
+    return table | {"count": np.nan_to_num(table["count"])}
+
+
 @feature("count", basic=True)
 def count(g: Groups) -> NDArray[Any]:
     """n; 0 for a group without observations."""

@@ -16,7 +16,6 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 from rotarymae import plots
 from rotarymae.importance import importance
 from rotarymae.interpolation import SHARES, interpolate
-from rotarymae.labels import EventTimes
 from rotarymae.metrics import SCALED_RMSE, like_groups, method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
@@ -378,7 +377,7 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
     labels, at = outcome.pipeline.labels, outcome.split.scored
-    if not isinstance(labels, EventTimes) or outcome.predicted is None or outcome.labels is None:
+    if "survival" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     truth, predicted = labels.truth(outcome.labels[at]), outcome.predicted[at]
     groups = like_groups(labels.predicted(predicted), GROUPS)
@@ -406,22 +405,14 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     importances = importance(pipeline, some)
     answers = pipeline.outputs(some, "model")
     alone = "" if pipeline.partners is None or pipeline.partners.choice == "model" else " alone"
+    names = dict(zip(outcome.classes, words.classes, strict=True))
     for one, weights, answer, label in zip(some, importances, answers, outcome.labels[rows], strict=True):
         channels = channel_index(one)
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
         figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights)
-        if isinstance(pipeline.labels, EventTimes):
-            event, time = label.item()
-            ended = "event" if event else "censored"
-            expected = pipeline.labels.predicted(answer[None])[0]
-            caption = f"The model{alone} expects the event after {expected:.4g}; true: {ended} at {time:.4g}."
-        elif not outcome.classes:
-            caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
-        else:
-            names = dict(zip(outcome.classes, words.classes, strict=True))
-            says = f"{words.classes[answer.argmax()]} ({answer.max():.0%})"
-            caption = f"The model{alone} says {says}; true: {names[plain(label)]}."
+        says = pipeline.labels.words(answer, words.classes)
+        caption = f"The model{alone} {says}; true: {names.get(plain(label)) or pipeline.labels.truth_words(label)}."
         most = int(np.abs(weights).argmax())
         alt = f"{words.value} of {one.id} by {words.time}; the observation at {one.times[most]:.6g} mattered most"
         yield Drawing(figure, alt, caption, heading=str(one.id))
