@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.partners.base import Floats
-from rotarymae.partners.shapes import FEATURES, Groups, Integers, compute, divide, fall, formula_of, rise
+from rotarymae.partners.shapes import FEATURES, Groups, Integers, compute, divide, fall, rise
 from rotarymae.series import SeriesDataset, error_columns
 
 # Channels times value columns (without one of errors). With more, trees drown in features of a shape that few channels
@@ -152,8 +152,8 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
 
 # What each feature is, in the order of the table; `features` says of which channels and columns there is one.
 FORMULAS = {one.name: one.formula for one in FEATURES} | {
-    "course, signal of course": formula_of(course),
-    "A - B: relative .., change .., time of max": formula_of(between),
+    "course, signal of course": " ".join((course.__doc__ or "").split()),
+    "A - B: relative .., change .., time of max": " ".join((between.__doc__ or "").split()),
 }
 
 
