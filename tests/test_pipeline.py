@@ -22,8 +22,9 @@ from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import FILES, write_config
-from rotarymae.pipeline import KINDS, Pipeline, check_replaceable
+from rotarymae.pipeline import KINDS, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.saving import check_replaceable
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.train import copy_encoder
 from rotarymae.training.fit_config import FitConfig

@@ -26,7 +26,9 @@ training
 data partners targets survival plots labels models
 datasets queries splits metrics
 prediction interpolation importance reconstruction anomaly untrained
+saving
 pipeline
+ensemble
 run_folder
 train
 outcome scoring run

@@ -150,7 +150,7 @@ class ClassLabels(Target):
 
     def words(self, probabilities: np.ndarray, names: Sequence[str]) -> str:
         """Return the most probable class in words, by its name in `names`."""
-        return f"says {names[probabilities.argmax()]} ({probabilities.max():.0%})"
+        return f"says {names[int(probabilities.argmax())]} ({probabilities.max():.0%})"
 
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
         """Return class numbers [S] with the largest probability, weighted if there are weights."""

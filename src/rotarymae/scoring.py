@@ -12,6 +12,7 @@ import numpy as np
 from rotarymae.anomaly import HIDDEN
 from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
+from rotarymae.ensemble import Ensemble
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import interpolate
 from rotarymae.labels import Labels
@@ -30,7 +31,7 @@ from rotarymae.metrics import (
 )
 from rotarymae.outcome import Outcome
 from rotarymae.partners import EACH_CHOICE, baselines
-from rotarymae.pipeline import Ensemble, Pipeline
+from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.queries import as_queries
 from rotarymae.reconstruction import reconstruct
@@ -122,7 +123,7 @@ def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
         return partial(classification_metrics, weights=weights, rare=rarest_class(truth))
-    return partial(survival_metrics, labels=labels) if labels.task == "survival" else regression_metrics
+    return partial(survival_metrics, labels=cast(Any, labels)) if labels.task == "survival" else regression_metrics
 
 
 def evaluate_predictions(

@@ -144,7 +144,7 @@ class EventTimes(Target):
         low = np.minimum(place.astype(np.int64), len(self.edges) - 2)
         return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
 
-    def convert(self, decoded: np.ndarray, source: EventTimes) -> np.ndarray:
+    def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
         """Convert probabilities of other intervals to these, by the survival curve at the edges."""
         curve = source.survival(decoded, self.edges)
         return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)

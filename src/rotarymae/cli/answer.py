@@ -247,7 +247,7 @@ def evaluate(
             after the first observation.
         first: --at counts from the first observation where this column is not 0.
     """
-    from rotarymae.pipeline import Pipeline
+    from rotarymae.ensemble import load
     from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
     from rotarymae.targets import has_label
@@ -261,7 +261,7 @@ def evaluate(
         raise InputError(f"--first {first} says what --at counts from; name times by --at.")
     since, spans = None, {}
     with reporter.catching_warnings():
-        pipeline = Pipeline.load(model, precision)
+        pipeline = load(model, precision)
         pipeline.require_labels()
         of_table = labels.labels is not None or labels.label is not None
         made_of = pipeline.preprocessor

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.datasets import is_flat
+from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
 from rotarymae.pipeline import AnySeriesPipeline, Pipeline
@@ -124,7 +125,7 @@ class Estimator(BaseEstimator):
         ModelDirectoryError
             As `Pipeline.load`.
         """
-        pipeline = Pipeline.load(folder)
+        pipeline = load(folder)
         if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
             raise InputError(f"the model in {folder} has no preprocessor; it was not trained on series.")
         if pipeline.preprocessor is not None and not cls.takes_arrays:

@@ -376,7 +376,8 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
-    labels, at = outcome.pipeline.labels, outcome.split.scored
+    labels: Any = outcome.pipeline.labels
+    at = outcome.split.scored
     if "survival" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     truth, predicted = labels.truth(outcome.labels[at]), outcome.predicted[at]
