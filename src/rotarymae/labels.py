@@ -310,8 +310,8 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Return the index [S] of each label in `classes`. Raises InputError naming a label that is no class."""
     numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
-    texts = [as_text(label) for label in labels]
-    unknown = sorted(set(texts) - set(numbers))
+    texts = {label: as_text(label) for label in set(labels.tolist())}
+    unknown = sorted(set(texts.values()) - set(numbers))
     if unknown:
         raise InputError(f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}.")
-    return np.array([numbers[text] for text in texts], np.int64)
+    return np.array([numbers[texts[label]] for label in labels.tolist()], np.int64)
