@@ -148,10 +148,6 @@ class ClassLabels(Target):
         predicted = int(whole.argmax())
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
-    def words(self, probabilities: np.ndarray, names: Sequence[str]) -> str:
-        """Return the most probable class in words, by its name in `names`."""
-        return f"says {names[int(probabilities.argmax())]} ({probabilities.max():.0%})"
-
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
         """Return class numbers [S] with the largest probability, weighted if there are weights."""
         return decide(probabilities, self.weights)
@@ -244,10 +240,6 @@ class NumberTargets(Target):
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
         """Return the difference [n] of predictions, root mean square over outputs in units of their deviations."""
         return (whole - without).square().mean(1).sqrt().cpu().numpy()
-
-    def words(self, values: np.ndarray, names: Sequence[str]) -> str:
-        """Return predicted values [outputs] in words."""
-        return f"says {', '.join(f'{x:.4g}' for x in values)}"
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
         """Return values [S, outputs]; [S] for a single output."""

@@ -151,7 +151,11 @@ def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> s
 
 
 def _module_settings(model: nn.Module) -> dict[str, Any]:
-    return {"kind": type(model).__name__, "config": encoder_of(model).config.to_dict(), "head": head_settings(model)}
+    return {
+        "kind": type(model).__name__,
+        "config": dataclasses.asdict(encoder_of(model).config),
+        "head": head_settings(model),
+    }
 
 
 def check_replaceable(folder: str | Path) -> None:

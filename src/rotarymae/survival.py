@@ -164,15 +164,6 @@ class EventTimes(Target):
         before, after = (self.predicted(self.decode(logits.cpu()).numpy()) for logits in (whole, without))
         return before - after
 
-    def words(self, probabilities: np.ndarray, names: Any = ()) -> str:
-        """Return the expected time in words."""
-        return f"expects the event after {self.predicted(probabilities[None])[0]:.4g}"
-
-    def truth_words(self, label: Any) -> str:
-        """Return a duration and its status in words."""
-        event, time = label.item()
-        return f"{'event' if event else 'censored'} at {time:.4g}"
-
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
         """Return the columns of an output table: the expected time, and survival at three times."""
         survival = self.survival(probabilities, self.times).T.tolist()

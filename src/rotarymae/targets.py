@@ -66,10 +66,6 @@ class Target:
         """Return decoded outputs of `source`, labels of the same kind, in the form of these."""
         return decoded
 
-    def truth_words(self, label: Any) -> str:
-        """Return a label in words."""
-        return str(plain(label))
-
 
 def refuse_class_options(config: FitConfig, task: str) -> None:
     """Raise InputError for options that only classification has."""

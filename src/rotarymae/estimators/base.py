@@ -98,7 +98,7 @@ class Estimator(BaseEstimator):
         NotFittedError
             Before `fit`.
         """
-        self._fitted().save(folder, self._note(), license, tags)
+        self._fitted().save(folder, license=license, tags=tags)
 
     save_pretrained = save  # by the Hugging Face Hub's name
 
@@ -152,17 +152,6 @@ class Estimator(BaseEstimator):
 
     def _keep(self, pipeline: Pipeline) -> None:
         self.pipeline_ = pipeline
-
-    def _note(self) -> str:
-        """Return a sentence for the model card on how the pipeline was trained."""
-        if not hasattr(self, "history_"):
-            return ""
-        sentences = [f"Fitted by `{' '.join(repr(self).split())}`."]
-        for stage, lines in self.history_.items():
-            losses = [line["validation"] for line in lines if "validation" in line]
-            best = f", best validation loss {min(losses):.4g}" if losses else ""
-            sentences.append(f"{stage}: {lines[-1]['step'] if lines else 0:,} steps{best}.")
-        return " ".join(sentences)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: arrays of three dimensions and NaN are accepted."""

@@ -46,13 +46,7 @@ class Groups:
     """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
-        """Sort observations into groups.
-
-        Args:
-            keys: group number of each observation, ascending, and within a group in order of time.
-            total: number of groups, some of which may be empty.
-            times, x, errors: of each observation; errors may be None.
-        """
+        """Sort observations into groups."""
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
         order = np.argsort(keys, kind="stable")
