@@ -13,7 +13,7 @@ import numpy as np
 from rotarymae.config import Precision
 from rotarymae.errors import InputError
 from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, find_model, fold_folders, several_models
-from rotarymae.partners import EACH_CHOICE
+from rotarymae.partners import EACH_CHOICE, Predictor
 from rotarymae.pipeline import Pipeline
 
 
@@ -40,9 +40,19 @@ class Ensemble(Pipeline):
         return cls(first.preprocessor, first.model, labels=labels, members=tuple(members), **shared)
 
     @property
-    def choice(self) -> str:
-        choices = {member.choice for member in self.members}
-        return choices.pop() if len(choices) == 1 else EACH_CHOICE
+    def predictor(self) -> Predictor:
+        """Return what the folds chose, with the sorted validation errors of all."""
+        every = [member.predictor for member in self.members]
+        choices = {one.choice for one in every}
+        choice = choices.pop() if len(choices) == 1 else EACH_CHOICE
+        errors = [one.errors | ({EACH_CHOICE: one.errors[one.choice]} if one.errors else {}) for one in every]
+        merged = {
+            name: [sorted(itertools.chain(*parts)) for parts in zip(*(one[name] for one in errors), strict=True)]
+            for name in errors[0]
+            if all(name in one for one in errors)
+        }
+        because = f"the validation series of each of {len(every)} folds chose"
+        return Predictor(every[0].task, choice, because, {}, {}, {}, {}, merged)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         dataset = self.dataset(X)
@@ -53,31 +63,15 @@ class Ensemble(Pipeline):
         """Return {predictor: outputs}, each the mean over the folds' pipelines."""
         dataset = self.dataset(X)
         each = [member.every(dataset, on_step) for member in self.members]
-        if self.choice == EACH_CHOICE:
-            each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
         each = [
-            {name: self.require_labels().convert(predicted, member.labels) for name, predicted in one.items()}
+            {name: self.require_labels().convert(part, member.labels) for name, part in one.items()}
+            | {EACH_CHOICE: self.require_labels().convert(one[member.predictor.choice], member.labels)}
             for one, member in zip(each, self.members, strict=True)
         ]
-        return {
-            name: np.mean([one[name] for one in each], axis=0) for name in each[0] if all(name in one for one in each)
-        }
-
-    @property
-    def errors(self) -> dict[str, list[list[float]]]:
-        """Return the validation errors of all folds by predictor, sorted, for prediction intervals."""
-        each = [member.errors for member in self.members]
-        if self.choice == EACH_CHOICE and all(each):
-            each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
         names = [name for name in each[0] if all(name in one for one in each)]
-        return {
-            name: [sorted(itertools.chain(*parts)) for parts in zip(*(one[name] for one in each), strict=True)]
-            for name in names
-        }
-
-    def describe_choice(self) -> dict[str, Any]:
-        because = f"the validation series of each of {len(self.members)} folds chose"
-        return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
+        if self.predictor.choice != EACH_CHOICE:
+            names.remove(EACH_CHOICE)
+        return {name: np.mean([one[name] for one in each], axis=0) for name in names}
 
     def require_one(self) -> Pipeline:
         """Raise InputError: an ensemble of folds only predicts."""

@@ -243,9 +243,20 @@ class Pipeline:
         return tuple(labels.predicted(edge) for edge in (outputs, outputs - half, outputs + half))
 
     @property
-    def errors(self) -> dict[str, list[list[float]]]:
-        """Return the absolute errors of validation series in each output, by predictor; empty for classes."""
-        return {} if self.partners is None else self.partners.errors
+    def predictor(self) -> Predictor:
+        """Return what predicts: the model, its partners or all together, and how good they were.
+
+        Returns
+        -------
+        Predictor
+            The partners; without any, the model alone.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned.
+        """
+        return self.partners or Predictor.of_model(self.require_labels().task, "the pipeline has no partners")
 
     def half_widths(self, share: float = INTERVAL, predictor: str = "auto") -> np.ndarray | None:
         """Return half the width of the intervals that hold a share of the values.
@@ -262,7 +273,8 @@ class Pipeline:
         ndarray of shape [outputs] or None
             In the units of the targets; None where too few errors of validation series are known.
         """
-        return half_widths(self.errors.get(self.choice if predictor == "auto" else predictor, ()), share)
+        name = self.predictor.choice if predictor == "auto" else predictor
+        return half_widths(self.predictor.errors.get(name, ()), share)
 
     def require_half_widths(self, share: float) -> np.ndarray:
         """Return `half_widths`, or raise where intervals cannot be given.
@@ -289,7 +301,7 @@ class Pipeline:
         check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
         half = self.half_widths(share)
         if half is None:
-            known = min(map(len, self.errors.get(self.choice, ())), default=0)
+            known = min(map(len, self.predictor.errors.get(self.predictor.choice, ())), default=0)
             raise InputError(
                 f"an interval of {share:g} needs the errors of {least_errors(share):,} validation series, and there "
                 f"are {known:,}; fit with more series, or a larger validation_fraction."
@@ -375,15 +387,9 @@ class Pipeline:
         InputError
             The model is not fine-tuned, or the pipeline does not have this predictor.
         """
-        task, dataset = self.require_labels().task, self.dataset(X)
-        partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
-        partners.check(predictor)
-        return partners.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
-
-    @property
-    def choice(self) -> str:
-        """Return the name of what predicts: "model", "features" or "combined"."""
-        return "model" if self.partners is None else self.partners.choice
+        self.predictor.check(predictor)
+        dataset = self.dataset(X)
+        return self.predictor.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Predict with the model, with each partner, and with their combination.
@@ -405,20 +411,8 @@ class Pipeline:
         InputError
             The model is not fine-tuned.
         """
-        task, dataset = self.require_labels().task, self.dataset(X)
-        partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
-        return partners.every(predict_outputs(self, dataset, on_step), dataset)
-
-    def describe_choice(self) -> dict[str, Any]:
-        """Return what predicts and why, for people and metrics.json.
-
-        Returns
-        -------
-        dict
-            The chosen predictor, the reason, and how each predictor did.
-        """
-        task = self.require_labels().task
-        return (self.partners or Predictor.of_model(task, "the pipeline has no partners")).describe()
+        dataset = self.dataset(X)
+        return self.predictor.every(predict_outputs(self, dataset, on_step), dataset)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Turn each series into one vector.
@@ -726,7 +720,8 @@ class AnySeriesPipeline(Pipeline):
     """
 
     @property
-    def errors(self) -> tuple[str, ...]:
+    def error_columns(self) -> tuple[str, ...]:
+        """Return the columns of standard errors."""
         return tuple(self.columns.get("errors", ()))
 
     def of_series(self) -> Pipeline:
@@ -759,15 +754,15 @@ class AnySeriesPipeline(Pipeline):
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        return interpolate_any(self.require_autoencoder(), dataset, queries, self.errors, on_step)
+        return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
         """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""
-        return beside_line(self.require_autoencoder(), self.dataset(X), self.errors)
+        return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         choose("pool", pool or "mean", ("mean",))
-        return embed_any(self.require_autoencoder(), self.dataset(X), self.errors, on_step)
+        return embed_any(self.require_autoencoder(), self.dataset(X), self.error_columns, on_step)
 
 
 def without_head(preprocessor: Any) -> Any:

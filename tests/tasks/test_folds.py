@@ -149,7 +149,7 @@ def test_folds_that_chose_differently_are_averaged_as_each_chose(finished):
     mixed = rotarymae.ensemble.Ensemble.of([replace(one, partners=p) for one, p in zip(members, partners)])
     wanted = [one.outputs(finished / "t.csv", p.choice) for one, p in zip(members, partners)]
     every = mixed.every(finished / "t.csv")
-    assert mixed.choice == "chosen"
+    assert mixed.predictor.choice == "chosen"
     np.testing.assert_allclose(every["chosen"], np.mean(wanted, axis=0), atol=1e-12)
     np.testing.assert_allclose(mixed.predict_proba(finished / "t.csv"), every["chosen"], atol=1e-12)
     with pytest.raises(InputError):

@@ -131,8 +131,8 @@ def explain(
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model)
         totals = _answer_table(scale.importances(pipeline), table, out, columns, "explaining", reporter)
-    if pipeline.partners is not None and pipeline.partners.choice != "model":
-        choice = pipeline.partners.choice
+    choice = pipeline.predictor.choice
+    if choice != "model":
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
     if pipeline.require_series().window is not None:
         totals = replace(totals, what="series that are too long or without observations")

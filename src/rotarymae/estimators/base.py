@@ -137,9 +137,9 @@ class Estimator(BaseEstimator):
         fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
         fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
         estimator, pipeline = cls(**{**fitted, **parameters}), cls._suited(pipeline, folder)
-        if pipeline.partners is not None and "predictor" in parameters:
-            choice = pipeline.partners.check(parameters["predictor"])
-            pipeline = replace(pipeline, partners=replace(pipeline.partners, choice=choice))
+        if pipeline.labels is not None and "predictor" in parameters:
+            choice = pipeline.predictor.check(parameters["predictor"])
+            pipeline = replace(pipeline, partners=replace(pipeline.predictor, choice=choice))
         estimator._keep(pipeline)
         return estimator
 

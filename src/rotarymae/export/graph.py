@@ -60,9 +60,8 @@ class Predictions(Program):
     def __init__(self, pipeline: Pipeline) -> None:
         """Take the model, preprocessor, class names and scaling of a fine-tuned pipeline."""
         super().__init__(pipeline)
-        labels, partners = pipeline.require_labels(), pipeline.partners
-        self.temperature = 1.0 if partners is None else partners.temperatures["model"]
-        self.labels, self.outputs = labels, (labels.output,)
+        self.labels, self.temperature = pipeline.require_labels(), pipeline.predictor.temperatures["model"]
+        self.outputs = (self.labels.output,)
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -120,13 +120,11 @@ class Predictor:
 
     def describe(self) -> dict[str, Any]:
         """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
-        return {
-            "chosen": self.choice,
-            "because": self.because,
-            "weights": self.weights,
-            "temperatures": self.temperatures,
-            "loss_per_validation_series": self.losses,
-        }
+        chosen = {"chosen": self.choice, "because": self.because}
+        if not self.weights:  # of several predictors, each with its own
+            return chosen
+        scales = {"weights": self.weights, "temperatures": self.temperatures}
+        return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files. Raises OSError where there is no room."""

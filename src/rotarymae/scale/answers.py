@@ -116,8 +116,7 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
     if score is not None and pipeline.labels is None:
         return score
     labels = pipeline.require_labels()
-    if pipeline.partners is not None:
-        pipeline.partners.check(predictor)
+    pipeline.predictor.check(predictor)
 
     half = pipeline.half_widths(predictor=predictor)
 
