@@ -12,7 +12,7 @@ from conftest import place_rows, random_rows, random_tokens, refuses, small
 from rotarymae import losses
 from rotarymae.config import SIZES, RoMAEConfig
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.heads import Classifier, Regressor
 from rotarymae.masking import split
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.rope import POSITION_ENCODINGS, sincos
@@ -150,7 +150,7 @@ def drawn(model, *inputs):
 LENGTHS = (5, 2, 4)
 BATCH_CONFIG = {"axes": 2, "features": 2}
 AUTOENCODERS = ("autoencoder", "gaussian", "joint", "absolute")
-KINDS = (*AUTOENCODERS, "encoder", "cls", "mean", "tokens")
+KINDS = (*AUTOENCODERS, "encoder", "cls", "mean")
 
 
 def model_of(kind):
@@ -162,8 +162,6 @@ def model_of(kind):
         own["decoder_attention"] = "joint" if "joint" in kind else "context"
         return MaskedAutoencoder(small(**BATCH_CONFIG, **own)).double()
     encoder = Encoder(small(**BATCH_CONFIG))
-    if kind == "tokens":
-        return TokenRegressor(encoder, 2).double()
     return encoder.double() if kind == "encoder" else Classifier(encoder, 3, pool=kind).double()
 
 
@@ -181,15 +179,9 @@ def run(kind, model, tokens, places, which):
         logits = model(tokens)
         return list(logits), losses.classification(logits, labels)
     out = model(tokens)
-    if kind == "encoder":
-        rows = [torch.cat([out.cls[i : i + 1], out.tokens[i, at]]) for i, at in enumerate(places)]
-        flat = torch.cat(rows)
-        return rows, losses.Loss(flat.square().sum(), torch.tensor(flat.numel()))
-    wanted = torch.full(out.shape, torch.nan, dtype=torch.float64)
-    for i, at in enumerate(places):
-        wanted[i, at] = tokens.values[i, at]
-        assert (out[i][~tokens.real[i]] == 0).all()
-    return [out[i, at] for i, at in enumerate(places)], losses.regression(out, wanted)
+    rows = [torch.cat([out.cls[i : i + 1], out.tokens[i, at]]) for i, at in enumerate(places)]
+    flat = torch.cat(rows)
+    return rows, losses.Loss(flat.square().sum(), torch.tensor(flat.numel()))
 
 
 def worst_of_padding(kind, length, placement, seed):
@@ -441,7 +433,6 @@ def every_model():
         "classifier": Classifier(Encoder(config), 3),
         "classifier, mean": Classifier(Encoder(config), 3, pool="mean"),
         "regressor": Regressor(Encoder(config), 2),
-        "token regressor": TokenRegressor(Encoder(config), 2),
     }
 
 

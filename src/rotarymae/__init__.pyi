@@ -8,7 +8,6 @@ from .estimators import RoMAERegressor as RoMAERegressor
 from .estimators import RoMAESurvival as RoMAESurvival
 from .heads import Classifier as Classifier
 from .heads import Regressor as Regressor
-from .heads import TokenRegressor as TokenRegressor
 from .model import Encoder as Encoder
 from .model import MaskedAutoencoder as MaskedAutoencoder
 from .pipeline import Pipeline as Pipeline

@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
-from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, classification, regression
 from rotarymae.partners.decide import check_decide, decide, resolve
 from rotarymae.series import as_text, plain
 from rotarymae.survival import EventTimes
@@ -30,7 +31,7 @@ from rotarymae.targets import (
     one_per_series,
     refuse_class_options,
 )
-from rotarymae.training import Classification, Objective, Regression
+from rotarymae.training import Objective, Supervised
 
 if TYPE_CHECKING:
     from rotarymae.training.fit_config import FitConfig
@@ -133,7 +134,8 @@ class ClassLabels(Target):
         if config.class_weights == "balanced":
             counts = np.bincount(encoded, minlength=model.classes).clip(1)  # warm_start may lack a class
             weights = torch.tensor(len(encoded) / (model.classes * counts), dtype=torch.float32)
-        return Classification(model, config.label_smoothing, weights, config.loss)
+        given = {"label_smoothing": config.label_smoothing, "class_weights": weights, "loss": config.loss}
+        return Supervised(model, partial(classification, **given))
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
@@ -230,7 +232,7 @@ class NumberTargets(Target):
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         """Return the loss of fine-tuning as a module."""
         assert isinstance(model, Regressor)
-        return Regression(model, config.loss)
+        return Supervised(model, partial(regression, loss=config.loss))
 
     def decode(self, outputs: Tensor) -> Tensor:
         """Return values [S, outputs], float64, in their own units, from the model's outputs."""

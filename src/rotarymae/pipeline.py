@@ -23,7 +23,7 @@ from rotarymae.calibration import Calibration
 from rotarymae.config import Precision
 from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, check_number, choose
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of
+from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.importance import importance
 from rotarymae.interpolation import Interpolation, interpolate, interpolated
 from rotarymae.labels import Labels
@@ -38,7 +38,7 @@ from rotarymae.series import SeriesDataset
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
-Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
+Model = Encoder | MaskedAutoencoder | Classifier | Regressor
 
 
 @dataclass(eq=False, repr=False)
@@ -49,7 +49,7 @@ class Pipeline:
     ----------
     preprocessor : ObservationPreprocessor, PatchPreprocessor or None
         Turns tables or arrays into the model's tokens; None where the caller makes tokens.
-    model : Encoder, MaskedAutoencoder, Classifier, Regressor or TokenRegressor
+    model : Encoder, MaskedAutoencoder, Classifier or Regressor
         Predicts and embeds. Without labels it is the autoencoder itself.
     autoencoder : MaskedAutoencoder or None
         The pre-trained model, which interpolates; None where there is none.

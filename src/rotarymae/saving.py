@@ -21,7 +21,7 @@ from rotarymae.any_series import AnySeries
 from rotarymae.calibration import Calibration
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError, choose
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
+from rotarymae.heads import Classifier, Regressor, encoder_of, head_settings
 from rotarymae.labels import LABELS, Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import (
@@ -50,7 +50,7 @@ FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
 WRITTEN_BY = "written by rotarymae"  # in every model card
 LEFT_AFTER = 3600.0  # seconds; saving takes far less
 KINDS: dict[str, type[nn.Module]] = {
-    kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, AnySeries, Classifier, Regressor, TokenRegressor)
+    kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, AnySeries, Classifier, Regressor)
 }
 HEADLESS = ("Encoder", "MaskedAutoencoder", "AnySeries")
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
+from rotarymae.losses import event_time
 from rotarymae.series import as_text
 from rotarymae.targets import (
     MIN_SERIES_TO_JUDGE,
@@ -24,7 +25,7 @@ from rotarymae.targets import (
     one_per_series,
     refuse_class_options,
 )
-from rotarymae.training import Objective, TimeToEvent
+from rotarymae.training import Objective, Supervised
 
 if TYPE_CHECKING:
     from rotarymae.training.fit_config import FitConfig
@@ -135,7 +136,7 @@ class EventTimes(Target):
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
         """Return the loss of fine-tuning as a module."""
-        return TimeToEvent(model)
+        return Supervised(model, event_time)
 
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
         """Return the probability [S, T] that the event comes after each time; constant after the last edge."""
