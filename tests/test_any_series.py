@@ -7,8 +7,9 @@ import torch
 from rotarymae import processes
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries, Units, standardise
 from rotarymae.config import RoMAEConfig
+from rotarymae.ensemble import load
 from rotarymae.errors import InputError
-from rotarymae.pipeline import AnySeriesPipeline, load
+from rotarymae.pipeline import AnySeriesPipeline
 from rotarymae.queries import Queries
 from rotarymae.series import SeriesDataset
 from rotarymae.untrained import beside_line, embed_any, interpolate_any

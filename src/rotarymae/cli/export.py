@@ -68,9 +68,9 @@ def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained
             raise InputError(f"{name} concerns embeddings; leave out --{name}, or say --job embed (it is {job}).")
     if job == "embed":
         pipeline = open_stage(model, stage)
-    if job == "predict" and pipeline.partners is not None and pipeline.partners.choice != "model":
+    if job == "predict" and pipeline.predictor.choice != "model":
         warnings.warn(
-            f"the program holds the model alone; `predict` takes {pipeline.partners.choice} for this run, and answers "
+            f"the program holds the model alone; `predict` takes {pipeline.predictor.choice} for this run, and answers "
             "otherwise unless it is told --predictor model.",
             InputWarning,
             stacklevel=2,
