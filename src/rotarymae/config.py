@@ -210,7 +210,11 @@ class RoMAEConfig:
                 stacklevel=2,
             )
             sizes |= widened
-        return cls.from_dict({**sizes, **changes})
+        known = [field.name for field in dataclasses.fields(cls)]
+        for field in changes:
+            if field not in known:
+                raise InputError(f"no field {field!r} in RoMAEConfig.{did_you_mean(field, known)}")
+        return cls(**{**sizes, **changes})
 
     @classmethod
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
@@ -223,41 +227,6 @@ class RoMAEConfig:
             if not changes.keys() & {field, heads} and dim // number % (2 * axes):
                 widened[field] = -(-dim // number // (2 * axes)) * 2 * axes * number
         return widened
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> RoMAEConfig:
-        """Return the configuration that a dictionary of `to_dict` describes.
-
-        Parameters
-        ----------
-        fields : dict
-            Values by the names of fields.
-
-        Returns
-        -------
-        RoMAEConfig
-            The configuration.
-
-        Raises
-        ------
-        InputError
-            An unknown key; the nearest one is named.
-        """
-        known = [field.name for field in dataclasses.fields(cls)]
-        for key in fields:
-            if key not in known:
-                raise InputError(f"no field {key!r} in RoMAEConfig.{did_you_mean(key, known)}")
-        return cls(**fields)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dictionary, as config.json keeps them.
-
-        Returns
-        -------
-        dict
-            Values by the names of fields.
-        """
-        return dataclasses.asdict(self)
 
     @property
     def head_dim(self) -> int:

@@ -82,9 +82,10 @@ def classification(
     is torch's weighted mean.
     """
     logits = _wide(logits)
-    how = {"weight": class_weights, "label_smoothing": label_smoothing, "reduction": "sum"}
+    weights = None if class_weights is None else class_weights.to(logits.device)
+    how = {"weight": weights, "label_smoothing": label_smoothing, "reduction": "sum"}
     terms = CLASSIFICATION_LOSSES[loss](logits, labels, **how)
-    count = torch.tensor(len(labels), device=logits.device) if class_weights is None else class_weights[labels].sum()
+    count = torch.tensor(len(labels), device=logits.device) if weights is None else weights[labels].sum()
     return Loss(terms, count)
 
 

@@ -118,6 +118,15 @@ def fold_folders(run: Path) -> list[Path]:
     return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
 
 
+def several_models(count: int) -> InputError:
+    """Return the error of who asks the average of a cross-validation's models for more than predictions."""
+    return InputError(
+        f"these are {count} models, one for each fold: together they predict and no more. Name the folder of one, such "
+        f"as {FOLDS_FOLDER}/1 in that of the run.",
+        code="several-models",
+    )
+
+
 def write_config(folder: Path, content: dict[str, Any]) -> None:
     """Write `content` to config.json of the folder, and under "files" the SHA-256 of it and of all other files.
 

@@ -136,7 +136,6 @@ def interpolation(
     channels: ArrayLike | None = None,
     errors: ArrayLike | None = None,
     hidden: ArrayLike | None = None,
-    importance: ArrayLike | None = None,
     curve: Curve | None = None,
     channel_names: Sequence[str] = ("",),
     title: str = "",
@@ -150,26 +149,16 @@ def interpolation(
 
     Args:
         times: [n]; values: [n], in one unit, which belongs into `value_label`.
-        channels: int [n], an index into `channel_names`; None means 0 for all.
-        errors: [n], one standard deviation in the unit of the values; None draws no bars.
-        hidden: bool [n]; None means that none is.
-        importance: [n], instead of `hidden`: the area of each observation grows with it, and negative ones are hollow.
-        curve: predicted curve; None for none.
-        title: of the figure; "" for none.
-        asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign; None
-            leaves it linear.
+        channels: int [n], an index into `channel_names`.
+        errors: [n], one standard deviation in the unit of the values.
+        hidden: bool [n].
+        asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign.
         dates: times are days since 1970-01-01 UTC, and are labelled as dates.
         invert: names of the channels in which large values are at the bottom, as magnitudes are drawn.
     """
     t, y = _on_axis(times, dates), np.asarray(values, np.float64)
     channel = np.zeros(len(y), np.int64) if channels is None else np.asarray(channels)
     hollow = np.zeros(len(y), bool) if hidden is None else np.asarray(hidden, bool)
-    area: NDArray[np.float64] | float = 21.0
-    words = ("seen" if hollow.any() else "observed", "hidden")
-    if importance is not None:
-        weight = np.nan_to_num(np.asarray(importance, np.float64))
-        hollow, area = weight < 0, 4 + 160 * np.abs(weight) / max(np.abs(weight).max(), 1e-30)
-        words = ("speaks for it", "speaks against it")
     curve = Curve([], [], {}) if curve is None else curve
     at, mean = _on_axis(curve.times, dates), np.asarray(curve.mean)
     of_curve = np.zeros(len(at), np.int64) if curve.channels is None else np.asarray(curve.channels)
@@ -190,9 +179,8 @@ def interpolation(
             if errors is not None and pick.any():
                 bars = np.abs(np.asarray(errors, np.float64)[pick])
                 axes.errorbar(t[pick], y[pick], bars, fmt="none", ecolor=colour, elinewidth=0.8, zorder=3)
-            size = np.broadcast_to(area, len(y))[pick]
             look: dict[str, Any] = {"marker": marker, "facecolor": face, "edgecolor": edge, "linewidth": width}
-            axes.scatter(t[pick], y[pick], size, zorder=5 if late else 4, **look)
+            axes.scatter(t[pick], y[pick], 21.0, zorder=5 if late else 4, **look)
         # A label of the whole figure would lie on the legend.
         axes.set(title=literal(channel_names[c]), xlabel=literal(time_label) if i >= len(panels) - 2 else "")
         _date_ticks(axes.xaxis) if dates else _plain_numbers(axes.xaxis, 4)
@@ -205,7 +193,7 @@ def interpolation(
     figure.supylabel(value_label.replace("$", r"\$"), fontsize=10)
     if title:
         figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
-    legend_below(figure, _entries(hollow, words, errors is not None, curve))
+    legend_below(figure, _entries(hollow, errors is not None, curve))
     return figure
 
 
@@ -238,22 +226,14 @@ def _strength(level: float) -> float:
     return 0.16 if level > 0.8 else 0.26
 
 
-def _entries(
-    hollow: NDArray[np.bool_], words: tuple[str, str], with_errors: bool, curve: Curve
-) -> list[tuple[Any, str]]:
-    """Return legend entries (handle, name), in neutral colours, for the kinds of marks that are drawn.
-
-    Args:
-        hollow: bool [n], which observations are hollow.
-        words: names of filled and of hollow observations.
-        with_errors: whether there are error bars; the names then say ± 1σ.
-    """
+def _entries(hollow: NDArray[np.bool_], with_errors: bool, curve: Curve) -> list[tuple[Any, str]]:
+    """Return legend entries for the kinds of marks, in neutral colours: seen, hidden, errors, prediction, bands."""
     dot, entries = {"marker": "o", "linestyle": "", "color": FAINT, "markersize": 5}, []
     spread = " ± 1σ" if with_errors else ""
     if not hollow.all():
-        entries.append((Line2D([], [], **dot), words[0] + spread))
+        entries.append((Line2D([], [], **dot), ("seen" if hollow.any() else "observed") + spread))
     if hollow.any():
-        entries.append((Line2D([], [], markerfacecolor="white", **dot), words[1] + spread))
+        entries.append((Line2D([], [], markerfacecolor="white", **dot), "hidden" + spread))
     if np.size(curve.times):
         entries.append((Line2D([], [], color=FAINT, linewidth=1.6), "prediction"))
     for level in sorted(curve.bands):

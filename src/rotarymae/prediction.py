@@ -67,7 +67,7 @@ def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
 
 def _decode(pipeline: Pipeline, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
     """Return probabilities or values of each series, averaged over the windows of a long one."""
-    return windows.mean(pipeline.require_labels().decode(_finite(outputs)))
+    return windows.mean(pipeline.require_labels().decode(_finite(outputs)).numpy())
 
 
 def _finite(outputs: Sequence[Tensor]) -> Tensor:

@@ -140,8 +140,8 @@ def explain(
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model)
         totals = _answer_table(scale.importances(pipeline), table, out, columns, "explaining", reporter)
-    if pipeline.partners is not None and pipeline.partners.choice != "model":
-        choice = pipeline.partners.choice
+    choice = pipeline.predictor.choice
+    if choice != "model":
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
     if pipeline.require_series().window is not None:
         totals = replace(totals, what="series that are too long or without observations")
@@ -261,10 +261,10 @@ def evaluate(
             observation.
         first: With --at: count from the first observation where this column is not 0, such as a detection.
     """
-    from rotarymae.labels import has_label
-    from rotarymae.pipeline import Pipeline
+    from rotarymae.ensemble import load
     from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
+    from rotarymae.targets import has_label
 
     reporter = new_reporter(quiet)
     picture = None if out is None or not at else out.with_suffix(".png")
@@ -275,7 +275,7 @@ def evaluate(
         raise InputError(f"--first {first} says what --at counts from, and there is no --at; give times by --at, too.")
     since, spans = None, {}
     with reporter.catching_warnings():
-        pipeline = Pipeline.load(model, precision)
+        pipeline = load(model, precision)
         pipeline.require_labels()
         of_table = labels.labels is not None or labels.label is not None
         made_of = pipeline.preprocessor

@@ -83,10 +83,10 @@ def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained
             raise InputError(f"--{name} is for embeddings, and the job is {job}; leave it out, or give --job embed.")
     if job == "embed":
         pipeline = open_stage(model, stage)
-    if job == "predict" and pipeline.partners is not None and pipeline.partners.choice != "model":
+    if job == "predict" and pipeline.predictor.choice != "model":
         warnings.warn(
-            f"the program holds the network alone, and `predict` uses {pipeline.partners.choice} for this run, so that "
-            "their answers differ; `predict --predictor model` gives the program's.",
+            f"the program holds the model alone; `predict` takes {pipeline.predictor.choice} for this run, and answers "
+            "otherwise unless it is told --predictor model.",
             InputWarning,
             stacklevel=2,
         )

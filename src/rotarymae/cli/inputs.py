@@ -117,7 +117,7 @@ class LabelColumn:
             columns.append(tables.align_labels(dataset, source, key, name, unlabelled="none", na=layout.na))
         if self.event is None:
             return columns[0]
-        from rotarymae.labels import event_times
+        from rotarymae.survival import event_times
 
         return event_times(*columns, *self.beside)
 

@@ -9,10 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rotarymae import system
 from rotarymae.errors import InputError
+
+if TYPE_CHECKING:
+    from rotarymae.report.content import Table
+
+
+MOST_COLUMNS = 6  # of a printed table
 
 
 def new_reporter(quiet: bool) -> system.Reporter:
@@ -79,63 +85,34 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print metrics to standard output, one table per task, with a row per metric and a column per method.
+    """Print the tables of metrics that a report shows."""
+    from rotarymae.report.comparisons import comparisons
 
-    Args:
-        metrics: content of metrics.json; tasks that it lacks are left out.
-        reporter: prints nothing if it is quiet.
-    """
-    from rotarymae.metrics import early_rows, interval_words, rows_in_words, scored_words
-    from rotarymae.partners import TASKS
-
-    where = f"on {scored_words(metrics)}"
-    for task in TASKS:
-        if task in metrics:
-            print_table(f"{task}, {where}", rows_in_words(metrics[task]), reporter, interval_words(metrics))
-    if "early" in metrics:
-        by_method: dict[str, dict[str, float]] = {}
-        for metric, methods in early_rows(metrics).items():
-            for method, spans in methods.items():
-                rows = by_method.setdefault(method, {})
-                rows |= {f"{metric}, {span}": score for span, score in spans.items()}
-        early = metrics["early"]
-        print_table(
-            f"what was known so long after the first {early['first']}, {early['series']:,} series", by_method, reporter
-        )
-    for name, row in metrics.get("interpolation", {}).items():
-        rows = rows_in_words(row["methods"])
-        rows["model"] |= {
-            f"inside {100 * float(share):.0f} %": inside for share, inside in row.get("share_inside_band", {}).items()
-        }
-        print_table(f"{name} at {row['hidden_observations']:,} hidden observations, {where}", rows, reporter)
-    if "reconstruction" in metrics:
-        row = metrics["reconstruction"]
-        print_table(f"{row['hidden_patches']:,} hidden patches, {where}", rows_in_words(row["methods"]), reporter)
+    for table in comparisons(metrics):
+        print_table(table, reporter)
 
 
-def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.Reporter, caption: str = "") -> None:
-    """Print a table to standard output, with a row per metric and a column per method; nothing if `reporter` is quiet.
-
-    Args:
-        rows: {method: {metric: value}}, among them the method "model", whose metrics are the rows. A metric that
-            another method lacks is an empty cell.
-        caption: line below the table; "" for none.
-    """
+def print_table(table: Table, reporter: system.Reporter) -> None:
+    """Print a table, with its columns as rows where it has few rows, such as methods: a terminal is narrow."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Grid
 
     if reporter.quiet:
         return
-    table = Table("", title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for method in rows:
-        table.add_column(method, justify="right", overflow="fold")
-    for metric in rows["model"]:
-        table.add_row(metric, *(f"{row[metric]:.4g}" if metric in row else "" for row in rows.values()))
+    rows, columns = dict(table.rows), table.columns
+    if len(rows) <= MOST_COLUMNS:
+        rows, columns = {name: {method: row.get(name, "") for method, row in rows.items()} for name in columns}, [*rows]
+    grid = Grid("", title=table.title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        grid.add_column(column, justify="right", overflow="fold")
+    for name, row in rows.items():
+        cells = (row.get(column, "") for column in columns)
+        grid.add_row(name, *(f"{cell:.4g}" if type(cell) is float else str(cell) for cell in cells))
     console = Console()  # results go to standard output, progress to standard error
-    console.print(table)
-    if caption:
-        console.print(caption, highlight=False, markup=False)
+    console.print(grid)
+    if table.caption:
+        console.print(table.caption, highlight=False, markup=False)
 
 
 def print_end(seconds: float, page: Path, reporter: system.Reporter) -> None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.datasets import is_flat
+from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
 from rotarymae.pipeline import AnySeriesPipeline, Pipeline
@@ -102,7 +103,7 @@ class Estimator(BaseEstimator):
         NotFittedError
             Before `fit`.
         """
-        self._fitted().save(folder, self._note(), license, tags)
+        self._fitted().save(folder, license=license, tags=tags)
 
     save_pretrained = save  # by the Hugging Face Hub's name
 
@@ -129,7 +130,7 @@ class Estimator(BaseEstimator):
         ModelDirectoryError
             As `Pipeline.load`.
         """
-        pipeline = Pipeline.load(folder)
+        pipeline = load(folder)
         if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
             raise InputError(
                 f"the model in {folder} has no preprocessor, as it was not trained on a data set; load one that was."
@@ -143,9 +144,9 @@ class Estimator(BaseEstimator):
         fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
         fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
         estimator, pipeline = cls(**{**fitted, **parameters}), cls._suited(pipeline, folder)
-        if pipeline.partners is not None and "predictor" in parameters:
-            choice = pipeline.partners.check(parameters["predictor"])
-            pipeline = replace(pipeline, partners=replace(pipeline.partners, choice=choice))
+        if pipeline.labels is not None and "predictor" in parameters:
+            choice = pipeline.predictor.check(parameters["predictor"])
+            pipeline = replace(pipeline, partners=replace(pipeline.predictor, choice=choice))
         estimator._keep(pipeline)
         return estimator
 
@@ -162,20 +163,6 @@ class Estimator(BaseEstimator):
     def _keep(self, pipeline: Pipeline) -> None:
         """Set `pipeline_`; subclasses also set the attributes that follow from it."""
         self.pipeline_ = pipeline
-
-    def _note(self) -> str:
-        """Return sentences for the model card: the estimator's parameters, and each training's steps and best loss.
-
-        "" for an estimator that was loaded and not fitted.
-        """
-        if not hasattr(self, "history_"):
-            return ""
-        sentences = [f"Fitted by `{' '.join(repr(self).split())}`."]
-        for stage, lines in self.history_.items():
-            losses = [line["validation"] for line in lines if "validation" in line]
-            best = f", best validation loss {min(losses):.4g}" if losses else ""
-            sentences.append(f"{stage}: {lines[-1]['step'] if lines else 0:,} steps{best}.")
-        return " ".join(sentences)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: arrays of three dimensions and NaN are accepted."""

@@ -14,9 +14,10 @@ from sklearn.utils.validation import column_or_1d
 from rotarymae.errors import InputError
 from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
 from rotarymae.estimators.parameters import takes
-from rotarymae.labels import NumberTargets, as_targets, event_times, has_label, narrowed
+from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
-from rotarymae.survival import concordance
+from rotarymae.survival import concordance, event_times
+from rotarymae.targets import as_targets, has_label, narrowed
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
 # Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
@@ -38,13 +39,61 @@ class _Supervised(Estimator):
             )
         return pipeline
 
-    def _fit(self, X: Any, y: Any) -> None:
-        """Train on the series X and the targets y, and keep the pipeline; raise InputError where y is None."""
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on series with targets.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
+            pictures, videos and sounds, with `patch_size` or `sample_rate`. For times to an event only what was known
+            when the durations began: what was observed later would tell how long they were.
+        y : array, dict, str, DataFrame or tuple
+            The target of each series: an array in the order of the series; a dict from ids to targets; or the name of a
+            column of the data frame. The classifier takes classes [S] of any type, the regressor numbers [S] or [S,
+            outputs]. Survival takes whether the event was seen, and the duration, in this order: a structured array, as
+            scikit-survival's `Surv`; a data frame of two columns, with the ids as index or in the order of the series;
+            or a tuple of two arrays, or of the names of two columns. A series whose target is None or NaN is
+            pre-trained on, and not fine-tuned on.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Series, targets or a parameter that cannot be used; before any training.
+        """
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give one per series."
             )
-        self._train(X, y, self.task, self._config())
+        self._train(X, self._targets(y), self.task, self._config())
+        return self
+
+    def _targets(self, y: Any) -> Any:
+        """Return the targets as `train` takes them. Raises InputError for targets of another kind."""
+        return y
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the target of each series.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape [S]
+            The class: the most probable one, or the one that `decide` favours. Or the expected time to the event, in
+            the unit of the durations, of which no more than `edges_[-1]` counts (restricted mean survival time); its
+            negative is a risk, as scikit-survival's metrics take it.
+        """
+        return self._fitted().predict(self._read(X))
 
     def importance(self, X: Any) -> list[np.ndarray]:
         """Measure how much each observation matters to the network, which may not be all that predicts (`predictor`).
@@ -111,31 +160,8 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         super()._keep(pipeline)
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on series with class labels.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`.
-        y : array of shape [S], dict or str
-            Class of each series, of any type, in the order of the series; a dict from ids to classes; or the name of a
-            column of the data frame. A series whose label is None or NaN is pre-trained on, and not fine-tuned on.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series, labels or a parameter that cannot be used; before any training.
-        """
-        self._fit(X, _class_labels(y))
-        return self
+    def _targets(self, y: Any) -> Any:
+        return _class_labels(y)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy on series with known classes.
@@ -172,21 +198,6 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         """
         return self._fitted().outputs(self._read(X))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the class of each series.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape [S]
-            The most probable class, or the one that `decide` favours.
-        """
-        return self._fitted().predict(self._read(X))
-
 
 @takes(SUPERVISED)
 class RoMAERegressor(RegressorMixin, _Supervised):
@@ -216,34 +227,12 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     def _keep(self, pipeline: Pipeline) -> None:
         """Set `pipeline_`, and that predictions are flat where it has one output."""
         super()._keep(pipeline)
-        self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
+        if not hasattr(self, "_flat"):  # of a loaded pipeline
+            self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on series with numbers as targets.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`.
-        y : array of shape [S] or [S, outputs], dict or str
-            Targets in the order of the series, NaN where one is missing; a dict from ids to targets; or the name of a
-            column of the data frame. A series without any target is pre-trained on, and not fine-tuned on.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series, targets or a parameter that cannot be used; before any training.
-        """
-        self._fit(X, y)
+    def _targets(self, y: Any) -> Any:
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
-        return self
+        return y
 
     def score(self, X: Any, y: Any) -> float:
         """Return R² of the predictions on series with known targets.
@@ -337,35 +326,6 @@ class RoMAESurvival(_Supervised):
         event, time = (aligned(dataset, X, part) for part in y)
         return event_times(time, event)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on series with durations, and whether each ended in the event.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`. Only what was known when the duration
-            began: what was observed later would tell how long it was.
-        y : structured array of shape [S], DataFrame of two columns, or tuple of two
-            Whether the event was seen and the duration of each series, in this order: scikit-survival's `Surv`, two
-            columns with the ids as index or in the order of the series, two arrays, or the names of two columns of the
-            data frame.
-            A series whose duration is NaN is pre-trained on, and not fine-tuned on.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series, durations, events or a parameter that cannot be used; before any training.
-        """
-        self._fit(X, y)
-        return self
-
     def score(self, X: Any, y: Any) -> float:
         """Return Harrell's concordance of the predictions.
 
@@ -386,22 +346,6 @@ class RoMAESurvival(_Supervised):
         truth, predicted = self._labelled(dataset, X, y, self.predict(dataset))
         event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
         return concordance(time, event, predicted)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the time to the event of each series, in the unit of the durations.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape [S]
-            The expected time, of which no more than `edges_[-1]` counts (restricted mean survival time). Its negative
-            is a risk, as scikit-survival's metrics take it.
-        """
-        return self._fitted().predict(self._read(X))
 
     def predict_survival_function(self, X: Any, times: Any = None) -> np.ndarray:
         """Predict the probability that the event comes after each of some times.

@@ -26,7 +26,6 @@ from rotarymae.calibration import outputs, student_t, surroundings
 from rotarymae.errors import InputError
 from rotarymae.heads import embedding, encoder_of
 from rotarymae.interpolation import DEVIATION
-from rotarymae.labels import NumberTargets
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
@@ -60,19 +59,14 @@ class Predictions(Program):
     Logarithms of probabilities are divided by the temperature that the fit chose for the model.
     """
 
-    target: Tensor
-
     def __init__(self, pipeline: Pipeline) -> None:
         """Take the model, preprocessor, temperature and target scaling of a fine-tuned pipeline.
 
         Raises InputError for a pipeline that is not fine-tuned.
         """
         super().__init__(pipeline)
-        labels, partners = pipeline.require_labels(), pipeline.partners
-        self.temperature = 1.0 if partners is None else partners.temperatures["model"]
-        self.outputs = ("predicted",) if isinstance(labels, NumberTargets) else ("probabilities",)
-        if isinstance(labels, NumberTargets):
-            self.register_buffer("target", torch.tensor([labels.mean, labels.std], dtype=torch.float64))
+        self.labels, self.temperature = pipeline.require_labels(), pipeline.predictor.temperatures["model"]
+        self.outputs = (self.labels.output,)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -96,9 +90,8 @@ class Predictions(Program):
         """
         tokens = self.preprocessor(Rows(time, values, mask, channel, position))
         out = self.model(tokens, None if static is None else code_features(self.preprocessor.static, static.double()))
-        if self.outputs == ("predicted",):
-            return out.double() * self.target[1] + self.target[0]
-        return (out / self.temperature).softmax(-1)
+        decoded = self.labels.decode(out / self.temperature)
+        return decoded.float() if self.labels.output == "probabilities" else decoded
 
 
 class Embeddings(Program):

@@ -121,13 +121,11 @@ class Predictor:
 
     def describe(self) -> dict[str, Any]:
         """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
-        return {
-            "chosen": self.choice,
-            "because": self.because,
-            "weights": self.weights,
-            "temperatures": self.temperatures,
-            "loss_per_validation_series": self.losses,
-        }
+        chosen = {"chosen": self.choice, "because": self.because}
+        if not self.weights:  # of several predictors, each with its own
+            return chosen
+        scales = {"weights": self.weights, "temperatures": self.temperatures}
+        return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files. Raises OSError where there is no room."""
@@ -294,23 +292,6 @@ def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None,
         order = np.concatenate([order[first], np.delete(order, first)])
         count = max(count, len(first))
     return np.sort(order[:count])
-
-
-def fit_predictor(
-    choice: str,
-    task: str,
-    dataset: AnyDataset,
-    truth: NDArray[Any],
-    train: NDArray[np.int64],
-    validation: NDArray[np.int64],
-    of_model: Floats,
-    static: tuple[StaticColumn, ...],
-    seed: int,
-    reporter: Reporter,
-) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners by `fit_partners`, and choose on the validation part by `choose_predictor`."""
-    fitted = fit_partners(choice, task, dataset, truth, train, validation, of_model.shape[1], static, seed, reporter)
-    return choose_predictor(choice, task, fitted, of_model, reporter)
 
 
 def choose_predictor(

@@ -22,16 +22,14 @@ from rotarymae.metrics import (
     CONCORDANCE,
     RMSE,
     SCALED_RMSE,
-    fold_rows,
-    interval_words,
     method_words,
     metric_of,
-    rows_in_words,
     sample_words,
     scored_words,
 )
 from rotarymae.outcome import Outcome
 from rotarymae.preprocess import WORDS
+from rotarymae.report.comparisons import comparisons
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
 from rotarymae.run_folder import as_json
@@ -39,7 +37,6 @@ from rotarymae.splits import split_words
 from rotarymae.system import duration, hardware, versions, write_text
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
-ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
 
 
 def write_report(
@@ -151,86 +148,14 @@ def _headline(
 
 
 def _comparisons(outcome: Outcome) -> Section | None:
-    """Return the section with one table of metrics per task and a row per method; None where nothing was scored.
-
-    Tables of errors at hidden observations or patches, and of the spread over folds, follow where there are any.
-    """
-    metrics, tables = outcome.metrics, []
-    where = f"on {scored_words(metrics)}"
-    for task, name in (("classification", "Classes"), ("regression", "Regression"), ("survival", "Time to event")):
-        if task in metrics:
-            tables.append(_methods(f"{name}, {where}", metrics[task], interval_words(metrics)))
-            if "folds" in metrics:
-                tables.append(
-                    Table(list(fold_rows(metrics).items()), "Mean and standard deviation over folds", "method")
-                )
-    tables += _interpolations(metrics.get("interpolation", {}), where)
-    if "reconstruction" in metrics:
-        scores = metrics["reconstruction"]
-        title = f"{scores['hidden_patches']:,} hidden patches, {where}"
-        tables.append(_methods(title, scores["methods"], "Scaled: to mean 0 and deviation 1, channel by channel."))
+    """Return the section with one table of metrics per task and a row per method; None where nothing was scored."""
+    tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
-    if "predictor" in metrics:
-        chosen = metrics["predictor"]
+    if "predictor" in outcome.metrics:
+        chosen = outcome.metrics["predictor"]
         by = method_words(chosen["chosen"])
         explanation += f" Predictions, and the pictures below, are those of: {by} ({chosen['because']})."
     return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
-
-
-def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit.
-
-    Of more than 20 rows the second table shows those with the ten largest and the ten smallest scaled errors.
-
-    Args:
-        values: "interpolation" of metrics.json, {column of values: scores}; {} yields nothing.
-        where: on what was scored, for the titles.
-    """
-    errors = [(name, scores) for name, scores in values.items()]
-    caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
-    yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
-    each = []
-    for name, scores in values.items():
-        channels = scores.get("channels")
-        each += [(name, scores)] if channels is None else [(f"{name} of {c}", part) for c, part in channels.items()]
-    caption, count = "Root mean squared errors, each in its own unit.", len(each)
-    if count > 2 * ENDS:
-        each = sorted(each, key=lambda row: -np.nan_to_num(row[1]["methods"]["model"][SCALED_RMSE], nan=-1.0))
-        caption += (
-            f" Of {count:,}, the {ENDS} with the largest scaled errors and the {ENDS} with the smallest; all are in "
-            "metrics.json."
-        )
-        each = each[:ENDS] + each[-ENDS:]
-    yield from _errors(f"In the table's units, {where}", each, RMSE, caption)
-
-
-def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
-    """Yield one table with a row per part and a column per method, then shares inside bands and counts; none for [].
-
-    Args:
-        parts: pairs (name, scores as in metrics.json) of columns of values or channels.
-        error: name of the metric that the columns of methods hold.
-    """
-    rows = []
-    for name, scores in parts:
-        row = {method_words(method): errors[error] for method, errors in scores["methods"].items()}
-        inside = scores.get("share_inside_band", {})
-        row |= {f"inside {100 * float(share):.0f} % band": x for share, x in inside.items()}
-        rows.append((name, row | {"hidden": scores["hidden_observations"]}))
-    if rows:
-        yield Table(rows, title, "value", caption, across=[method_words(name) for name in parts[0][1]["methods"]])
-
-
-def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
-    """Return a table of metrics with a row per method; the best value of each metric with a direction is bold.
-
-    Args:
-        methods: {method: {metric: value}}, among them "model", whose metrics are looked at for the best.
-    """
-    columns = [metric_of(name) for name in methods["model"]]
-    lowest = [metric.words for metric in columns if metric.lower_is_better]
-    highest = [metric.words for metric in columns if metric.lower_is_better is False]
-    return Table(list(rows_in_words(methods).items()), title, "method", caption, highest, lowest)
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:
@@ -299,7 +224,7 @@ def _run(outcome: Outcome) -> Section:
         **versions(),
     }
     configuration = {
-        "model": encoder_of(outcome.pipeline.autoencoder or outcome.pipeline.model).config.to_dict(),
+        "model": dataclasses.asdict(encoder_of(outcome.pipeline.autoencoder or outcome.pipeline.model).config),
         **dataclasses.asdict(outcome.config),
     }
     return Section(

@@ -14,9 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
-from rotarymae.importance import importance
 from rotarymae.interpolation import SHARES, interpolate
-from rotarymae.labels import EventTimes
 from rotarymae.metrics import SCALED_RMSE, like_groups, method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
@@ -167,9 +165,7 @@ def _observed(
     The axis of values is that of an asinh where a few reach far beyond the others.
 
     Args:
-        times, values, channels: [n], of all observations; channels are indices into the preprocessor's names.
-        curve: predicted curve; None for none.
-        marks: errors, hidden and importance [n], as `plots.interpolation` takes them, each None if there is none.
+        marks: errors and hidden [n], as `plots.interpolation` takes them.
     """
     middle = float(np.median(values))
     away = np.abs(values - middle)
@@ -421,12 +417,10 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw predicted survival of the scored series beside Kaplan and Meier's estimate; nothing for other tasks.
-
-    Series are in thirds by expected time, or in fewer groups where one would have less than 20.
-    """
-    labels, at = outcome.pipeline.labels, outcome.split.scored
-    if not isinstance(labels, EventTimes) or outcome.predicted is None or outcome.labels is None:
+    """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
+    labels: Any = outcome.pipeline.labels
+    at = outcome.split.scored
+    if "survival" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     truth, predicted = labels.truth(outcome.labels[at]), outcome.predicted[at]
     groups = like_groups(labels.predicted(predicted), GROUPS)
@@ -435,48 +429,6 @@ def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     events = f"{truth['event'].sum():,} of {len(at):,} {outcome.dataset.noun} have the event"
     caption = f"{events}, on {scored_words(outcome.metrics)}."
     yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
-
-
-def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw at most six scored series, with markers as large as their observations' importance to the network.
-
-    Long series, for which that takes too many predictions, are not chosen. Nothing without labels, in a
-    cross-validation, or where no series is short enough.
-    """
-    pipeline, dataset = outcome.pipeline, outcome.dataset
-    if pipeline.labels is None or outcome.labels is None or "folds" in outcome.metrics:  # which show their own
-        return
-    preprocessor, lengths = pipeline.require_series(), dataset.lengths
-    # A series of n costs n passes over n observations: together no more than a pass over the table, or a moment's.
-    affordable = lengths**2 <= max(lengths.sum(), 20_000) / EXAMPLES
-    fitting = (lengths >= 2) & affordable & (lengths <= (preprocessor.window or np.inf))
-    rows = outcome.split.scored[fitting[outcome.split.scored]]
-    rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
-    if not len(rows):
-        return
-    some: Any = dataset.select(rows)
-    importances = importance(pipeline, some)
-    answers = pipeline.outputs(some, "model")
-    alone = "" if pipeline.partners is None or pipeline.partners.choice == "model" else " alone"
-    for one, weights, answer, label in zip(some, importances, answers, outcome.labels[rows], strict=True):
-        channels = channel_index(one)
-        shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
-        values = one.values[:, 0]
-        figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights)
-        if isinstance(pipeline.labels, EventTimes):
-            event, time = label.item()
-            ended = "event" if event else "censored"
-            expected = pipeline.labels.predicted(answer[None])[0]
-            caption = f"The model{alone} expects the event after {expected:.4g}; true: {ended} at {time:.4g}."
-        elif not outcome.classes:
-            caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
-        else:
-            names = dict(zip(outcome.classes, words.classes, strict=True))
-            says = f"{words.classes[answer.argmax()]} ({answer.max():.0%})"
-            caption = f"The model{alone} says {says}; true: {names[plain(label)]}."
-        most = int(np.abs(weights).argmax())
-        alt = f"{words.value} of {one.id} by {words.time}; the observation at {one.times[most]:.6g} mattered most"
-        yield Drawing(figure, alt, caption, heading=str(one.id))
 
 
 def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -581,15 +533,6 @@ PICTURES = [
         survival,
     ),
     Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
-    Picture(
-        "importance",
-        "Which observations mattered",
-        "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
-        "against the class that the model gives, or for an earlier event.",
-        important_observations,
-        private=True,
-        kind="observations",
-    ),
     Picture(
         "embedding",
         "Map of embeddings",

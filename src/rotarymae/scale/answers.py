@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rotarymae.config import AutoPool, Precision
 from rotarymae.datasets import AnyDataset
+from rotarymae.ensemble import load
 from rotarymae.errors import InputWarning, choose, listed
 from rotarymae.heads import encoder_of
 from rotarymae.pipeline import Pipeline
@@ -127,8 +128,7 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
     if score is not None and pipeline.labels is None:
         return score
     labels = pipeline.require_labels()
-    if pipeline.partners is not None:
-        pipeline.partners.check(predictor)
+    pipeline.predictor.check(predictor)
 
     half = pipeline.half_widths(predictor=predictor)
 
@@ -149,8 +149,8 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
 def open_predictions(
     model: str | Path, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
 ) -> Question:
-    """Load a model and return the question that predicts with it; as `Pipeline.load` and then `predictions`."""
-    return predictions(Pipeline.load(model, precision), predictor, anomaly_score)
+    """Load a pipeline and return the question that predicts with it."""
+    return predictions(load(model, precision), predictor, anomaly_score)
 
 
 def _anomaly_scores(pipeline: Pipeline) -> Question:

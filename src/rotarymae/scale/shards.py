@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
 from rotarymae.model_files import CONFIG, find_model
-from rotarymae.pipeline import LEFT_AFTER
 from rotarymae.run_folder import write_parts
+from rotarymae.saving import LEFT_AFTER
 from rotarymae.scale.answers import Question
 from rotarymae.scale.tables import answer_table
 from rotarymae.system import Reporter, remove_leftovers, write_text
