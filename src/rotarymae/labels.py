@@ -115,7 +115,12 @@ class ClassLabels(Target):
 
     @staticmethod
     def default_members(decide: str, targets: np.ndarray) -> int:
-        """Return the number of networks to fine-tune and average: several where a rare class has few series."""
+        """Return the number of networks to fine-tune and average: 3 where a rare class has few series, else 1.
+
+        Args:
+            decide: the option; a class is rare where it means "f1".
+            targets: labels [S] of the training series; fewer than 200 of the rarest class are few.
+        """
         counts = np.unique(targets, return_counts=True)[1]
         return MEMBERS if resolve(decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1
 
@@ -151,14 +156,19 @@ class ClassLabels(Target):
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels of the average of several models, with the geometric mean of their weights."""
+        """Return the labels of the average of several models: the first's, with the geometric mean of all weights."""
         if not any(one.weights for one in each):
             return each[0]
         weights = np.array([one.weights or (1.0,) * one.outputs for one in each])
         return replace(each[0], weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return how much the log-probability of the class that is predicted from the whole series falls [n]."""
+        """Return by how much the log-probability of the predicted class falls, in nats, float [n].
+
+        Args:
+            whole: the model's outputs [1, classes] for a series; the largest is the predicted class.
+            without: those for the series without each of its n observations [n, classes].
+        """
         predicted = int(whole.argmax())
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
@@ -219,7 +229,7 @@ class NumberTargets(Target):
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that only classification has, such as class_weights."""
+        """Raise InputError for an option that only classification has, such as class_weights, or an unknown `loss`."""
         refuse_class_options(config, "a regression")
         choose("loss", config.loss, tuple(REGRESSION_LOSSES))
 
@@ -244,7 +254,10 @@ class NumberTargets(Target):
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return standardised targets [S, outputs]. Raises InputError for a number of outputs unlike training's."""
+        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs], with NaN where they have it.
+
+        Raises InputError for another number of outputs than in training.
+        """
         numbers = numbers_of(targets, len(targets))
         if numbers.shape[1] != self.outputs:
             raise InputError(
@@ -253,7 +266,7 @@ class NumberTargets(Target):
         return ((numbers - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return the targets [S, outputs] in their own units, as predictions are compared with them."""
+        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units."""
         return numbers_of(targets, len(targets))
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
@@ -262,12 +275,19 @@ class NumberTargets(Target):
         return Supervised(model, partial(regression, loss=config.loss))
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Return values [S, outputs], float64, in their own units, from the model's outputs."""
+        """Return values float64 [S, outputs] in the units of the targets, from the model's outputs [S, outputs]."""
         mean, std = (torch.tensor(part, dtype=torch.float64, device=outputs.device) for part in (self.mean, self.std))
         return outputs.double() * std + mean
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return the difference [n] of predictions, root mean square over outputs in units of their deviations."""
+        """Return how far the prediction moves, in deviations of the training targets, float [n].
+
+        It is the root mean square over outputs.
+
+        Args:
+            whole: the model's outputs [1, outputs] for a series.
+            without: those for the series without each of its n observations [n, outputs].
+        """
         return (whole - without).square().mean(1).sqrt().cpu().numpy()
 
     def predicted(self, values: np.ndarray) -> np.ndarray:

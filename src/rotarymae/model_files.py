@@ -119,7 +119,7 @@ def fold_folders(run: Path) -> list[Path]:
 
 
 def several_models(count: int) -> InputError:
-    """Return the error of who asks the average of a cross-validation's models for more than predictions."""
+    """Return the error ("several-models") for anything but predictions of the average of `count` folds' models."""
     return InputError(
         f"these are {count} models, one for each fold: together they predict and no more. Name the folder of one, such "
         f"as {FOLDS_FOLDER}/1 in that of the run.",

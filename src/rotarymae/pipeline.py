@@ -253,12 +253,12 @@ class Pipeline:
 
     @property
     def predictor(self) -> Predictor:
-        """Return what predicts: the model, its partners or all together, and how good they were.
+        """What predicts: the model, its partners or all together, and how good they were on validation series.
 
         Returns
         -------
         Predictor
-            The partners; without any, the model alone.
+            `partners`; without any, one of the model alone.
 
         Raises
         ------
@@ -741,7 +741,7 @@ class AnySeriesPipeline(Pipeline):
 
     @property
     def error_columns(self) -> tuple[str, ...]:
-        """Return the columns of standard errors."""
+        """Names of the last value columns if these are standard errors of the others; () without any."""
         return tuple(self.columns.get("errors", ()))
 
     def of_series(self) -> Pipeline:
@@ -778,7 +778,10 @@ class AnySeriesPipeline(Pipeline):
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""
+        """Hide a tenth of some series' observations; return the model's error at them beside that of straight lines.
+
+        None where all series have fewer than five observations.
+        """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:

@@ -149,10 +149,13 @@ def interpolation(
 
     Args:
         times: [n]; values: [n], in one unit, which belongs into `value_label`.
-        channels: int [n], an index into `channel_names`.
-        errors: [n], one standard deviation in the unit of the values.
-        hidden: bool [n].
-        asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign.
+        channels: int [n], an index into `channel_names`; None means 0 for all.
+        errors: [n], one standard deviation in the unit of the values; None draws no bars.
+        hidden: bool [n]; None means that none is.
+        curve: predicted curve; None for none.
+        title: of the figure; "" for none.
+        asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign; None
+            leaves it linear.
         dates: times are days since 1970-01-01 UTC, and are labelled as dates.
         invert: names of the channels in which large values are at the bottom, as magnitudes are drawn.
     """
@@ -227,7 +230,12 @@ def _strength(level: float) -> float:
 
 
 def _entries(hollow: NDArray[np.bool_], with_errors: bool, curve: Curve) -> list[tuple[Any, str]]:
-    """Return legend entries for the kinds of marks, in neutral colours: seen, hidden, errors, prediction, bands."""
+    """Return legend entries (handle, name), in neutral colours, for the kinds of marks that are drawn.
+
+    Args:
+        hollow: bool [n], which observations are hidden.
+        with_errors: whether there are error bars; the names of observations then say ± 1σ.
+    """
     dot, entries = {"marker": "o", "linestyle": "", "color": FAINT, "markersize": 5}, []
     spread = " ± 1σ" if with_errors else ""
     if not hollow.all():

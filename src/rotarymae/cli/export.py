@@ -85,8 +85,8 @@ def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained
         pipeline = open_stage(model, stage)
     if job == "predict" and pipeline.predictor.choice != "model":
         warnings.warn(
-            f"the program holds the model alone; `predict` takes {pipeline.predictor.choice} for this run, and answers "
-            "otherwise unless it is told --predictor model.",
+            f"the program holds the network alone, and `predict` uses {pipeline.predictor.choice} for this run, so "
+            "their answers differ; `predict --predictor model` gives the program's.",
             InputWarning,
             stacklevel=2,
         )

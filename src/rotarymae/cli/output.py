@@ -85,7 +85,11 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print the tables of metrics that a report shows."""
+    """Print the tables of metrics that a report shows to standard output; nothing if `reporter` is quiet.
+
+    Args:
+        metrics: content of metrics.json.
+    """
     from rotarymae.report.comparisons import comparisons
 
     for table in comparisons(metrics):
@@ -93,7 +97,11 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
 
 
 def print_table(table: Table, reporter: system.Reporter) -> None:
-    """Print a table, with its columns as rows where it has few rows, such as methods: a terminal is narrow."""
+    """Print a table and its caption to standard output; nothing if `reporter` is quiet.
+
+    A table of at most 6 rows, such as methods, is turned, with its columns as rows, as a terminal is narrow. A column
+    that a row lacks is an empty cell.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table as Grid

@@ -75,7 +75,7 @@ class _Supervised(Estimator):
         return self
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as `train` takes them. Raises InputError for targets of another kind."""
+        """Return the targets as `train` takes them; here as they are. Subclasses raise InputError for another kind."""
         return y
 
     def predict(self, X: Any) -> np.ndarray:
@@ -161,6 +161,7 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def _targets(self, y: Any) -> Any:
+        """Return class labels, those of one column [S, 1] flat; raise InputError for measurements."""
         return _class_labels(y)
 
     def score(self, X: Any, y: Any) -> float:
@@ -231,6 +232,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
             self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
 
     def _targets(self, y: Any) -> Any:
+        """Return the targets as they are, and keep whether they are flat, as predictions then are."""
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return y
 

@@ -148,7 +148,7 @@ def _headline(
 
 
 def _comparisons(outcome: Outcome) -> Section | None:
-    """Return the section with one table of metrics per task and a row per method; None where nothing was scored."""
+    """Return the section with the tables of `comparisons`, and a sentence on what predicts; None without any table."""
     tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
     if "predictor" in outcome.metrics:

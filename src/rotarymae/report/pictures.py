@@ -165,7 +165,9 @@ def _observed(
     The axis of values is that of an asinh where a few reach far beyond the others.
 
     Args:
-        marks: errors and hidden [n], as `plots.interpolation` takes them.
+        times, values, channels: [n], of all observations; channels are indices into the preprocessor's names.
+        curve: predicted curve; None for none.
+        marks: errors and hidden [n], as `plots.interpolation` takes them, each None if there is none.
     """
     middle = float(np.median(values))
     away = np.abs(values - middle)
@@ -417,7 +419,10 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
+    """Draw predicted survival of the scored series beside Kaplan and Meier's estimate; nothing for other tasks.
+
+    Series are in thirds by expected time, or in fewer groups where one would have less than 20.
+    """
     labels: Any = outcome.pipeline.labels
     at = outcome.split.scored
     if "survival" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:

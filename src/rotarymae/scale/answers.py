@@ -149,7 +149,7 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
 def open_predictions(
     model: str | Path, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
 ) -> Question:
-    """Load a pipeline and return the question that predicts with it."""
+    """Load a model and return the question that predicts with it; as `rotarymae.load` and then `predictions`."""
     return predictions(load(model, precision), predictor, anomaly_score)
 
 
