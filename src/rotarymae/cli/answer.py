@@ -20,8 +20,8 @@ from rotarymae.cli.inputs import (
     LabelColumn,
     ModelPath,
     OptionalTable,
+    QuestionTable,
     Quiet,
-    TablePath,
     known_labels,
 )
 from rotarymae.cli.output import are_shards, as_file, check_new, new_reporter, print_metrics
@@ -40,7 +40,7 @@ Workers = Annotated[
 
 def predict(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -55,8 +55,6 @@ def predict(
     For example: rotarymae predict run new.csv --out predictions.csv
 
     Args:
-        model: This folder was written by `fit`, or is a model directory, which has the model alone.
-        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
         out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class; for
             a folder of tables they go to this folder, a file for each, and files that are there already are kept.
         predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
@@ -74,7 +72,7 @@ def predict(
 
 def embed(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -89,8 +87,6 @@ def embed(
     For example: rotarymae embed run new.csv --out vectors.parquet
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
-        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
         out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on; for a
             folder of tables they go to this folder, a file for each, and files that are there already are kept.
         pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
@@ -107,7 +103,7 @@ def embed(
 
 def explain(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     quiet: Quiet = False,
@@ -117,8 +113,6 @@ def explain(
     For example: rotarymae explain run new.csv --out importance.csv
 
     Args:
-        model: This folder was written by `fit`, or is the directory of a fine-tuned model, which alone is explained.
-        table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with a row per observation: its time, channel and values,
             what the model predicts for the series, and the observation's importance. A series that is longer than the
             model reads at a time has an empty row.
@@ -126,18 +120,12 @@ def explain(
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    reporter = new_reporter(quiet)
-    check_new(out)
-    with reporter.catching_warnings():
-        pipeline = Pipeline.load(model)
-        totals = _answer_table(scale.importances(pipeline), table, out, columns, "explaining", reporter)
-    choice = pipeline.predictor.choice
-    if choice != "model":
+    pipeline, reporter = _answer_rows(
+        lambda: scale.importances(Pipeline.load(model)), table, out, columns, "explaining", quiet
+    )
+    if pipeline.predictor.choice != "model":
+        choice = pipeline.predictor.choice
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
-    if pipeline.require_series().window is not None:
-        totals = replace(totals, what="series that are too long or without observations")
-    rows = totals.rows - totals.empty
-    reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
 
 
 def interpolate(
@@ -158,8 +146,6 @@ def interpolate(
     interpolate new.csv --out values.csv) is answered by any-series, which was trained on drawn functions.
 
     Args:
-        model: This folder was written by `fit`, or is the directory of a pre-trained model.
-        table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
         at: Values are predicted for the ids, times and channels in this table; without channels, for all channels.
             One series needs no ids. With the error columns of the training, bands are those of observations with
@@ -172,20 +158,17 @@ def interpolate(
     from rotarymae.pipeline import Pipeline
     from rotarymae.queries import QueryTable
 
-    reporter = new_reporter(quiet)
-    check_new(out)
     if sum([at is not None, bool(times), grid is not None]) > 1:
         raise InputError("give one of --at, --times and --grid.")
     model, table = _model_and_table(model, table)
-    with reporter.catching_warnings():
+
+    def question() -> scale.Question:
+        """Load the pipeline, and read the table of times, if there is one."""
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
-        question = scale.values(pipeline, 100 if grid is None else grid, times, query_table)
-        totals = _answer_table(question, table, out, columns, "interpolating", reporter)
-    values, observed = totals.rows - totals.empty, totals.answered
-    said = f"{values:,} values of {observed if query_table is None else len(query_table.ids):,} series"
-    reporter.say(f"{said} → {out}{totals.said_of_empty}")
-    _say_if_untrained(pipeline, table, columns, reporter)
+        return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
+
+    _say_if_untrained(*_answer_rows(question, table, out, columns, "interpolating", quiet), table, columns)
 
 
 def anomalies(
@@ -203,28 +186,24 @@ def anomalies(
     scores.csv) is scored by any-series, which was trained on drawn functions.
 
     Args:
-        model: This folder was written by `fit`, or is the directory of a pre-trained model.
-        table: This table of observations is laid out as in training, unless options say otherwise.
         out: The scores go to this new .csv or .parquet file, with a row per observation: its time, channel and values,
             and the negative log-likelihood of each value in nats, a quarter of the series hidden at a time.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    reporter = new_reporter(quiet)
-    check_new(out)
     model, table = _model_and_table(model, table)
-    with reporter.catching_warnings():
-        pipeline = Pipeline.load(model, precision).pretrained
-        totals = _answer_table(scale.observation_scores(pipeline), table, out, columns, "scoring", reporter)
-    rows = totals.rows - totals.empty
-    reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
-    _say_if_untrained(pipeline, table, columns, reporter)
+
+    def question() -> scale.Question:
+        """Load the pipeline."""
+        return scale.observation_scores(Pipeline.load(model, precision).pretrained)
+
+    _say_if_untrained(*_answer_rows(question, table, out, columns, "scoring", quiet), table, columns)
 
 
 def evaluate(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     columns: Columns,
     labels: LabelColumn,
     folder: FolderReading,
@@ -239,9 +218,6 @@ def evaluate(
     For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
-        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
-            of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file; with --at a picture goes next to it.
         at: Also score predictions from the beginnings of series: what was known 30 (in the unit of time), 6h or 2d
             after the first observation.
@@ -370,7 +346,7 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
     return Path(ANY_SERIES), model
 
 
-def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: system.Reporter) -> None:
+def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
     """Print, for the untrained model, how well it predicts hidden observations here, and when training would pay."""
     from rotarymae.pipeline import AnySeriesPipeline
 
@@ -380,6 +356,21 @@ def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: sy
     dataset = next((part.dataset for part in parts if part.dataset is not None), None)
     compared = None if dataset is None else pipeline.beside_line(dataset)
     reporter.say("no training: a model trained on drawn functions" + (f"; {compared}" if compared else ""))
+
+
+def _answer_rows(
+    open_question: Callable[[], scale.Question], table: Path, out: Path, columns: Columns, title: str, quiet: bool
+) -> tuple[Any, system.Reporter]:
+    """Write one or more rows per series of a table; return the pipeline that answered, and what reports to the user."""
+    reporter = new_reporter(quiet)
+    check_new(out)
+    with reporter.catching_warnings():
+        question = open_question()
+        totals = _answer_table(question, table, out, columns, title, reporter)
+    series = totals.answered if question.at is None else len(question.at.ids)
+    rows = totals.rows - totals.empty
+    reporter.say(f"{rows:,} {question.noun} of {series:,} series → {out}{totals.said_of_empty}")
+    return question.pipeline, reporter
 
 
 def _answer_table(

@@ -31,7 +31,6 @@ def export(
     For example: rotarymae export run --out classifier.onnx
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
         out: The program goes to this new file.
         format: The file is for ONNX runtimes, or a PyTorch program (torch.export.load).
         job: The program predicts labels, embeds or interpolates; auto predicts by a fine-tuned model, and else
