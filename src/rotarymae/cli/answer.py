@@ -20,8 +20,8 @@ from rotarymae.cli.inputs import (
     LabelColumn,
     ModelPath,
     OptionalTable,
+    QuestionTable,
     Quiet,
-    TablePath,
     known_labels,
 )
 from rotarymae.cli.output import are_shards, as_file, check_new, new_reporter, print_metrics
@@ -44,7 +44,7 @@ Workers = Annotated[
 
 def predict(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -80,7 +80,7 @@ def predict(
 
 def embed(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -115,7 +115,7 @@ def embed(
 
 def explain(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     quiet: Quiet = False,
@@ -135,18 +135,12 @@ def explain(
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    reporter = new_reporter(quiet)
-    check_new(out)
-    with reporter.catching_warnings():
-        pipeline = Pipeline.load(model)
-        totals = _answer_table(scale.importances(pipeline), table, out, columns, "explaining", reporter)
-    choice = pipeline.predictor.choice
-    if choice != "model":
+    pipeline, reporter = _answer_rows(
+        lambda: scale.importances(Pipeline.load(model)), table, out, columns, "explaining", quiet
+    )
+    if pipeline.predictor.choice != "model":
+        choice = pipeline.predictor.choice
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
-    if pipeline.require_series().window is not None:
-        totals = replace(totals, what="series that are too long or without observations")
-    rows = totals.rows - totals.empty
-    reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
 
 
 def interpolate(
@@ -184,20 +178,17 @@ def interpolate(
     from rotarymae.pipeline import Pipeline
     from rotarymae.queries import QueryTable
 
-    reporter = new_reporter(quiet)
-    check_new(out)
     if sum([at is not None, bool(times), grid is not None]) > 1:
         raise InputError("--at, --times and --grid each say where to predict, and several are given; give one of them.")
     model, table = _model_and_table(model, table)
-    with reporter.catching_warnings():
+
+    def question() -> scale.Question:
+        """Load the pipeline, and read the table of times, if there is one."""
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
-        question = scale.values(pipeline, 100 if grid is None else grid, times, query_table)
-        totals = _answer_table(question, table, out, columns, "interpolating", reporter)
-    values, observed = totals.rows - totals.empty, totals.answered
-    said = f"{values:,} values of {observed if query_table is None else len(query_table.ids):,} series"
-    reporter.say(f"{said} → {out}{totals.said_of_empty}")
-    _say_if_untrained(pipeline, table, columns, reporter)
+        return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
+
+    _say_if_untrained(*_answer_rows(question, table, out, columns, "interpolating", quiet), table, columns)
 
 
 def anomalies(
@@ -224,20 +215,18 @@ def anomalies(
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    reporter = new_reporter(quiet)
-    check_new(out)
     model, table = _model_and_table(model, table)
-    with reporter.catching_warnings():
-        pipeline = Pipeline.load(model, precision).pretrained
-        totals = _answer_table(scale.observation_scores(pipeline), table, out, columns, "scoring", reporter)
-    rows = totals.rows - totals.empty
-    reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
-    _say_if_untrained(pipeline, table, columns, reporter)
+
+    def question() -> scale.Question:
+        """Load the pipeline."""
+        return scale.observation_scores(Pipeline.load(model, precision).pretrained)
+
+    _say_if_untrained(*_answer_rows(question, table, out, columns, "scoring", quiet), table, columns)
 
 
 def evaluate(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     columns: Columns,
     labels: LabelColumn,
     folder: FolderReading,
@@ -401,7 +390,7 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
     return Path(ANY_SERIES), model
 
 
-def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: system.Reporter) -> None:
+def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
     """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of `table`.
 
     The error stands beside that of a straight line. Only the first part of the table is read, a second time. Does
@@ -415,6 +404,21 @@ def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: sy
     dataset = next((part.dataset for part in parts if part.dataset is not None), None)
     compared = None if dataset is None else pipeline.beside_line(dataset)
     reporter.say("no training: a model trained on drawn functions" + (f"; {compared}" if compared else ""))
+
+
+def _answer_rows(
+    open_question: Callable[[], scale.Question], table: Path, out: Path, columns: Columns, title: str, quiet: bool
+) -> tuple[Any, system.Reporter]:
+    """Write one or more rows per series of a table; return the pipeline that answered, and what reports to the user."""
+    reporter = new_reporter(quiet)
+    check_new(out)
+    with reporter.catching_warnings():
+        question = open_question()
+        totals = _answer_table(question, table, out, columns, title, reporter)
+    series = totals.answered if question.at is None else len(question.at.ids)
+    rows = totals.rows - totals.empty
+    reporter.say(f"{rows:,} {question.noun} of {series:,} series → {out}{totals.said_of_empty}")
+    return question.pipeline, reporter
 
 
 def _answer_table(

@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 
 LAYOUT = "How the table is laid out; a model remembers how its training table was."
 TablePath = Annotated[Path, arg(metavar="TABLE")]
-ModelPath = Annotated[Path, arg(metavar="MODEL")]
-OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
+ModelPath = Annotated[
+    Path, arg(metavar="MODEL", help="This folder was written by `fit`, or is a saved model, or this is a model's name.")
+]
+QUESTION = "This table of observations is laid out as in training, unless options say otherwise; or it is a folder."
+QuestionTable = Annotated[Path, arg(metavar="TABLE", help=QUESTION)]
+OptionalTable = Annotated[
+    Path | None, arg(metavar="TABLE", help=QUESTION, help_behavior_hint="(default: MODEL is the table)")
+]
 Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
 ComputedIn = Annotated[
     Precision,

@@ -60,6 +60,7 @@ class Question:
         answerable: function data set → bool [S], which series can be answered, with warnings about others; None for
             all.
         at: the table of query times, if any.
+        empty: what series without an answer are, for messages.
     """
 
     pipeline: Pipeline
@@ -68,6 +69,7 @@ class Question:
     schema: pa.Schema | None = None
     answerable: Callable[[SeriesDataset], np.ndarray] | None = None
     at: QueryTable | None = None
+    empty: str = "series without observations"
 
 
 def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
@@ -216,7 +218,8 @@ def importances(pipeline: Pipeline) -> Question:
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
         return Answers(pa.table(columns), dataset.lengths)
 
-    return Question(pipeline, answer, "observations", answerable=answerable)
+    empty = "series that are too long or without observations" if preprocessor.window else Question.empty
+    return Question(pipeline, answer, "observations", answerable=answerable, empty=empty)
 
 
 def values(

@@ -101,7 +101,7 @@ def answer_file(
             list(tables())  # which raises: without a part nothing was written
     except InputError as error:
         raise error.within(table) from error
-    return totals
+    return replace(totals, what=question.empty)
 
 
 def answer_parts(
