@@ -90,3 +90,17 @@ def test_the_only_dates_are_the_time_and_words_among_numbers_are_named(tmp_path,
     assert not aside  # each warning is said once
     assert "time when" in said and "--time when" in said
     assert "1 cells of 'temp' cannot be read: 'bad' 1; they are left out" in said
+
+
+def test_a_fit_is_tried_on_a_sample_of_a_large_table_with_its_longest_series(table, monkeypatch, capsys):
+    main(["info", str(table)])
+    whole = capsys.readouterr().out
+    assert "of the series)" not in whole
+    monkeypatch.setattr("rotarymae.cli.info.SAMPLED", 20)
+    main(["info", str(table)])
+    sampled = capsys.readouterr().out
+    assert (
+        "as positions are measured (on 3 of the series)" in sampled
+    )  # of 12, of which each has 16 observations but one
+    said = [[line for line in text.splitlines() if not line.startswith("unit of time")] for text in (whole, sampled)]
+    assert said[0] == said[1]  # the memory, too

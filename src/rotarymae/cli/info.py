@@ -16,6 +16,7 @@ from rotarymae.training.fit_config import FitConfig
 
 MAX_CHANNELS_SHOWN = 12  # channels
 ROWS_SHOWN = 5
+SAMPLED = 1 << 18  # observations on which a fit is tried
 TRANSFORMED = {
     "robust": "standardised, with compressed tails",
     "standard": "standardised",
@@ -139,20 +140,30 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
-    """Return the lines (topic, text) on what a fit would take: model, memory, steps; or why it is refused."""
+    """Return the lines (topic, text) on what a fit would take: model, memory, steps; or why it is refused.
+
+    Of a large table it is tried on a sample of series, the longest included, which decides on windows and memory.
+    """
+    import numpy as np
+
     from rotarymae.train import prepare
     from rotarymae.training.cost import largest_step
 
-    config = FitConfig(errors=schema.errors)
+    config, some, sampled = FitConfig(errors=schema.errors), dataset, ""
+    if len(dataset.times) > SAMPLED:
+        drawn = np.random.default_rng(0).permutation(len(dataset))
+        drawn = drawn[: np.searchsorted(np.cumsum(dataset.lengths[drawn]), SAMPLED) + 1]
+        some = dataset.select(np.union1d(drawn, dataset.lengths.argmax()))
+        sampled = f" (on {len(some):,} of the series)"
     try:
-        preprocessor = prepare(dataset, config)
+        preprocessor = prepare(some, config)
     except InputError as error:
         return [("training", f"refused: {error}")]
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     memory = largest_step(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))  # pyright: ignore
     kinds = zip(preprocessor.value_names, preprocessor.transforms, strict=True)  # pyright: ignore
     return [
-        ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),  # pyright: ignore
+        ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured{sampled}"),  # pyright: ignore
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
         ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, beside the table"),
     ]

@@ -42,6 +42,10 @@ class Numbers:
     note: str | None = None
 
 
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
@@ -291,8 +295,10 @@ def are_integers(texts: pa.Array) -> bool:
 
 def as_integers(column: pa.Array) -> pa.Array:
     """Return a column of labels as integers if all are written as such, or are empty; else unchanged."""
-    texts = by_distinct_text(column, lambda texts: labels(texts, ""))
-    return texts.cast(pa.int64()) if texts.null_count < len(texts) and are_integers(texts) else column
+    coded = column.dictionary_encode()
+    texts = labels(coded.dictionary, "")
+    whole = texts.null_count < len(texts) and are_integers(texts)
+    return texts.cast(pa.int64()).take(coded.indices) if whole else column
 
 
 def are_numbers(texts: pa.Array) -> bool:
@@ -314,7 +320,7 @@ def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None)
     tuple
         Codes int64 [n], -1 where null; and the different labels in order of first appearance.
     """
-    if read is not None and not is_text(column.type):
+    if read is not None and not is_text(_decoded(column.type)):
         column, read = read(column), None
     coded = column.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -326,7 +332,7 @@ def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None)
 
 def by_distinct_text(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
     """Apply `read` to a column; for texts only once to each different text, to save time."""
-    if not is_text(column.type):
+    if not is_text(_decoded(column.type)):
         return read(column)
     coded = column.dictionary_encode()
     return read(coded.dictionary).take(coded.indices)

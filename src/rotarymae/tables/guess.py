@@ -141,13 +141,14 @@ def looks_like_outcome(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as described by the first rows of a table.
+    """A column as described by its `cells` in the first rows of a table.
 
     `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
     """
 
     name: str
     words: tuple[str, ...]
+    cells: pa.Array
     dates: bool
     clock: bool
     text: bool
@@ -168,6 +169,12 @@ class Column:
     @property
     def distinct(self) -> int:
         return int(self.codes.max(initial=-1)) + 1
+
+    @property
+    def whole_days(self) -> bool:
+        """Whether its dates have no time of day."""
+        kind = self.cells.type
+        return pa.types.is_date(kind) or (cells.is_text(kind) and not cells.matches(self.cells, ":").any())
 
     @property
     def is_error(self) -> bool:
@@ -235,7 +242,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     with suppress(InputError, pa.ArrowException):
         codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
     text = text and numbers is None
-    return Column(name, tuple(pieces(name)), is_date, is_clock, text, of_lists, codes, numbers)
+    return Column(name, tuple(pieces(name)), column, is_date, is_clock, text, of_lists, codes, numbers)
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -299,7 +306,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             )
     time = columns.get(given.get("time", schema.time))
     if "time_format" not in named and time is not None and not (time.dates or time.clock or time.listed):
-        formats, example = _time_formats(source, time)
+        formats, example = _time_formats(time)
         if len(formats) == 1:
             given["time_format"] = formats[0]
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
@@ -317,7 +324,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     series = columns[name].codes if name in columns else np.zeros(n, np.int64)
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
-    if "clock" not in named and time is not None and time.dates and _only_days(source, time):
+    if "clock" not in named and time is not None and time.dates and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
@@ -414,18 +421,18 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
     return None
 
 
-def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
+def _time_formats(time: Column) -> tuple[list[str], str]:
     """Return the date formats that fit all of the first times, and the last of these times as an example."""
     if time.numeric and not time.whole:
         return [], ""
-    column = cells.trimmed(source.read([time.name], ROWS)[time.name].cast(pa.string()))
-    texts = [text for text in column.unique().to_pylist() if text]
+    texts = [text for text in time.cells.cast(pa.string()).unique().to_pylist() if text]
     known = TIME_FORMATS
     if time.numeric:  # 20240331 is a date where all are
-        known = [WHOLE_DATES.get(digits, "") for digits in {len(text) for text in texts}]
-        known = known if len(known) == 1 and all(text.startswith(("19", "20")) for text in texts) else []
+        digits = len(texts[0]) if texts else 0
+        dated = all(len(text) == digits and text.startswith(("19", "20")) for text in texts)
+        known = [WHOLE_DATES[digits]] if dated and digits in WHOLE_DATES else []
     formats = []
-    for written in filter(None, known):
+    for written in known:
         with suppress(ValueError):
             for text in texts:
                 datetime.strptime(text, written)
@@ -492,14 +499,6 @@ def _channel(
     if bare:
         unsure.append(f"{bare:,} of the first {len(series):,} rows repeat the series and time of another")
     return None
-
-
-def _only_days(source: Source, time: Column) -> bool:
-    """Return whether the first times are dates without a time of day."""
-    column = source.read([time.name], ROWS)[time.name]
-    if pa.types.is_date(column.type):
-        return True
-    return cells.is_text(column.type) and not cells.matches(column, ":").any()
 
 
 def _stem(name: str) -> str:

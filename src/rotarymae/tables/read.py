@@ -299,8 +299,11 @@ class TableReader:
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
         """Yield parts of whole series with about `size` observations; `whole` reads the table at once."""
-        columns = self.source.read(self.columns) if whole else None
-        reader, labels = self, [name for name in (self.schema.id, self.schema.channel) if name in self.source.kinds]
+        schema, columns = self.schema, None
+        reader, labels = self, [name for name in (schema.id, schema.channel) if name in self.source.kinds]
+        if whole:
+            numbers = {*self.values, *schema.positions, *schema.flags, *(() if schema.time_format else [schema.time])}
+            columns = self.source.read_typed(self.columns, numbers, {*labels, *schema.static})
         if columns is None:
             # Labels are alike in all parts, and these have the channels of the whole.
             reader = replace(self, source=self.source.with_integers(labels))
@@ -312,7 +315,7 @@ class TableReader:
             columns |= {name: cells.as_integers(columns[name]) for name in labels}
         pieces: Any = reader.source.series(self.columns, self.id, size) if columns is None else [columns]
         for columns in pieces:
-            ids = cells.trimmed(columns[self.id].unique()).unique()
+            ids = cells.trimmed(to_arrow(columns[self.id].unique())).unique()
             known = cells.labels(ids, self.id)
             ids = ids.filter(known.is_valid())
             observed, dataset, why = np.zeros(len(ids), bool), None, None

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,6 +57,7 @@ SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the de
 COMMA = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
+CHUNK = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
 
@@ -222,6 +223,34 @@ class Source:
             query = f"SELECT {every}{self._selected(columns)} FROM {self.relation}{limit}"
             return self._restored(self._database.sql(query).to_arrow_table(), columns)
 
+    def read_typed(self, columns: Sequence[str], numbers: Set[str], labels: Set[str]) -> dict[str, pa.Array]:
+        """Read columns in little memory.
+
+        Columns of text whose cells are all plain numbers become float64, if they are among `numbers`; columns of text
+        among `labels` become dictionaries.
+        """
+        self.need(columns)
+        texts = [k for k, name in enumerate(columns) if name in numbers and cells.is_text(self.kinds[name])]
+        coded = [k for k, name in enumerate(columns) if name in labels]
+        # DuckDB takes an underscore as a mark between digits, and rounds numbers beyond 2^53.
+        tries = [f", TRY_CAST(CASE WHEN NOT contains(c{k}, '_') THEN c{k} END AS DOUBLE) AS n{k}" for k in texts]
+        exact = [
+            f"CASE WHEN n{k} IS NULL OR (abs(n{k}) > {2**53} AND isfinite(n{k})) THEN c{k} END AS c{k}" for k in texts
+        ]
+        query = f"SELECT *{''.join(tries)} FROM (SELECT {self._selected(columns)} FROM {self.relation})"
+        query = f"SELECT * REPLACE ({', '.join(exact)}) FROM ({query})" if exact else query
+        with named(self.name, self.format):
+            reader = self._database.sql(query).to_arrow_reader(CHUNK)
+            batches = [_coded(pa.Table.from_batches([batch], reader.schema), coded) for batch in reader]
+            table = pa.concat_tables(batches or [_coded(reader.schema.empty_table(), coded)]).unify_dictionaries()
+        read, mixed = self._restored(table, columns), []
+        for k in texts:
+            if table[f"c{k}"].null_count == len(table):
+                read[columns[k]] = to_arrow(table[f"n{k}"])
+            elif table[f"n{k}"].null_count < len(table):
+                mixed.append(columns[k])
+        return read | (self.read(mixed) if mixed else {})
+
     def distinct(self, column: str) -> pa.Array:
         """Read the different cells of a column (of a column of lists, its entries) in any order."""
         cell = self._expression(column)
@@ -341,8 +370,11 @@ class Source:
         """Return columns in their original types, of which DuckDB lacks some, such as durations."""
         arrays = {}
         for i, name in enumerate(columns):
-            array, kind = to_arrow(table.column(i)), self.kinds.get(name, pa.string())
+            column, kind = table.column(i), self.kinds.get(name, pa.string())
+            coded = pa.types.is_dictionary(column.type)
+            array = column.combine_chunks() if coded else to_arrow(column)
             if array.type != kind and not pa.types.is_string_view(kind):
+                kind = pa.dictionary(pa.int32(), kind) if coded else kind
                 with suppress(pa.ArrowException):
                     array = array.cast(kind)
             arrays[name] = array
@@ -374,6 +406,14 @@ def _database_of(process: int) -> duckdb.DuckDBPyConnection:
 def connection() -> duckdb.DuckDBPyConnection:
     """Return this process's in-memory DuckDB database, which uses a temporary folder where memory is short."""
     return _database_of(os.getpid())
+
+
+def _coded(table: pa.Table, columns: Sequence[int]) -> pa.Table:
+    """Return the table with these columns, as far as they are text, as dictionaries."""
+    for k in columns:
+        if cells.is_text(table.schema.field(k).type):
+            table = table.set_column(k, table.column_names[k], to_arrow(table.column(k)).dictionary_encode())
+    return table
 
 
 def _has_stem(name: str, stem: str) -> bool:
@@ -678,7 +718,8 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
         relation = (
             f"read_csv([{', '.join(map(_pattern, files))}], auto_detect=false, header=false, skip={skip}, "
             f"delim={_literal(separator)}, quote='\"', escape='\"', strict_mode=false, columns={{{kinds}}}, "
-            f"store_rejects=true, rejects_limit=100000, max_line_size={formats.LINE}, filename=true)"
+            f"store_rejects=true, rejects_limit=100000, max_line_size={formats.LINE}, buffer_size={formats.LINE}, "
+            "filename=true)"
         )
         runs.append((relation, [cells_of[name] for name in columns]))
     relation, expressions = runs[0]
