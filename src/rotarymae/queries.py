@@ -301,7 +301,7 @@ class QueryTable:
         schema = TableSchema(id=id, time=time, channel=channel, positions=axes, values=("",), **written)
         reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
         try:
-            rows, _ = reader.rows(columns)
+            rows = reader.rows(columns)
             empty = [(f"{error!r} is missing", np.isnan(rows.values[:, v])) for v, error in enumerate(with_errors)]
             rows.leave_out([*unusable(rows), *empty], strict=True)
         except InputError as error:

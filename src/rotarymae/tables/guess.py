@@ -230,17 +230,18 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
-    if text:
+    codes = np.zeros(len(column), np.int64)
+    with suppress(InputError, pa.ArrowException):
+        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
+    words = text and not cells.matches(column.unique(), r"^\W*\d").any()
+    if text and not words:
         half = max(1, int((~cells.missing_texts(column)).sum())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
-    if not is_date and not is_clock:
+    if not is_date and not is_clock and not words:
         with suppress(InputError):
             read = cells.numbers(column, name, na)
             mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
             numbers = read.values.astype(np.float64) if mostly or not text else None
-    codes = np.zeros(len(column), np.int64)
-    with suppress(InputError, pa.ArrowException):
-        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
     text = text and numbers is None
     return Column(name, tuple(pieces(name)), column, is_date, is_clock, text, of_lists, codes, numbers)
 

@@ -349,16 +349,14 @@ class TableReader:
             if count:
                 raise InputError(f"no line has as many cells as the header: {first}.", code="unequal-lines")
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
-        rows, static = self.rows(columns)
-        fields, there = dataset_fields(rows, schema, part, self.channel_names is not None or schema.wide)
-        static = {name: column[there] for name, column in static.items()}
-        dataset = SeriesDataset(**fields, static=static, id_name=self.id_name)
+        known = self.channel_names is not None or schema.wide
+        dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, part, known), id_name=self.id_name)
         if self.objects is not None:
             dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
-    def rows(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Convert columns to observations in any order, and static columns to one value per series."""
+    def rows(self, columns: dict[str, pa.Array]) -> Observations:
+        """Convert columns to observations in any order, with static columns as one value per series."""
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
         static = {}
@@ -417,16 +415,16 @@ class TableReader:
             names={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
             errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
             time_step=step,
+            static=static,
         )
         if schema.channel is None:
-            return rows.leave_out(flags, "missing"), static
-        rows, facts = self._with_channels(rows, per_row[schema.channel], schema.channel, flags)
-        return rows, static | facts
+            return rows.leave_out(flags, "missing")
+        return self._with_channels(rows, per_row[schema.channel], schema.channel, flags)
 
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
-    ) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Return the rows with channel numbers, and static columns made of rows without a time.
+    ) -> Observations:
+        """Return the rows with channel numbers; those without a time may become static columns.
 
         Rows that are flagged or have an unknown channel are left out.
         """
@@ -436,17 +434,16 @@ class TableReader:
         place = {cells.as_text(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
         at = [place.get(one, place.get(cells.as_text(one), -2)) for one in names.tolist()]
         rows = replace(rows, channels=np.array([*at, -1], np.int32)[codes], channel_names=known)
-        timed, facts = np.ones(len(codes), bool), {}
         if self.schema.untimed == "static":
             timed = ~np.isnan(rows.times) | (rows.series < 0) | (codes < 0)
             facts = _facts(rows, np.where(timed, -1, codes), names)
             note = f"{(~timed).sum():,} rows without a time are static: {listed(facts)}"
-            rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ())
-        rows = rows.keep(timed)
+            rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ()).keep(timed)
+            rows = replace(rows, static=rows.static | facts)
         rows = rows.leave_out([(reason, flag[rows.row]) for reason, flag in flags], "missing")
         strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
         unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
-        return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict), facts
+        return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict)
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
