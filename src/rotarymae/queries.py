@@ -251,7 +251,10 @@ class QueryTable:
         # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
         kept = {name for name, to in names.items() if not cells.is_text(table[to].type)}
         columns = {names.get(name, name): table[names[name]] if name in kept else c for name, c in columns.items()}
-        return pa.table(columns | {name: _typed(table[name]) for name in table.column_names if name not in columns})
+        others = {name: cells.to_arrow(table[name]) for name in table.column_names if name not in columns}
+        texts = {name: cells.typed(cells.trimmed(c)) for name, c in others.items() if cells.is_text(c.type)}
+        numbers = {name: column for name, column in texts.items() if not cells.is_text(column.type)}
+        return pa.table(columns | others | numbers)
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
@@ -361,15 +364,6 @@ class QueryTable:
             raise InputError(
                 f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have."
             )
-
-
-def _typed(column: pa.ChunkedArray) -> Any:
-    """Return a column of texts as numbers if all of them are numbers; another column as it is."""
-    array = cells.to_arrow(column)
-    if not cells.is_text(array.type) or not cells.matches(cells.trimmed(array), cells.NUMBER).all():
-        return column
-    texts = cells.trimmed(array)
-    return texts.cast(pa.int64() if cells.are_integers(texts) else pa.float64())
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:

@@ -67,14 +67,10 @@ class Observations:
     def doubting(self, reason: str, count: int, first: str) -> Observations:
         """Return the observations with a doubt added to their report.
 
-        Parameters
-        ----------
-        reason
-            A sentence on what may be wrong.
-        count
-            How often.
-        first
-            The first row or series.
+        Args:
+            reason: a sentence on what may be wrong.
+            count: how often.
+            first: the first row or series.
         """
         return self.noting(doubts={reason: count}, first={reason: first})
 
@@ -83,14 +79,10 @@ class Observations:
     ) -> Observations:
         """Remove rows and count them by reason.
 
-        Parameters
-        ----------
-        reasons
-            Pairs (words, mask [n]); a row with several reasons counts for the first.
-        counter
-            The field of the report that counts them.
-        strict
-            Whether they are refused instead ("unusable-cell").
+        Args:
+            reasons: pairs (words, mask [n]); a row with several reasons counts for the first.
+            counter: the field of the report that counts them.
+            strict: whether they are refused instead ("unusable-cell").
         """
         keep, counts, first = np.ones(len(self.times), bool), {}, {}
         for reason, wrong in reasons:
@@ -137,19 +129,13 @@ class Observations:
 def dataset_fields(rows: Observations, schema: Any, part: bool = False, channels_known: bool = True) -> dict[str, Any]:
     """Clean the rows: drop unusable ones, sort, merge duplicates, reshape; return the fields of a `SeriesDataset`.
 
-    Parameters
-    ----------
-    schema
-        A `TableSchema`, which says how missing values and duplicates are handled.
-    part
-        Whether the rows are a part of a table; then it is no error if most of them are dropped.
-    channels_known
-        Whether channels without rows stay.
+    Args:
+        schema: a `TableSchema`, which says how missing values and duplicates are handled.
+        part: whether the rows are a part of a table; then it is no error if most of them are dropped.
+        channels_known: whether channels without rows stay.
 
-    Raises
-    ------
-    InputError
-        A cell that cannot be used ("unusable-cell") in a strict reading; and as the single steps.
+    Raises:
+        InputError: a cell that cannot be used ("unusable-cell") in a strict reading; and as the single steps.
     """
     width, rows = len(rows.value_names), with_typical_errors(rows)
     if schema.wide and schema.tokens == "channel":
@@ -368,10 +354,8 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     weighted by standard errors if there are any; "first" and "last" keep one; "error" keeps the first if few rows are
     concerned.
 
-    Raises
-    ------
-    InputError
-        Many different rows for one time, with "error" ("duplicates").
+    Raises:
+        InputError: many different rows for one time, with "error" ("duplicates").
     """
     again = _repeats(rows.keys)
     if not again.any():

@@ -98,16 +98,11 @@ LABEL = Rule(
 class Proposal:
     """The probable layout of a table.
 
-    Attributes
-    ----------
-    schema
-        The columns.
-    given
-        The fields of it that are proposed, as the user did not name them.
-    label, split
-        Columns that look like a label, and like groups of series that a random split would tear apart.
-    unsure
-        Sentences on what is doubtful.
+    Attributes:
+        schema: the columns.
+        given: the fields of it that are proposed, as the user did not name them.
+        label, split: columns that look like a label, and like groups of series that a random split would tear apart.
+        unsure: sentences on what is doubtful.
     """
 
     schema: TableSchema
@@ -259,15 +254,11 @@ def _series_per_row(source: Source) -> str | None:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of the schema that the user did not name: id, time, channel, values and so on.
 
-    Parameters
-    ----------
-    named
-        The fields of the schema that the user has named.
+    Args:
+        named: the fields of the schema that the user has named.
 
-    Raises
-    ------
-    InputError
-        No column that could hold times or values ("no-time", "no-values").
+    Raises:
+        InputError: no column that could hold times or values ("no-time", "no-values").
     """
     stem = schema.numbered or (None if "time" in named else _series_per_row(source))
     if stem is None:
@@ -513,10 +504,8 @@ def _stem(name: str) -> str:
 def key_column(table: Source, id: str) -> str:
     """Return the id column of a table of objects: `id`, or else the only column whose name looks like an id.
 
-    Raises
-    ------
-    InputError
-        No such column, or several ("unknown-column").
+    Raises:
+        InputError: no such column, or several ("unknown-column").
     """
     likely = [name for name in table.columns if looks_like_id(name)]
     if id not in table.columns and len(likely) == 1:

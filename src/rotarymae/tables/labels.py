@@ -181,10 +181,10 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
     column = cells.trimmed(column)
     if cells.is_text(column.type):
         column = cells.without(column, ("", *na))
-        if parse and cells.are_numbers(column):
-            column = cells.without_missing(column)
-            return column.cast(pa.int64() if cells.are_integers(column) and not words else pa.float64())
-        return cells.without_missing(column) if parse and words else column
+        if not parse:
+            return column
+        numbers = cells.typed(cells.without_missing(column), integers=not words)
+        return numbers if words or not cells.is_text(numbers.type) else column
     if not cells.is_numeric(column.type) or cells.is_list(column.type):
         return cells.labels(column, name)
     codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())

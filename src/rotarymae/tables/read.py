@@ -21,7 +21,7 @@ from rotarymae.series.columns import error_columns
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
-from rotarymae.series.tidy import Observations, dataset_fields
+from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import looks_like_id, looks_like_outcome
 from rotarymae.tables.labels import static_column, with_static
 from rotarymae.tables.schema import TableSchema, option
@@ -35,16 +35,8 @@ READ = 1 << 20  # observations that are read at a time from a table larger than 
 class Part:
     """Some series of a table, in the order in which they first appear there.
 
-    Attributes
-    ----------
-    ids
-        [S] in the table's type.
-    observed
-        bool [S], whether a series has observations.
-    dataset
-        The series that have; None if none has.
-    why
-        Why none has.
+    `ids` [S] are in the table's type, and `observed` bool [S] says which have observations: those of `dataset`. That is
+    None if none has, and `why` says why.
     """
 
     ids: pa.Array
@@ -83,20 +75,13 @@ def every_series(dataset: SeriesDataset) -> SeriesDataset:
 class TableReader:
     """A table with the columns of it that are read.
 
-    Attributes
-    ----------
-    schema
-        With every column by name.
-    values
-        The columns of values, then those of errors.
-    absent
-        Channels of a wide table that it has no column of, and static columns that a model knows.
-    channel_names, value_names
-        Those of a model, or of a table that is read in parts.
-    id_name
-        What the ids are called in the data set.
-    objects
-        The objects' table, where it has static columns.
+    Attributes:
+        schema: with every column by name.
+        values: the columns of values, then those of errors.
+        absent: channels of a wide table that it has no column of, and static columns that a model knows.
+        channel_names, value_names: those of a model, or of a table that is read in parts.
+        id_name: what the ids are called in the data set.
+        objects: the objects' table, where it has static columns.
     """
 
     source: Source
@@ -120,19 +105,13 @@ class TableReader:
     ) -> TableReader:
         """Open a table and find the columns of a schema in it.
 
-        Parameters
-        ----------
-        source
-            A file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of them.
-        channel_names, value_names
-            Those of a model, if there is one. A column "lc.flux" is its "flux".
-        others
-            Columns that have another role, such as a label, and are no channels.
+        Args:
+            source: a file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of it.
+            channel_names, value_names: those of a model, if there is one. A column "lc.flux" is its "flux".
+            others: columns that have another role, such as a label, and are no channels.
 
-        Raises
-        ------
-        InputError
-            Columns that are not there, or twice.
+        Raises:
+            InputError: columns that are not there, or twice.
         """
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
@@ -208,15 +187,11 @@ class TableReader:
     def read(self, memory: float | None = None) -> SeriesDataset:
         """Read all series; a table larger than `memory` (half of what is free) gets memory-mapped columns.
 
-        Raises
-        ------
-        InputError
-            Columns that are not numeric; a table without an observation; see `TableSchema`.
+        Raises:
+            InputError: columns that are not numeric; a table without an observation; see `TableSchema`.
 
-        Warns
-        -----
-        InputWarning
-            Once for the whole table, of each kind of row that is left out, and of what looks wrong.
+        Warns:
+            InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
         """
         try:
             if self.source.too_large(self.columns, memory):
@@ -265,7 +240,7 @@ class TableReader:
         dataset = replace(
             kept[0],
             **mapped._asdict(),
-            offsets=np.concatenate([[0], np.cumsum(lengths)]),
+            offsets=offsets_of(lengths),
             ids=np.concatenate([part.ids for part in kept]),
             static={name: np.concatenate([part.static[name] for part in kept]) for name in kept[0].static},
         )
@@ -274,15 +249,7 @@ class TableReader:
     def parts(self) -> Iterator[Part]:
         """Yield the table in parts of whole series, in the order of first appearance.
 
-        Raises
-        ------
-        InputError
-            As `read`; but a part without observations is no error.
-
-        Warns
-        -----
-        InputWarning
-            As `read`, once for the whole table.
+        Errors and warnings are those of `read`; but a part without observations is no error.
         """
         reports, observed = [], False
         whole = self.source.observations(self.columns) <= PART
@@ -303,7 +270,7 @@ class TableReader:
         reader, labels = self, [name for name in (schema.id, schema.channel) if name in self.source.kinds]
         if whole:
             numbers = {*self.values, *schema.positions, *schema.flags, *(() if schema.time_format else [schema.time])}
-            columns = self.source.read_typed(self.columns, numbers, {*labels, *schema.static})
+            columns = self.source.read(self.columns, numbers=numbers, labels={*labels, *schema.static})
         if columns is None:
             # Labels are alike in all parts, and these have the channels of the whole.
             reader = replace(self, source=self.source.with_integers(labels))
@@ -463,17 +430,9 @@ def announce(report: ReadingReport | None) -> None:
 
 
 def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """Turn columns of lists into one row per entry; other columns are left as they are.
+    """Turn columns of lists into one row per entry, whose original row [n] is returned, too; None without lists.
 
-    Returns
-    -------
-    tuple
-        The columns, and the original row [n] of each entry; None if there are no lists.
-
-    Raises
-    ------
-    InputError
-        Lists in one row that differ in length.
+    Raises InputError for lists in one row that differ in length.
     """
     lists = [name for name, column in columns.items() if is_list(column.type)]
     if not lists:

@@ -65,26 +65,17 @@ COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes
 class Source:
     """One table in memory, or in one or several files of one format; make it with `open_source`.
 
-    Attributes
-    ----------
-    name
-        The table's, for messages.
-    kinds
-        {column: Arrow type}; all are text in a text file. A nested column is listed by its fields, "column.field".
-    sql
-        Column → its expression over `relation`.
-    relation
-        What DuckDB reads, after FROM; with a column `filename`, if there are several files.
-    table
-        The table that is called "rotarymae_table" in `relation`, where it is in memory.
-    read_from
-        The files that DuckDB reads: `paths`, or copies of them that it can read.
-    twice
-        Column names that occur more than once.
-    broken
-        Columns of a data frame that hold values of mixed type → why they cannot be read.
-    of_file
-        The column, which no file has, that holds the name of the file that a row is from.
+    Attributes:
+        name: the table's, for messages.
+        kinds: {column: Arrow type}; all are text in a text file. A nested column is listed by its fields,
+            "column.field".
+        sql: column → its expression over `relation`.
+        relation: what DuckDB reads, after FROM; with a column `filename`, if there are several files.
+        table: the table that is called "rotarymae_table" in `relation`, where it is in memory.
+        read_from: the files that DuckDB reads: `paths`, or copies of them that it can read.
+        twice: column names that occur more than once.
+        broken: columns of a data frame that hold values of mixed type → why they cannot be read.
+        of_file: the column, which no file has, that holds the name of the file that a row is from.
     """
 
     name: str
@@ -129,10 +120,8 @@ class Source:
 
         The column "number" lists their numbers, and the column "series" counts the rows.
 
-        Raises
-        ------
-        InputError
-            No such columns ("unknown-column").
+        Raises:
+            InputError: no such columns ("unknown-column").
         """
         names = sorted((name for name in self.kinds if _has_stem(name, stem)), key=lambda name: int(name[len(stem) :]))
         if not names:
@@ -213,32 +202,33 @@ class Source:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, columns: Sequence[str], rows: int | None = None, distinct: bool = False) -> dict[str, pa.Array]:
-        """Read columns, of all rows or of the first `rows`; with `distinct`, different rows only, in any order."""
+    def read(
+        self,
+        columns: Sequence[str],
+        rows: int | None = None,
+        distinct: bool = False,
+        numbers: Set[str] = frozenset(),
+        labels: Set[str] = frozenset(),
+    ) -> dict[str, pa.Array]:
+        """Read columns.
+
+        Args:
+            rows: so many first rows only.
+            distinct: different rows only, in any order.
+            numbers: of these columns of text, those whose cells are all plain numbers are read as float64.
+            labels: of these columns, those of text are read as dictionaries, which take less memory.
+        """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
-        limit = "" if rows is None else f" LIMIT {rows}"
-        every = "DISTINCT " if distinct else ""
-        with named(self.name, self.format):
-            query = f"SELECT {every}{self._selected(columns)} FROM {self.relation}{limit}"
-            return self._restored(self._database.sql(query).to_arrow_table(), columns)
-
-    def read_typed(self, columns: Sequence[str], numbers: Set[str], labels: Set[str]) -> dict[str, pa.Array]:
-        """Read columns in little memory.
-
-        Columns of text whose cells are all plain numbers become float64, if they are among `numbers`; columns of text
-        among `labels` become dictionaries.
-        """
-        self.need(columns)
+        every, limit = "DISTINCT " if distinct else "", "" if rows is None else f" LIMIT {rows}"
+        query = f"SELECT {every}{self._selected(columns)} FROM {self.relation}{limit}"
         texts = [k for k, name in enumerate(columns) if name in numbers and cells.is_text(self.kinds[name])]
         coded = [k for k, name in enumerate(columns) if name in labels]
-        # DuckDB takes an underscore as a mark between digits, and rounds numbers beyond 2^53.
-        tries = [f", TRY_CAST(CASE WHEN NOT contains(c{k}, '_') THEN c{k} END AS DOUBLE) AS n{k}" for k in texts]
-        exact = [
-            f"CASE WHEN n{k} IS NULL OR (abs(n{k}) > {2**53} AND isfinite(n{k})) THEN c{k} END AS c{k}" for k in texts
-        ]
-        query = f"SELECT *{''.join(tries)} FROM (SELECT {self._selected(columns)} FROM {self.relation})"
-        query = f"SELECT * REPLACE ({', '.join(exact)}) FROM ({query})" if exact else query
+        if texts:  # DuckDB takes an underscore as a mark between digits, and rounds numbers beyond 2^53
+            parsed = [f"TRY_CAST(CASE WHEN NOT contains(c{k}, '_') THEN c{k} END AS DOUBLE) AS n{k}" for k in texts]
+            rest = (f"n{k} IS NULL OR (abs(n{k}) > {2**53} AND isfinite(n{k})) THEN c{k} END AS c{k}" for k in texts)
+            query = f"SELECT *, {', '.join(parsed)} FROM ({query})"
+            query = f"SELECT * REPLACE ({', '.join(f'CASE WHEN {part}' for part in rest)}) FROM ({query})"
         with named(self.name, self.format):
             reader = self._database.sql(query).to_arrow_reader(CHUNK)
             batches = [_coded(pa.Table.from_batches([batch], reader.schema), coded) for batch in reader]
@@ -249,7 +239,7 @@ class Source:
                 read[columns[k]] = to_arrow(table[f"n{k}"])
             elif table[f"n{k}"].null_count < len(table):
                 mixed.append(columns[k])
-        return read | (self.read(mixed) if mixed else {})
+        return read | (self.read(mixed, rows) if mixed else {})
 
     def distinct(self, column: str) -> pa.Array:
         """Read the different cells of a column (of a column of lists, its entries) in any order."""
@@ -474,18 +464,13 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
 def open_source(source: Any, header_row: int | None = None, numbered: str | None = None) -> Source:
     """Open a table for reading: a file, a folder, a pattern such as "night*.csv", "-" for standard input, or a frame.
 
-    Parameters
-    ----------
-    header_row
-        The line of a text file, counted from 1, that names the columns.
-    numbered
-        The stem of numbered columns that are a series per row.
+    Args:
+        header_row: the line of a text file, counted from 1, that names the columns.
+        numbered: the stem of numbered columns that are a series per row.
 
-    Raises
-    ------
-    InputError
-        No such file ("no-file"), a suffix that is not known ("unknown-format"), files of several formats, a file that
-        cannot be read ("unreadable"), an object that is no table ("no-frame").
+    Raises:
+        InputError: no such file ("no-file"), a suffix that is not known ("unknown-format"), files of several formats, a
+            file that cannot be read ("unreadable"), an object that is no table ("no-frame").
     """
     if numbered is not None:
         opened = open_source(source, header_row)
@@ -611,10 +596,8 @@ def _units_of(schema: pa.Schema) -> dict[str, str]:
 def table_files(path: Path) -> tuple[Path, ...]:
     """Return the table files in a folder or pattern, sorted by name, or a single file.
 
-    Raises
-    ------
-    InputError
-        There is none ("no-file").
+    Raises:
+        InputError: there is none ("no-file").
     """
     if path.is_file():
         return (path,)
@@ -683,10 +666,8 @@ def standard_input() -> Path:
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Check that several files have the same columns; return the names that occur twice in one of them.
 
-    Raises
-    ------
-    InputError
-        Files whose columns differ from the first's; a table with too many columns.
+    Raises:
+        InputError: files whose columns differ from the first's; a table with too many columns.
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
