@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -82,6 +82,7 @@ class TableReader:
         channel_names, value_names: those of a model, or of a table that is read in parts.
         id_name: what the ids are called in the data set.
         objects: the objects' table, where it has static columns.
+        factors: {column: factor} by which its numbers are multiplied.
     """
 
     source: Source
@@ -92,6 +93,7 @@ class TableReader:
     value_names: tuple[str, ...] | None = None
     id_name: str = "id"
     objects: Source | None = None
+    factors: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -148,7 +150,9 @@ class TableReader:
         if outcomes:
             text = f"{listed(outcomes)} look like outcomes, and are read as channels: a model would see what it is to "
             warnings.warn(f"{text}predict. Name the others by --values.", InputWarning, stacklevel=3)
-        _warn_of_units(table, schema)
+        factors = _unit_factors(table, schema)
+        notes += [f"{name!r} is converted from {table.units[name]} to {schema.units[name]}" for name in factors]
+        table = replace(table, units=table.units | {name: schema.units[name] for name in factors})
         table = table.with_ids_of_files() if alone else table
         every = (*values, *schema.errors)
         same = value_names is not None and _fields(every) == _fields(value_names)
@@ -162,6 +166,7 @@ class TableReader:
             value_names=value_names if same else None,
             id_name=id_name or schema.id,
             objects=objects if elsewhere else None,
+            factors=factors,
         )
 
     @property
@@ -343,7 +348,7 @@ class TableReader:
             read = cells.numbers(per_row[name], name, schema.na, limits)
             words = {name: read.words} if read.words else {}
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
-            return read.values
+            return read.values * self.factors[name] if name in self.factors else read.values
 
         columns_of = [numbers(name, schema.limits == "number") for name in self.values]
         values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
@@ -368,7 +373,7 @@ class TableReader:
         rows = Observations(
             series=series,
             ids=ids,
-            times=when.values,
+            times=when.values * self.factors.get(schema.time, 1.0),
             channels=None,
             channel_names=None,
             values=values,
@@ -487,8 +492,12 @@ def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
         )
 
 
-def _warn_of_units(table: Source, schema: TableSchema) -> None:
-    """Warn of columns whose unit differs from training's; with the factor, if astropy knows it."""
+def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
+    """Return {column: factor} for columns whose unit differs from training's, if they are to be converted.
+
+    Otherwise warn of them, with the factor if astropy knows it. Raises InputError ("unit") where it knows none.
+    """
+    factors = {}
     for name, trained in schema.units.items():
         unit = table.units.get(name, trained)
         if unit == trained:
@@ -499,9 +508,15 @@ def _warn_of_units(table: Source, schema: TableSchema) -> None:
             factor = units.Unit(unit).to(units.Unit(trained))
         if factor == 1:
             continue
-        said = "" if factor is None else f": multiply by {factor:.6g}"
-        text = f"column {name!r} is in {unit}, and the model was trained on {trained}; convert it{said}."
-        warnings.warn(text, InputWarning, stacklevel=4)
+        text = f"column {name!r} is in {unit}, and the model was trained on {trained}"
+        if not schema.convert:
+            said = "" if factor is None else f": multiply by {factor:.6g} (--convert)"
+            warnings.warn(f"{text}; convert it{said}.", InputWarning, stacklevel=4)
+        elif factor is None:
+            raise InputError(f"{text}; astropy knows no factor between these. Convert it yourself.", code="unit")
+        else:
+            factors[name] = factor
+    return factors
 
 
 def _advice(role: str, for_model: bool) -> str:

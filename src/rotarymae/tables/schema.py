@@ -70,6 +70,8 @@ class TableSchema:
         The table is refused if a cell cannot be used, such as an infinite value; otherwise its row is left out.
     objects
         This table has one row per series, with the static columns, labels and split that TABLE lacks.
+    convert
+        Columns in another unit than the model was trained on are converted, not only named.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """
@@ -96,6 +98,7 @@ class TableSchema:
     header_row: int | None = None
     strict: bool = False
     objects: str | None = None
+    convert: bool = False
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
