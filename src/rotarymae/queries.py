@@ -284,7 +284,10 @@ class QueryTable:
         # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
         kept = {name for name, to in names.items() if not cells.is_text(table[to].type)}
         columns = {names.get(name, name): table[names[name]] if name in kept else c for name, c in columns.items()}
-        return pa.table(columns | {name: _typed(table[name]) for name in table.column_names if name not in columns})
+        others = {name: cells.to_arrow(table[name]) for name in table.column_names if name not in columns}
+        texts = {name: cells.typed(cells.trimmed(c)) for name, c in others.items() if cells.is_text(c.type)}
+        numbers = {name: column for name, column in texts.items() if not cells.is_text(column.type)}
+        return pa.table(columns | others | numbers)
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
@@ -337,7 +340,7 @@ class QueryTable:
         schema = TableSchema(id=id, time=time, channel=channel, positions=axes, values=("",), **written)
         reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
         try:
-            rows, _ = reader.rows(columns)
+            rows = reader.rows(columns)
             empty = [(f"{error!r} is missing", np.isnan(rows.values[:, v])) for v, error in enumerate(with_errors)]
             rows.leave_out([*unusable(rows), *empty], strict=True)
         except InputError as error:
@@ -404,18 +407,6 @@ class QueryTable:
                 f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have; correct "
                 "the id, or leave out its rows."
             )
-
-
-def _typed(column: pa.ChunkedArray) -> Any:
-    """Return a column of texts as int64 or float64 if every cell is a number, with spaces around or not.
-
-    Any other column, also one with a missing cell, is returned as it is.
-    """
-    array = cells.to_arrow(column)
-    if not cells.is_text(array.type) or not cells.matches(cells.trimmed(array), cells.NUMBER).all():
-        return column
-    texts = cells.trimmed(array)
-    return texts.cast(pa.int64() if cells.are_integers(texts) else pa.float64())
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:

@@ -378,9 +378,7 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
     )
     assert data.reading is not None and data.reading.words == {"flux": {"NEG": 2, "<0.5": 1}}
     assert data.values.ravel().tolist() == [1.0, 2.5] and data.reading.missing == {"'flux' is missing": 4}
-    limits = SeriesDataset.from_frame(
-        frame(flux=cells), **(ROLES | {"values": "flux"}), limits="number", missing_cells=["NEG"]
-    )
+    limits = SeriesDataset.from_frame(frame(flux=cells), **(ROLES | {"values": "flux"}), limits="number", na=["NEG"])
     assert sorted(limits.values.ravel().tolist()) == [0.5, 1.0, 2.5]
 
 

@@ -36,7 +36,7 @@ UNREADABLE = (duckdb.Error, pa.ArrowException, OSError, ValueError, ArithmeticEr
 UNREADABLE += (EOFError, LookupError, AttributeError, NotImplementedError, SyntaxError)
 UNREADABLE += (csv.Error, zipfile.BadZipFile, zlib.error)
 HEAD = 1 << 16  # bytes from which the form of a text file is guessed
-LINE = 1 << 25  # bytes of the longest line of text
+LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
 MAX_BYTES = 1 << 29  # of a file that is read whole
 

@@ -83,6 +83,8 @@ class TableSchema:
         row.
     objects
         Reading: table with one row per series: static columns, labels and the split, as far as TABLE lacks them.
+    convert
+        Reading: convert columns in another unit than the model was trained on, instead of only naming them.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """
@@ -109,6 +111,7 @@ class TableSchema:
     header_row: int | None = None
     strict: bool = False
     objects: str | None = None
+    convert: bool = False
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
