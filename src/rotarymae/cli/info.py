@@ -102,8 +102,8 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     """Return the lines (topic, text) that `info` prints on series, times, gaps, channels and values.
 
     Only the 12 channels with most observations are shown. Each of them has a line on its values where there is a single
-    column of values; otherwise there is a line for each column. Of a table larger than memory, gaps and values are those
-    of a sample of series, which is said.
+    column of values; otherwise there is a line for each column. For a table larger than memory, gaps and values come
+    from a sample of series, which is said.
     """
     import numpy as np
 
