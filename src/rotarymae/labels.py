@@ -74,8 +74,8 @@ class ClassLabels(Target):
             series: number of series.
 
         Raises:
-            InputError: another number of labels, a missing label, labels of other types than strings, numbers and
-                booleans, strings among numbers, or a single class.
+            InputError: another number of labels or several per series, a missing label, labels of other types than
+                strings, numbers and booleans, strings among numbers, or a single class.
         """
         labels = one_per_series(targets, series)
         if labels.ndim != 1:

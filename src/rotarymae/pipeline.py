@@ -280,7 +280,13 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [outputs] or None
-            In the units of the targets; None where too few errors of validation series are known, and for classes.
+            In the units of the targets; None where too few errors of validation series are known, and for other tasks
+            than a regression.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned.
         """
         name = self.predictor.choice if predictor == "auto" else predictor
         return half_widths(self.predictor.errors.get(name, ()), share)
