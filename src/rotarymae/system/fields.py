@@ -54,19 +54,23 @@ def _read(value: Any, kind: Any, name: str) -> Any:
         if len(each) != len(value):
             raise _wrong(name, value, kind)
         return tuple(_read(one, option, name) for one, option in zip(value, each, strict=True))
+    read: Any = lambda: float(value) if kind is float else value  # noqa: E731
     if origin is Literal:
         fits = value in options and type(value) in {type(option) for option in options}
     elif kind is float:
         fits = type(value) in (int, float) and math.isfinite(value)
     elif kind in (int, str, bool, type(None)):
         fits = type(value) is kind
-    elif kind is dict or origin is dict:
+    elif origin is list:
+        fits, read = isinstance(value, list), lambda: [_read(one, options[0], name) for one in value]
+    elif origin is dict:
         fits = isinstance(value, dict) and all(isinstance(key, str) for key in value)
+        read = lambda: {key: _read(one, options[1], f"{name}.{key}") for key, one in value.items()}  # noqa: E731
     else:
         return value
     if not fits:
         raise _wrong(name, value, kind)
-    return float(value) if kind is float else value  # pyright: ignore
+    return read()
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
