@@ -298,10 +298,15 @@ def mask_range(ratio: Any) -> tuple[float, float]:
     """Return a mask ratio as (smallest, largest); raise InputError unless 0 < smallest ≤ largest < 1."""
     shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
     if len(shares) != 2:
-        raise InputError(f"mask_ratio is {ratio}; expected one number, or the smallest and the largest.")
+        raise InputError(
+            f"mask_ratio is {ratio}; give one share between 0 and 1, such as 0.5, or the smallest and the largest "
+            "share, such as (0.3, 0.8)."
+        )
     for share in shares:
         if not 0 < share < 1:
-            raise InputError(f"mask_ratio is {share}; expected more than 0 and less than 1, the share to hide.")
+            raise InputError(
+                f"mask_ratio is {share}; give a share to hide of more than 0 and less than 1, such as 0.5."
+            )
     low, high = shares
     if low > high:
         raise InputError(f"mask_ratio goes from {low} to {high}; the smaller must come first.")

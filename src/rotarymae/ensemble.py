@@ -33,7 +33,10 @@ class Ensemble(Pipeline):
 
     @classmethod
     def of(cls, members: Sequence[Pipeline]) -> Self:
-        """Create an ensemble of the folds' pipelines; its decision weights are their geometric mean."""
+        """Create an ensemble of the folds' pipelines, at least one; its decision weights are their geometric mean.
+
+        Raises InputError where the first is not fine-tuned.
+        """
         first = members[0]
         labels = first.require_labels().averaged([member.require_labels() for member in members])  # pyright: ignore
         shared = {"columns": first.columns, "parameters": first.parameters, "precision": first.precision}
@@ -41,7 +44,10 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """Return what the folds chose, with the sorted validation errors of all."""
+        """What predicts: the choice of all folds, or `EACH_CHOICE` where they chose differently; it has no partners.
+
+        Its errors are the validation errors of all folds, sorted in each output, for what every fold has.
+        """
         every = [member.predictor for member in self.members]
         choices = {one.choice for one in every}
         choice = choices.pop() if len(choices) == 1 else EACH_CHOICE
@@ -55,12 +61,16 @@ class Ensemble(Pipeline):
         return Predictor(every[0].task, choice, because, {}, {}, {}, {}, merged)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
+        """Return the mean of the folds' outputs; arguments as `Pipeline.outputs`."""
         dataset = self.dataset(X)
         each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
         return np.mean([self.require_labels().convert(one, member.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Return {predictor: outputs}, each the mean over the folds' pipelines."""
+        """Return {predictor: outputs}, each the mean over the folds' pipelines, for what every fold has.
+
+        Where the folds chose differently, `EACH_CHOICE` is the mean of each fold's choice.
+        """
         dataset = self.dataset(X)
         each = [member.every(dataset, on_step) for member in self.members]
         each = [
@@ -74,7 +84,7 @@ class Ensemble(Pipeline):
         return {name: np.mean([one[name] for one in each], axis=0) for name in names}
 
     def require_one(self) -> Pipeline:
-        """Raise InputError: an ensemble of folds only predicts."""
+        """Raise InputError ("several-models"), always: an ensemble of folds only predicts."""
         raise several_models(len(self.members))
 
     def require_autoencoder(self) -> Any:
@@ -104,7 +114,7 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
     Returns
     -------
     Pipeline
-        The pipeline, in evaluation mode.
+        The pipeline, in evaluation mode and on the CPU.
 
     Raises
     ------

@@ -110,7 +110,9 @@ class _PooledHead(nn.Module):
         super().__init__()
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
-            raise InputError("pool='cls' of an encoder without [CLS]; use pool='mean', or set cls_token=True.")
+            raise InputError(
+                "pool='cls' needs a [CLS] token, and the encoder has none; use pool='mean', or set cls_token=True."
+            )
         check_share("dropout", dropout)
         if static_features < 0:
             raise InputError(f"static_features is {static_features}; expected at least 0.")

@@ -57,7 +57,7 @@ class ClassLabels(Target):
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the classes and their weights. Raises InputError."""
+        """Raise InputError for fewer than two classes, equal ones, text among numbers, or weights that do not fit."""
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
             raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
@@ -67,17 +67,25 @@ class ClassLabels(Target):
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return class labels as an array, one per series, after checking that they can be learnt.
+        """Return class labels as an array [series], after checking that they can be learnt.
+
+        Args:
+            targets: labels, in the order of the series.
+            series: number of series.
 
         Raises:
-            InputError: a number of labels other than `series`; fewer than two classes; labels that cannot be learnt.
+            InputError: another number of labels, a missing label, labels of other types than strings, numbers and
+                booleans, strings among numbers, or a single class.
         """
         labels = one_per_series(targets, series)
         if labels.ndim != 1:
             raise InputError(f"labels have the shape {labels.shape}; wanted one for each series, ({series},).")
         missing = [i for i, label in enumerate(labels) if label is None or label != label]
         if missing:
-            raise InputError(f"the label of series {missing[0]} (counted from 0) is missing; {len(missing)} in all.")
+            raise InputError(
+                f"{len(missing)} labels are missing, first that of series {missing[0]} (counted from 0); add them, or "
+                "leave these series out."
+            )
         strange = [label for label in labels if not isinstance(label, LABEL_TYPES)]
         if strange:
             kind = type(strange[0]).__name__
@@ -93,41 +101,50 @@ class ClassLabels(Target):
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that do not fit these classes or that only a regression has."""
+        """Raise InputError for a `loss` that classification lacks, or `decide` and `costs` that do not fit the classes.
+
+        `targets` are the labels [S] of all series.
+        """
         choose("loss", config.loss, tuple(CLASSIFICATION_LOSSES))
         check_decide(config.decide, config.costs, len(np.unique(targets)))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return the classes [S], which a split keeps in proportion."""
+        """Return the labels [S] as they are; a split keeps their proportions."""
         return targets
 
     @staticmethod
     def default_members(decide: str, targets: np.ndarray) -> int:
-        """Return the number of networks to fine-tune and average: several where a rare class has few series."""
+        """Return the number of networks to fine-tune and average: 3 where a rare class has few series, else 1.
+
+        Args:
+            decide: the option; a class is rare where it means "f1".
+            targets: labels [S] of the training series; fewer than 200 of the rarest class are few.
+        """
         counts = np.unique(targets, return_counts=True)[1]
         return MEMBERS if resolve(decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create from training labels, with the classes sorted."""
+        """Create from training labels [S], with the classes sorted and without weights."""
         return cls(tuple(plain(name) for name in np.unique(targets)))
 
     @property
     def outputs(self) -> int:
+        """Number of outputs of the model: one for each class."""
         return len(self.classes)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return class numbers [S]. Raises InputError for a label that is no class."""
+        """Return class numbers int64 [S], indices into `classes`. Raises InputError for a label that is no class."""
         return class_index(targets, self.classes)
 
     truth = encode
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module: cross-entropy with the options of `config`.
+        """Return the loss of fine-tuning as a module that holds the model: cross-entropy with the options of `config`.
 
         Args:
-            encoded: class numbers of the training series, for class weights.
+            encoded: class numbers [S] of the training series, for `class_weights`.
         """
         assert isinstance(model, Classifier)
         weights = None
@@ -139,19 +156,24 @@ class ClassLabels(Target):
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels of the average of several models, with the geometric mean of their weights."""
+        """Return the labels of the average of several models: the first's, with the geometric mean of all weights."""
         if not any(one.weights for one in each):
             return each[0]
         weights = np.array([one.weights or (1.0,) * one.outputs for one in each])
         return replace(each[0], weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return how much the log-probability of the class that is predicted from the whole series falls [n]."""
+        """Return by how much the log-probability of the predicted class falls, in nats, float [n].
+
+        Args:
+            whole: the model's outputs [1, classes] for a series; the largest is the predicted class.
+            without: those for the series without each of its n observations [n, classes].
+        """
         predicted = int(whole.argmax())
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return class numbers [S] with the largest probability, weighted if there are weights."""
+        """Return, for probabilities [S, classes], the class numbers [S] of the largest one, times `weights` if any."""
         return decide(probabilities, self.weights)
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
@@ -159,7 +181,10 @@ class ClassLabels(Target):
         return np.array(self.classes)[self.decide(probabilities)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table: the class, and the probability of each class."""
+        """Return the columns of an output table for probabilities [S, classes].
+
+        They are "predicted", the decided classes, and "probability_NAME" for each class, as lists [S].
+        """
         best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
 
@@ -179,32 +204,41 @@ class NumberTargets(Target):
     std: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        """Raise InputError unless there is a mean and a positive deviation for each of at least one output."""
         if not self.mean or len(self.mean) != len(self.std) or min(self.std) <= 0:
             raise InputError(f"targets have means {self.mean} and deviations {self.std}; wanted positive deviations.")
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return targets as numbers [series, outputs], after checking them; NaN marks a missing one.
+        """Return targets as float64 [series, outputs], after checking them; NaN marks a missing one.
+
+        Args:
+            targets: [series] or [series, outputs], in the order of the series.
+            series: number of series.
 
         Raises:
-            InputError: a number of targets other than `series`; targets that are not numbers.
+            InputError: another number of targets; dates, text or infinity; numbers beyond 32 bits; an output that is
+                missing in every series.
         """
         numbers = numbers_of(targets, series)
         empty = np.atleast_1d(np.isnan(numbers).all(0))
         if empty.any():
             which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
-            raise InputError(f"every {which} is missing (NaN); a regression needs numbers.")
+            raise InputError(f"every {which} is missing (NaN); a regression needs numbers. Check that it was read.")
         return numbers
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that only classification has, such as class_weights."""
+        """Raise InputError for an option that only classification has, such as class_weights, or an unknown `loss`."""
         refuse_class_options(config, "a regression")
         choose("loss", config.loss, tuple(REGRESSION_LOSSES))
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create the scaling: mean and standard deviation of each output over the training targets [S, outputs]."""
+        """Create the scaling: mean and standard deviation of each output over the training targets [S, outputs].
+
+        NaN does not count. A constant output gets the deviation 1, with an InputWarning where there are several series.
+        """
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
         constant = std <= 1e-12 * np.abs(mean)
@@ -216,31 +250,44 @@ class NumberTargets(Target):
 
     @property
     def outputs(self) -> int:
+        """Number of numbers per series."""
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return standardised targets [S, outputs]. Raises InputError for a number of outputs unlike training's."""
+        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs], with NaN where they have it.
+
+        Raises InputError for another number of outputs than in training.
+        """
         numbers = numbers_of(targets, len(targets))
         if numbers.shape[1] != self.outputs:
-            raise InputError(f"there are {numbers.shape[1]} targets per series; training had {self.outputs}.")
+            raise InputError(
+                f"there are {numbers.shape[1]} targets per series, and training had {self.outputs}; give as many."
+            )
         return ((numbers - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return the targets [S, outputs] in their own units, as predictions are compared with them."""
+        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units."""
         return numbers_of(targets, len(targets))
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module."""
+        """Return the loss of fine-tuning, `config.loss`, as a module that holds the model; `encoded` is not used."""
         assert isinstance(model, Regressor)
         return Supervised(model, partial(regression, loss=config.loss))
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Return values [S, outputs], float64, in their own units, from the model's outputs."""
+        """Return values float64 [S, outputs] in the units of the targets, from the model's outputs [S, outputs]."""
         mean, std = (torch.tensor(part, dtype=torch.float64, device=outputs.device) for part in (self.mean, self.std))
         return outputs.double() * std + mean
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return the difference [n] of predictions, root mean square over outputs in units of their deviations."""
+        """Return how far the prediction moves, in deviations of the training targets, float [n].
+
+        It is the root mean square over outputs.
+
+        Args:
+            whole: the model's outputs [1, outputs] for a series.
+            without: those for the series without each of its n observations [n, outputs].
+        """
         return (whole - without).square().mean(1).sqrt().cpu().numpy()
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
@@ -248,7 +295,10 @@ class NumberTargets(Target):
         return values[:, 0] if self.outputs == 1 else values
 
     def columns(self, values: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table: one for each output."""
+        """Return the columns of an output table for values [S, outputs], as lists [S].
+
+        They are "predicted", or "predicted_0", "predicted_1", ... for several outputs.
+        """
         names = ["predicted"] if self.outputs == 1 else [f"predicted_{i}" for i in range(self.outputs)]
         return {name: values[:, i].tolist() for i, name in enumerate(names)}
 
@@ -260,12 +310,17 @@ LABELS: dict[str, type[Labels]] = {kind.task: kind for kind in (ClassLabels, Num
 def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
     """Return the class that handles the targets of a task: ClassLabels, NumberTargets or EventTimes.
 
-    "auto" means regression where some number is not whole, else classification. Durations with a status are times to an
-    event, whatever the name.
+    Args:
+        targets: labels of all labelled series.
+        name: "classification", "regression", "survival" or "auto": survival for structured arrays (durations with a
+            status), regression where some number is not whole, else classification.
 
     Raises:
-        InputError: an unknown task; text mixed with numbers; whole numbers that may be classes or measurements; nearly
-            as many different texts as series.
+        InputError: an unknown task; another task than survival for structured arrays; text mixed with numbers; with
+            "auto", whole numbers or texts of which more than half the series have a different one.
+
+    Warns:
+        InputWarning: with "auto", ten or more different whole numbers, which are taken as classes.
     """
     choose("task", name, ("auto", *LABELS))
     numbers = np.asarray(targets)
@@ -302,10 +357,16 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the index [S] of each label in `classes`. Raises InputError naming a label that is no class."""
+    """Return the index int64 [S] of each label in `classes`; 1 and "1" are the same label.
+
+    Raises InputError naming the labels that are no class.
+    """
     numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
     texts = {label: as_text(label) for label in set(labels.tolist())}
     unknown = sorted(set(texts.values()) - set(numbers))
     if unknown:
-        raise InputError(f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}.")
+        raise InputError(
+            f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}; correct them, or "
+            "leave these series out."
+        )
     return np.array([numbers[texts[label]] for label in labels.tolist()], np.int64)

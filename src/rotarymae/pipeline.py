@@ -86,7 +86,7 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        """Check the model's class; a masked autoencoder is also the pipeline's `autoencoder`. Raises InputError."""
+        """Raise InputError for a model of a class that no pipeline has; set `autoencoder` where the model is one."""
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):
@@ -98,7 +98,9 @@ class Pipeline:
 
     @property
     def pretrained(self) -> Pipeline:
-        """Return a pipeline with the autoencoder only, which reads no static columns.
+        """A pipeline with the autoencoder as its model: no labels, no partners, no static columns.
+
+        The pipeline itself where it is that already. Parts are shared, not copied.
 
         Raises
         ------
@@ -131,7 +133,7 @@ class Pipeline:
         return self.autoencoder
 
     def of_series(self) -> Pipeline:
-        """Return the part of the pipeline that interpolates series, or raise.
+        """Return the part of the pipeline that interpolates series, or raise InputError.
 
         Returns
         -------
@@ -192,7 +194,9 @@ class Pipeline:
         """
         if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
-            raise InputError(f"the model was trained on {noun}, and this needs one trained on series.")
+            raise InputError(
+                f"the model was trained on {noun}, and this needs one trained on series; give another model."
+            )
         return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
@@ -209,7 +213,10 @@ class Pipeline:
             The model was not trained on arrays.
         """
         if self.preprocessor is None or self.preprocessor.kind != "patches":
-            raise InputError("the model was not trained on pictures, videos or sounds, and this needs one that was.")
+            raise InputError(
+                "the model was not trained on pictures, videos or sounds, and this needs one that was; give another "
+                "model, or series."
+            )
         return cast(PatchPreprocessor, self.preprocessor)
 
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,13 +229,15 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         return_interval : float or None
-            Of a regression also return an interval that holds this share of the values, such as 0.9.
+            Of a regression also return an interval that holds this share of the values, such as 0.9; None returns no
+            interval.
 
         Returns
         -------
         ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
-            The most probable classes; values in the units of the training targets; or the expected time to the event,
-            of which no more than the last interval's end counts.
+            The classes, the most probable ones or those that `labels.weights` favour; values in the units of the
+            training targets, [S] for one output; or the expected time to the event, of which no more than the last
+            interval's end counts. Series are in the order of `dataset(X)`.
 
         Raises
         ------
@@ -244,12 +253,12 @@ class Pipeline:
 
     @property
     def predictor(self) -> Predictor:
-        """Return what predicts: the model, its partners or all together, and how good they were.
+        """What predicts: the model, its partners or all together, and how good they were on validation series.
 
         Returns
         -------
         Predictor
-            The partners; without any, the model alone.
+            `partners`; without any, one of the model alone.
 
         Raises
         ------
@@ -259,19 +268,19 @@ class Pipeline:
         return self.partners or Predictor.of_model(self.require_labels().task, "the pipeline has no partners")
 
     def half_widths(self, share: float = INTERVAL, predictor: str = "auto") -> np.ndarray | None:
-        """Return half the width of the intervals that hold a share of the values.
+        """Return half the width of the intervals that hold a share of the values of new series.
 
         Parameters
         ----------
         share : float
-            The share of values, more than 0 and less than 1.
+            The share of values, more than 0 and less than 1; 0.9 by default.
         predictor : str
             "model", "features" or "combined" instead of what the fit chose ("auto").
 
         Returns
         -------
         ndarray of shape [outputs] or None
-            In the units of the targets; None where too few errors of validation series are known.
+            In the units of the targets; None where too few errors of validation series are known, and for classes.
         """
         name = self.predictor.choice if predictor == "auto" else predictor
         return half_widths(self.predictor.errors.get(name, ()), share)
@@ -296,15 +305,16 @@ class Pipeline:
         """
         if self.require_labels().task != "regression":
             raise InputError(
-                f"intervals are of numbers, and this is a {self.require_labels().task}; leave out return_interval."
+                f"return_interval is for a regression, and this is a {self.require_labels().task}; leave it out."
             )
         check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
         half = self.half_widths(share)
         if half is None:
             known = min(map(len, self.predictor.errors.get(self.predictor.choice, ())), default=0)
             raise InputError(
-                f"an interval of {share:g} needs the errors of {least_errors(share):,} validation series, and there "
-                f"are {known:,}; fit with more series, or a larger validation_fraction."
+                f"a prediction interval of {100 * share:g} % needs the errors of at least {least_errors(share):,} "
+                f"validation series, and there are {known:,}; fit with more series or a larger validation_fraction, or "
+                "give a lower return_interval."
             )
         return half
 
@@ -340,7 +350,7 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         times : array of shape [T] or None
-            Durations, the same for all series; without them those by which a quarter, a half and three quarters of the
+            Durations, the same for all series; None takes those by which a quarter, a half and three quarters of the
             training events were.
 
         Returns
@@ -356,17 +366,19 @@ class Pipeline:
         labels: Any = self.require_labels()
         if labels.task != "survival":
             raise InputError(
-                f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival)."
+                f"survival needs a model of times to an event, and this is one of {labels.task}; fit one with --event, "
+                "or RoMAESurvival."
             )
         at = labels.times if times is None else np.atleast_1d(np.asarray(times, np.float64))
         if not ((at >= 0) & (at <= labels.edges[-1])).all():
             raise InputError(
-                f"survival is known from 0 to {labels.edges[-1]:g}, the last training event; ask for that."
+                f"times reach from {at.min():g} to {at.max():g}, and survival is known from 0 to {labels.edges[-1]:g}, "
+                "the last training event; give times in this range."
             )
         return labels.survival(self.outputs(X), at)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        """Predict class probabilities, or values.
+        """Predict class probabilities, or values, of each series, in the order of `dataset(X)`.
 
         Parameters
         ----------
@@ -375,7 +387,7 @@ class Pipeline:
         predictor : str
             "model", "features" or "combined" instead of what the fit chose ("auto").
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (done, all) as the network predicts; the units of both are its own.
 
         Returns
         -------
@@ -404,7 +416,7 @@ class Pipeline:
         Returns
         -------
         dict of str to ndarray
-            Predictor → its `outputs`.
+            {predictor: what `outputs` returns for it}: "model", each partner by name, and "combined" if there are any.
 
         Raises
         ------
@@ -430,7 +442,7 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S, D]
-            The vectors.
+            The vectors, float32, in the order of `dataset(X)`; D is the width of the encoder.
         """
         return embed(self, self.dataset(X), pool, on_step)
 
@@ -442,17 +454,21 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         at : array of shape [q], list of arrays or None
-            Times, the same for all series, or one array of times [q_i] for each. Without them, each series' times.
+            Times, the same for all series, or one array of times [q_i] for each. None takes the steps 0, 1, ... of an
+            array, or else each series' different times.
         return_std : bool
             Whether to return standard deviations as well.
         positions : array of shape [q, P], list of arrays or None
-            Further positions of these times, the same for all series, or one array [q_i, P] for each.
+            Further positions at these times, the same for all series, or one array [q_i, P] for each. None is for
+            series that stay at one position.
 
         Returns
         -------
         ndarray, list of ndarray, or tuple of two such
             Values in the table's units: [S, q, V], or [S, C, q, V] of series with C channels, or a list with one array
-            for each series. With `return_std` means and deviations, of the same shape.
+            for each series where they have different numbers of times. V is the number of value columns. For an array
+            [cases, channels, time] or [cases, time] they are laid out like it. With `return_std` a tuple of means and
+            deviations, of the same shape.
 
         Raises
         ------
@@ -462,7 +478,7 @@ class Pipeline:
         return interpolated(self.pretrained, self.pretrained.dataset(X), X, at, return_std, positions)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        """Predict values at flat queries, with bands.
+        """Predict values at queries, with standard deviations and bands, in the order of the queries.
 
         Parameters
         ----------
@@ -498,12 +514,13 @@ class Pipeline:
         Returns
         -------
         list of ndarray
-            For each series an array [n], in the order of time. `rotarymae.importance` says what the numbers mean.
+            For each series an array [n], in the order of time. For classes it is the drop of the predicted class's
+            log-probability without the observation; `rotarymae.importance` says what it is for other targets.
 
         Raises
         ------
         InputError
-            Data that are not series; a model that predicts nothing; series that the model does not read whole.
+            Data that are not series; a model that is not fine-tuned; series longer than the model's window.
         """
         self.require_series()
         return importance(self, self.dataset(X), on_step)
@@ -523,7 +540,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S]
-            The mean loss of the pre-trained model in nats: high for unusual series, NaN for series of one observation.
+            The mean negative log-likelihood by the pre-trained model in nats, in the order of `dataset(X)`: high for
+            unusual series, NaN for series of one observation.
 
         Raises
         ------
@@ -546,8 +564,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [n, V]
-            Losses of the pre-trained model in nats, in the order of `dataset(X)`; NaN where a series has one
-            observation.
+            Negative log-likelihoods by the pre-trained model in nats, for the n observations of `dataset(X)` in their
+            order and V columns of values: high for odd ones, NaN where a series has one observation.
 
         Raises
         ------
@@ -580,13 +598,15 @@ class Pipeline:
         """
         known: Any = self.preprocessor
         if known is None:
-            raise InputError("the model has no preprocessor; it was not trained on a data set.")
+            raise InputError(
+                "the model has no preprocessor, as it was not trained on a data set; give tokens to its model itself."
+            )
         if known.kind == "patches":
             dataset = as_arrays(X, known.patch_size, known.sample_rate)
             known.check(dataset)
             return dataset
         if isinstance(X, ArrayDataset):
-            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}.")
+            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}. Give {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
             return read_table(Path(X), self.layout(), **names)
@@ -595,7 +615,7 @@ class Pipeline:
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
 
     def _frame_columns(self) -> TableSchema:
-        """Return the columns to read from a data frame: those of the training table."""
+        """Return the columns to read from a data frame: those of the training table, then the model's errors."""
         known = self.require_series()
         names = {"id", "time", "channel", "values", "static"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
@@ -604,12 +624,12 @@ class Pipeline:
         return TableSchema(**(given | lists))
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table for this model is laid out.
+        """Return how a table for this model is laid out: as the training table, with the changes in `given`.
 
         Parameters
         ----------
         given : mapping or None
-            Fields of `TableSchema` in which it differs from the training table.
+            {field of `TableSchema`: value} of what differs; None, False and () count as not given.
 
         Returns
         -------
@@ -721,14 +741,14 @@ class AnySeriesPipeline(Pipeline):
 
     @property
     def error_columns(self) -> tuple[str, ...]:
-        """Return the columns of standard errors."""
+        """Names of the last value columns if these are standard errors of the others; () without any."""
         return tuple(self.columns.get("errors", ()))
 
     def of_series(self) -> Pipeline:
         return self
 
     def require_series(self) -> ObservationPreprocessor:
-        """Raise InputError: this model was trained on no table, so it has no fitted preprocessor."""
+        """Raise InputError ("untrained"), always: this model was trained on no table, so it has no preprocessor."""
         raise InputError(
             "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
@@ -736,11 +756,12 @@ class AnySeriesPipeline(Pipeline):
         )
 
     def require_autoencoder(self) -> AnySeries:
+        """Return the model, which is the one that interpolates."""
         assert isinstance(self.model, AnySeries)
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
-        """Read data in any form into a `SeriesDataset`, whatever its channels."""
+        """Read data into a `SeriesDataset`, whatever its channels: a table's path, a data frame, arrays or lists."""
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
         if is_flat(X):
@@ -757,14 +778,18 @@ class AnySeriesPipeline(Pipeline):
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""
+        """Hide a tenth of some series' observations; return the model's error at them beside that of straight lines.
+
+        None where all series have fewer than five observations.
+        """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        """Return the mean over each series' tokens, [S, D]; raise InputError for a `pool` other than "mean" or None."""
         choose("pool", pool or "mean", ("mean",))
         return embed_any(self.require_autoencoder(), self.dataset(X), self.error_columns, on_step)
 
 
 def without_head(preprocessor: Any) -> Any:
-    """Return the preprocessor for a model without a head, which reads no static columns."""
+    """Return the preprocessor without static columns: a copy if it has some, else itself."""
     return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor

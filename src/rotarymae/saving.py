@@ -57,7 +57,15 @@ HEADLESS = ("Encoder", "MaskedAutoencoder", "AnySeries")
 
 @dataclass(frozen=True)
 class Described:
-    """The content of config.json, without format version and checksums."""
+    """The content of config.json, without format version and checksums.
+
+    Attributes:
+        preprocessor: its kind and settings; None without one.
+        model, autoencoder: what `_module_settings` returns; an autoencoder that is the model itself is None.
+        labels: their task and fields; None of a model without a head.
+        columns, parameters, forecasts: as those of `Pipeline`.
+        calibrated: whether the file of weights holds a calibration.
+    """
 
     preprocessor: dict[str, Any] | None
     model: dict[str, Any]
@@ -73,7 +81,10 @@ class Described:
 
 
 def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Sequence[str]) -> None:
-    """Write a pipeline to a folder, as `Pipeline.save`."""
+    """Write a pipeline to a folder; arguments and errors are those of `Pipeline.save`.
+
+    What a killed process left half-written beside the folder is removed, if it is older than an hour.
+    """
     folder = Path(folder)
     for word in (license, *tags):
         if not re.fullmatch(r"[\w.-]+", word):
@@ -102,7 +113,10 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
 
 
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
-    """Return the torch modules to save, by name: model, autoencoder, calibration, preprocessor."""
+    """Return {name: module} of the modules to save, as far as there are any.
+
+    Names are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor".
+    """
     modules: dict[str, nn.Module] = {"model": pipeline.model}
     modules |= {} if pipeline.autoencoder in (None, pipeline.model) else {"autoencoder": pipeline.autoencoder}
     if pipeline.calibration is not None and pipeline.autoencoder is not None:
@@ -111,7 +125,7 @@ def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
 
 
 def _described(pipeline: Pipeline) -> Described:
-    """Return the settings of all parts, as config.json keeps them."""
+    """Return the settings of all parts, without their weights, as config.json keeps them."""
     known = pipeline.preprocessor
     preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
     models = {part: module for part, module in _modules(pipeline).items() if part in ("model", "autoencoder")}
@@ -122,7 +136,7 @@ def _described(pipeline: Pipeline) -> Described:
 
 
 def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> str:
-    """Return the text of the model card, README.md."""
+    """Return the text of the model card, README.md; arguments as in `Pipeline.save`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
@@ -151,6 +165,7 @@ def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> s
 
 
 def _module_settings(model: nn.Module) -> dict[str, Any]:
+    """Return "kind" (its class), "config" and "head" of a model, from which `_built` builds it again."""
     return {
         "kind": type(model).__name__,
         "config": dataclasses.asdict(encoder_of(model).config),
@@ -159,7 +174,10 @@ def _module_settings(model: nn.Module) -> dict[str, Any]:
 
 
 def check_replaceable(folder: str | Path) -> None:
-    """Raise InputError where saving a pipeline to `folder` would delete files that are not a saved pipeline."""
+    """Raise InputError where saving a pipeline to `folder` would delete anything but a saved pipeline.
+
+    A path that does not exist and an empty folder pass; a link or a file does not.
+    """
     folder = Path(folder)
     if folder.is_symlink():
         raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
@@ -172,11 +190,14 @@ def check_replaceable(folder: str | Path) -> None:
         if any(folder.iterdir()) and not _is_model(folder):
             raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
     elif folder.exists():
-        raise InputError(f"{folder} is a file; a model is saved as a folder.")
+        raise InputError(f"{folder} is a file, and a model is saved as a folder; choose another path.")
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether a folder looks like a saved pipeline: its config.json, no other folders, no foreign README.md."""
+    """Return whether a folder looks like a saved pipeline.
+
+    It does with a config.json of ours, no folder but that of partners, and no README.md but a model card.
+    """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
     try:
@@ -191,10 +212,12 @@ def _is_model(folder: Path) -> bool:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Read the parts of a saved pipeline, by the names of its fields.
+    """Read the parts of a saved pipeline, and return them as {field of `Pipeline`: value}, modules in evaluation mode.
+
+    Parts that a pipeline need not have are None or absent; whether the parts fit together is not checked.
 
     Raises:
-        ModelDirectoryError: as `Pipeline.load`.
+        ModelDirectoryError: a file is missing, unreadable or changed, or says what no pipeline can be.
     """
     if not folder.is_dir():
         raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES)}.")
@@ -229,7 +252,11 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def check_parts(pipeline: Pipeline) -> None:
-    """Raise InputError where the parts do not fit together, as a preprocessor for another number of features."""
+    """Raise InputError where the parts of a loaded pipeline do not fit together.
+
+    Checked are: columns and options, the tokens of preprocessor, model and autoencoder, statistics, calibration, and
+    the number of outputs.
+    """
     from_fields(TableSchema, pipeline.columns, "columns")
     options = {each.name for each in dataclasses.fields(FitConfig)}
     parameters: dict[str, Any] = {
@@ -276,7 +303,12 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """Build a model from its settings, without memory for weights (on the meta device).
 
     Args:
+        settings: what `_module_settings` returned, after JSON.
         tensors: the number of saved tensors, which bounds what a damaged file may ask for.
+
+    Raises:
+        InputError: settings that `_module_settings` would not return, or that ask for more than the tensors.
+        TypeError: a head with unknown settings.
     """
     if set(settings) != {"kind", "config", "head"}:
         raise InputError(f"a model has kind, config and head, and not {', '.join(sorted(settings))}.")
@@ -294,13 +326,21 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
 
 def _labels(content: dict[str, Any]) -> Labels:
+    """Return the labels that config.json describes by "task" and fields; raise InputError for others."""
     task = content.get("task")
     choose("task", task, tuple(LABELS))
     return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
 
 
 def _calibration(modules: dict[str, nn.Module]) -> Calibration:
-    """Return a calibration of the loaded model's size, whose tensors are filled later."""
+    """Return a calibration of the loaded model's size, whose tensors are filled later.
+
+    Args:
+        modules: the parts built so far, by name.
+
+    Raises:
+        InputError: the parts are not those of a model that interpolates series.
+    """
     model = modules.get("autoencoder", modules["model"])
     preprocessor: Any = modules.get("preprocessor")
     if not isinstance(model, MaskedAutoencoder) or getattr(preprocessor, "kind", "") != "observations":
@@ -309,7 +349,11 @@ def _calibration(modules: dict[str, nn.Module]) -> Calibration:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
-    """Load the predictor of a pipeline. Raises ModelDirectoryError where it is damaged or does not fit the labels."""
+    """Load the predictor of a pipeline from its folder of partners.
+
+    Raises:
+        ModelDirectoryError: it is damaged, or of another task or number of outputs than the labels.
+    """
     try:
         partners = Predictor.load(folder)
     except ModelDirectoryError:

@@ -54,6 +54,7 @@ class EventTimes(Target):
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        """Raise InputError unless there are at least two edges, finite and ascending from 0."""
         edges = np.array(self.edges, np.float64)
         if len(edges) < 2 or edges[0] != 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise InputError(f"the edges of intervals are {self.edges}; wanted at least two, ascending from 0.")
@@ -62,27 +63,41 @@ class EventTimes(Target):
     def check(targets: Any, series: int) -> np.ndarray:
         """Return durations and events as a structured array `EVENT_TIME` [series], after checking them.
 
+        Args:
+            targets: structured array [series] with two fields, the event first and the duration second.
+            series: number of series.
+
         Raises:
-            InputError: a number of targets other than `series`; no structured array with the event first and the
-                duration second; a negative or infinite duration; an event that is neither true nor false; no event at
-                all.
+            InputError: another number of targets or another form; a negative or infinite duration; an event that is
+                neither true nor false; no event at all, or none after the time 0.
         """
         checked = _event_times(targets, series)
         if not checked["event"].any():
-            raise InputError("the event was seen in no series; without one there is no risk to learn.")
+            raise InputError(
+                "the event was seen in no series; without one there is no risk to learn. Check the column of events."
+            )
         if not (checked["time"][checked["event"]] > 0).any():
-            raise InputError("every event is at the time 0; there is no time to an event to learn.")
+            raise InputError(
+                "every event is at the time 0, so that there is no time to an event to learn; check the durations."
+            )
         return checked
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that do not apply to times to an event."""
+        """Raise InputError for an option that only classification has, or a `loss` other than "auto"."""
         refuse_class_options(config, "a time to an event")
         choose("loss", config.loss, ("auto",))
 
     @staticmethod
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
-        """Warn where observations seem to continue until the event: their last time then reveals the duration."""
+        """Warn, with an InputWarning, where observations seem to go on until the event, and so reveal the duration.
+
+        They do if durations and `spans` have nearly the same order; fewer than ten series are not judged.
+
+        Args:
+            targets: `EVENT_TIME` [S].
+            spans: time [S] from the first to the last observation of each series.
+        """
         from scipy.stats import spearmanr  # which takes long to import
 
         time = _event_times(targets, len(targets))["time"]
@@ -100,12 +115,15 @@ class EventTimes(Target):
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return whether each series has the event, so that every part of a split gets its share of events."""
+        """Return whether each series has the event, bool [S]; a split keeps the proportions."""
         return targets["event"]
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create with edges that leave about as many observed events in each interval."""
+        """Create from training targets `EVENT_TIME` [S], with about as many observed events in each interval.
+
+        There is an interval for every ten events, at least 1 and at most 20; the last edge is the last event.
+        """
         known = _event_times(targets, len(targets))
         times = known["time"][known["event"]]
         count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
@@ -114,10 +132,11 @@ class EventTimes(Target):
 
     @property
     def outputs(self) -> int:
+        """Number of classes: the intervals, and "after all intervals"."""
         return len(self.edges)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return the weight of each class in the likelihood of each series [S, classes]."""
+        """Return the weight of each class in the likelihood of each series, float32 [S, classes]; see the class."""
         known = _event_times(targets, len(targets))
         edges, time = np.array(self.edges), known["time"][:, None]
         left = np.clip((edges[1:] - time) / np.diff(edges), 0, 1)
@@ -127,46 +146,68 @@ class EventTimes(Target):
         return np.where(known["event"][:, None], observed, censored).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return the durations and events [S], as predictions are compared with them."""
+        """Return the durations and events as `EVENT_TIME` [S]; targets in that form are copied."""
         return _event_times(targets, len(targets))
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return the weights of the intervals, as `encode`."""
+        """Return the weights of the classes [S, classes], as `encode`, for durations and events [S]."""
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module."""
+        """Return the loss of fine-tuning as a module that holds the model; `encoded` and `config` are not used."""
         return Supervised(model, event_time)
 
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
-        """Return the probability [S, T] that the event comes after each time; constant after the last edge."""
+        """Return the probability that the event comes after each time, float64 [S, T].
+
+        Args:
+            probabilities: of the classes, [S, classes].
+            times: [T], not negative; after the last edge the probability stays as it is there.
+        """
         curve = np.concatenate([np.ones((len(probabilities), 1)), 1 - probabilities[:, :-1].cumsum(1)], 1)
         place = np.interp(np.asarray(times, np.float64), self.edges, np.arange(len(self.edges)))
         low = np.minimum(place.astype(np.int64), len(self.edges) - 2)
         return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Convert probabilities of other intervals to these, by the survival curve at the edges."""
+        """Return probabilities [S, classes] of the classes of `source` as probabilities of these classes.
+
+        The survival curve of `source`, times to an event with other intervals, is read at the edges of these.
+        """
         curve = source.survival(decoded, self.edges)
         return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)
 
     @property
     def times(self) -> np.ndarray:
-        """Return the three times by which a quarter, a half and three quarters of all events happened."""
+        """The times by which a quarter, a half and three quarters of the training events happened, rounded.
+
+        Read from the edges, to three digits; there are fewer than three where they are equal.
+        """
         return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the expected time [S], limited to the last edge (restricted mean survival time)."""
+        """Return the expected time [S] for probabilities [S, classes] (restricted mean survival time).
+
+        Time after the last edge does not count.
+        """
         edges = np.array(self.edges)
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return the difference [n] of the expected times."""
+        """Return by how much each observation lengthens the expected time, float [n].
+
+        Args:
+            whole: the model's outputs [1, classes] for a series.
+            without: those for the series without each of its n observations [n, classes].
+        """
         before, after = (self.predicted(self.decode(logits.cpu()).numpy()) for logits in (whole, without))
         return before - after
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table: the expected time, and survival at three times."""
+        """Return the columns of an output table for probabilities [S, classes], as lists [S].
+
+        They are "predicted", the expected time, and "survival_TIME", the survival at each of `times`.
+        """
         survival = self.survival(probabilities, self.times).T.tolist()
         shown = {f"survival_{time:g}": column for time, column in zip(self.times, survival, strict=True)}
         return {"predicted": self.predicted(probabilities).tolist(), **shown}
@@ -178,11 +219,12 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     A series without a duration, or without a status, gets the time NaN.
 
     Args:
-        time, event: durations, and whether each ended in the event.
+        time: durations [S]; None or NaN for none.
+        event: status [S], whether each duration ended in the event: booleans, or 0, 1, "true" and "false".
         time_name, event_name: names of these columns, for messages.
 
     Raises:
-        InputError: a duration that is negative, infinite or no number; a status other than 0, 1, true and false.
+        InputError: a duration that is negative, infinite or no number; another status.
     """
     status, known = np.asarray(event), has_label(time) & has_label(event)
     out = np.zeros(len(status), EVENT_TIME)
@@ -210,7 +252,10 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
 
 
 def _event_times(targets: Any, series: int) -> np.ndarray:
-    """Return targets as `EVENT_TIME` [series]. Raises InputError unless they are a structured array, event first."""
+    """Return targets as `EVENT_TIME` [series], checked as by `event_times`.
+
+    Raises InputError for another number of targets, or for no structured array with two fields, the event first.
+    """
     given = one_per_series(targets, series)
     names = given.dtype.names or ()
     if len(names) != 2:

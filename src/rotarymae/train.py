@@ -346,7 +346,8 @@ def _choose(
             )
         if decide == "f1" and not len(split.validation):
             reporter.warn(
-                "decide='f1' needs validation series and there are none; the most probable class is predicted."
+                "decide='f1' needs validation series and there are none; the most probable class is predicted. Set a "
+                "validation_fraction, or add series."
             )
         unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
         weights = decision_weights(decide, counts, unseen, config.costs)
@@ -405,7 +406,9 @@ def open_start(source: Any) -> Pipeline:
         )
     source.require_one()
     if source.preprocessor is None:
-        raise InputError("the pretrained model has no preprocessor; it was not trained on series.")
+        raise InputError(
+            "the pretrained model has no preprocessor, as it was not trained on a data set; give one that was."
+        )
     return source
 
 
@@ -425,7 +428,8 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
         config = replace(config, neighbours="on" if model.config.neighbours else "off")
     if model.config != config.model_config(known.axes, known.features, known.input_features):
         raise InputError(
-            "the sizes of the model have changed; warm_start continues only with a model of the same sizes."
+            "the sizes of the model have changed, and warm_start continues only with the same; set them as before, or "
+            "warm_start=False."
         )
     return config
 
@@ -495,9 +499,13 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | N
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
-        raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
+        raise InputError(
+            f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none; use masking='ratio'."
+        )
     if config.masking == "channels":
-        raise InputError(f"masking='channels' hides channels of series; {dataset.noun} have none as tokens.")
+        raise InputError(
+            f"masking='channels' hides channels of series, and {dataset.noun} have none as tokens; use masking='ratio'."
+        )
     if start is None:
         return PatchPreprocessor.fit(dataset)
     preprocessor = start.require_arrays()
@@ -533,9 +541,14 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
             code="neighbours-of-positions",
         )
     if config.masking == "tubes":
-        raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
+        raise InputError(
+            "masking='tubes' hides the same patches in all frames of videos, and series have none; use "
+            "masking='blocks'."
+        )
     if config.masking == "channels" and preprocessor.channel_names is None:
-        raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
+        raise InputError(
+            "masking='channels' hides channels, and the table has none; use masking='ratio', or name its channels."
+        )
     return preprocessor
 
 
@@ -653,7 +666,9 @@ def finetune(
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
-        raise InputError("the pre-trained model has no preprocessor; it was not trained on a data set.")
+        raise InputError(
+            "the pre-trained model has no preprocessor, as it was not trained on a data set; give one that was."
+        )
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
@@ -670,13 +685,19 @@ def finetune(
     if continue_training and config.pool == "auto":
         pool = getattr(pretrained.model, "pool", pool)
     if continue_training and not (isinstance(pretrained.model, kind.head) and pretrained.model.pool == pool):
-        raise InputError(f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone.")
+        raise InputError(
+            f"the head has changed, and fine-tuning continues only with a {kind.task} of the same pool; set both as "
+            "before, or warm_start=False."
+        )
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
     targets = encoded[windows.series]
     members, models, results = config.members or 1, [], []
     if continue_training and (members > 1 or pretrained.model.members > 1):  # pyright: ignore
-        raise InputError("fine-tuning continues with one network; several that are averaged are trained anew.")
+        raise InputError(
+            "fine-tuning continues with one network, and here are several that are averaged; set members=1, or "
+            "warm_start=False to train anew."
+        )
     on_step = how.pop("on_step", None) or (lambda *_: None)
     folder = how.pop("folder", None)
     for member in range(members):

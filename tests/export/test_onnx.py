@@ -264,4 +264,4 @@ def test_the_command(fitted, curves, tmp_path, capsys):
     both = clone(fitted).set_params(predictor="combined").fit(curves, KINDS)
     both.save(tmp_path / "both")
     assert command("export", tmp_path / "both", "--out", tmp_path / "b.pt2", "--format", "torch") == 0
-    assert "holds the model alone; `predict` takes combined" in " ".join(capsys.readouterr().err.split())
+    assert "holds the network alone, and `predict` uses combined" in " ".join(capsys.readouterr().err.split())

@@ -22,15 +22,20 @@ MOST_COLUMNS = 6  # of a printed table
 
 
 def new_reporter(quiet: bool) -> system.Reporter:
+    """Return a reporter that prints progress to standard error; with `quiet`, only warnings and errors."""
     return system.Reporter(quiet)
 
 
 def typed_command() -> str:
+    """Return the command line of this process, quoted for a shell."""
     return shlex.join(["rotarymae", *sys.argv[1:]])
 
 
 def check_new(out: Path) -> None:
-    """Raise InputError, before any work, where the output file exists or has a suffix that cannot be written."""
+    """Raise InputError, before any work, for a file that exists, is no .csv or .parquet, or cannot be made.
+
+    "-" (standard output) is always accepted.
+    """
     from rotarymae.run_folder import check_output
 
     if str(out) == "-":
@@ -42,7 +47,10 @@ def check_new(out: Path) -> None:
 
 @contextmanager
 def as_file(out: Path) -> Iterator[Path]:
-    """Yield the path to write to; for "-" a temporary file, which goes to standard output as CSV at the end."""
+    """Yield the path to write to: `out` itself, or for "-" a temporary .csv file.
+
+    The temporary file is copied to standard output at the end of the `with` block, unless an error leaves the block.
+    """
     if str(out) != "-":
         yield out
         return
@@ -58,8 +66,10 @@ def as_file(out: Path) -> Iterator[Path]:
 def are_shards(table: Path, out: Path, workers: int) -> bool:
     """Return whether every file of the folder or pattern `table` gets its own output file in the folder `out`.
 
+    It does where `out` has no suffix and `table` is no file; a lone "-" is no folder.
+
     Raises:
-        InputError: several workers for a single file; and as `check_new`.
+        InputError: less than one worker; for a single output, more than one worker, and as `check_new`.
     """
     if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
@@ -67,12 +77,19 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
         return True
     check_new(out)
     if workers != 1:
-        raise InputError(f"--workers {workers} share a folder of tables; give a folder as TABLE and one as --out.")
+        raise InputError(
+            f"--workers {workers} is for a folder of tables, and TABLE or --out is a single file; give folders as "
+            "both, or leave it out."
+        )
     return False
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print the tables of metrics that a report shows."""
+    """Print the tables of metrics that a report shows to standard output; nothing if `reporter` is quiet.
+
+    Args:
+        metrics: content of metrics.json.
+    """
     from rotarymae.report.comparisons import comparisons
 
     for table in comparisons(metrics):
@@ -80,7 +97,11 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
 
 
 def print_table(table: Table, reporter: system.Reporter) -> None:
-    """Print a table, with its columns as rows where it has few rows, such as methods: a terminal is narrow."""
+    """Print a table and its caption to standard output; nothing if `reporter` is quiet.
+
+    A table of at most 6 rows, such as methods, is turned, with its columns as rows, as a terminal is narrow. A column
+    that a row lacks is an empty cell.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table as Grid
@@ -103,6 +124,7 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
 
 
 def print_end(seconds: float, page: Path, reporter: system.Reporter) -> None:
+    """Print how long a run took, and where its report `page` is, if it exists."""
     reporter.say(
         f"took {system.duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}")
     )

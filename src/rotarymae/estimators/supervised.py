@@ -31,7 +31,7 @@ class _Supervised(Estimator):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the loaded pipeline; raise InputError unless it was fine-tuned for this estimator's task."""
+        """Return the loaded pipeline; raise InputError, naming `folder`, unless it was fine-tuned for `task`."""
         if pipeline.labels is None or pipeline.labels.task != cls.task:
             raise InputError(
                 f"{folder} holds a {type(pipeline.model).__name__}; {cls.__name__} needs one that was fine-tuned for "
@@ -75,7 +75,7 @@ class _Supervised(Estimator):
         return self
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as `train` takes them. Raises InputError for targets of another kind."""
+        """Return the targets as `train` takes them; here as they are. Subclasses raise InputError for another kind."""
         return y
 
     def predict(self, X: Any) -> np.ndarray:
@@ -96,7 +96,9 @@ class _Supervised(Estimator):
         return self._fitted().predict(self._read(X))
 
     def importance(self, X: Any) -> list[np.ndarray]:
-        """Measure how much each observation matters to the model, which may not be all that predicts (see `predictor`).
+        """Measure how much each observation matters to the network, which may not be all that predicts (`predictor`).
+
+        A series of n observations costs n predictions.
 
         Parameters
         ----------
@@ -106,7 +108,8 @@ class _Supervised(Estimator):
         Returns
         -------
         list of ndarray
-            For each series an array [n], in the order of time. `rotarymae.importance` says what the numbers mean.
+            For each series an array [n], in the order of time. For classes it is the drop of the predicted class's
+            log-probability without the observation; `rotarymae.importance` says what it is for other targets.
 
         Raises
         ------
@@ -116,10 +119,12 @@ class _Supervised(Estimator):
         return self._fitted().importance(self._read(X))
 
     def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Leave out the series without a label.
+        """Return the labels, and the predictions, of the series that have a label.
 
-        Returns:
-            The labels of the others, and the predictions of these series.
+        Args:
+            dataset: X as a data set.
+            y: labels in any form that `fit` accepts.
+            predicted: predictions of all series, [S] or [S, outputs].
         """
         truth = self._labels_of(dataset, X, y)
         known = has_label(truth)
@@ -151,10 +156,12 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
     task = "classification"
 
     def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_` and `classes_`."""
         super()._keep(pipeline)
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def _targets(self, y: Any) -> Any:
+        """Return class labels, those of one column [S, 1] flat; raise InputError for measurements."""
         return _class_labels(y)
 
     def score(self, X: Any, y: Any) -> float:
@@ -213,21 +220,24 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     task = "regression"
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: several outputs are accepted."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_`, and that predictions are flat where it has one output."""
         super()._keep(pipeline)
         if not hasattr(self, "_flat"):  # of a loaded pipeline
             self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
 
     def _targets(self, y: Any) -> Any:
+        """Return the targets as they are, and keep whether they are flat, as predictions then are."""
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return y
 
     def score(self, X: Any, y: Any) -> float:
-        """Return R² of the predictions.
+        """Return R² of the predictions on series with known targets.
 
         Parameters
         ----------
@@ -239,7 +249,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         Returns
         -------
         float
-            R², the mean over outputs.
+            R², the mean over outputs: 1 is perfect, 0 as good as the mean of `y`.
         """
         from sklearn.metrics import r2_score
 
@@ -299,18 +309,22 @@ class RoMAESurvival(_Supervised):
     task = "survival"
 
     def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_` and `edges_`."""
         super()._keep(pipeline)
         self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return durations and events as one structured array, from any form that `fit` accepts."""
+        """Return events and durations as one structured array [S], from any form of `y` that `fit` accepts.
+
+        Raises InputError for a tuple of other than two parts, and as `event_times`.
+        """
         aligned = super()._labels_of
         if hasattr(y, "iloc") and np.shape(y)[1:] == (2,):
             y = y.iloc[:, 0], y.iloc[:, 1]
         if not isinstance(y, tuple):
             return aligned(dataset, X, y)
         if len(y) != 2:
-            raise InputError(f"y has {len(y)} parts; wanted whether the event was seen, and the durations.")
+            raise InputError(f"y has {len(y)} parts; give two: whether the event was seen, and the durations.")
         event, time = (aligned(dataset, X, part) for part in y)
         return event_times(time, event)
 
@@ -354,13 +368,16 @@ class RoMAESurvival(_Supervised):
         Raises
         ------
         InputError
-            Times out of this range.
+            Times below 0 or above `edges_[-1]`.
         """
         return self._fitted().survival(self._read(X), times)
 
 
 def _class_labels(y: Any) -> Any:
-    """Return labels as a flat array. Raises InputError for numbers that are measurements rather than classes."""
+    """Return class labels as they are, those of one column [S, 1] flat.
+
+    Raises InputError for floats that are measurements rather than classes, as scikit-learn judges.
+    """
     if y is None or isinstance(y, str | Mapping):
         return y
     labels = np.asarray(y)

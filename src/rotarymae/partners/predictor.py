@@ -93,7 +93,8 @@ class Predictor:
         """Return a valid choice; "auto" becomes what the fit chose. Raises InputError for one that is not available."""
         if choice not in ("auto", *self.available):
             raise InputError(
-                f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
+                f"predictor={choice!r} is none of this pipeline's, which are {listed(self.available)} "
+                f"({self.because}); leave it out."
             )
         return self.choice if choice == "auto" else choice
 
@@ -298,7 +299,10 @@ def choose_predictor(
     partners, compared, series = fitted.partners, fitted.truth, len(fitted.truth)
     if fitted.held is None:
         if choice in (FEATURES, COMBINED):
-            reporter.warn(f"predictor={choice!r} needs validation series and there are none; the model predicts.")
+            reporter.warn(
+                f"predictor={choice!r} needs validation series and there are none; the network predicts instead. Set a "
+                "validation_fraction, or add series."
+            )
         return Predictor.of_model(task, "there are no validation series to compare by"), {}
     predictions = {MODEL: of_model, **fitted.predictions}
     temperatures = dict.fromkeys(predictions, 1.0)
@@ -314,7 +318,7 @@ def choose_predictor(
     because = f"asked for by predictor={choice!r}"
     predictor = Predictor(task, MODEL, because, partners, temperatures, named_weights, per_series)
     if choice not in ("auto", *predictor.available):
-        reporter.warn(f"predictor={choice!r} could not be fitted; the model predicts.")
+        reporter.warn(f"predictor={choice!r} could not be fitted; the network predicts instead.")
         return replace(predictor, because=f"predictor={choice!r} could not be fitted"), predictions
     if choice != "auto":
         return replace(predictor, choice=choice), predictions

@@ -24,7 +24,11 @@ ENDS = 10  # of a long table of channels, as many of the worst and of the best a
 
 
 def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
-    """Return one table for each task of metrics.json, with a row per method, or for interpolation per value."""
+    """Return the tables that compare methods, for what metrics.json holds; [] where nothing was scored.
+
+    Classes, numbers and times to an event have a row per method, and so have scores of early predictions and of hidden
+    patches. Errors at hidden observations have a row per column of values and per channel.
+    """
     tables, where = [], f"on {scored_words(metrics)}"
     for task, name in (("classification", "Classes"), ("regression", "Regression"), ("survival", "Time to event")):
         if task in metrics:
@@ -47,7 +51,14 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit."""
+    """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit.
+
+    Of more than 20 rows the second table shows those with the ten largest and the ten smallest scaled errors.
+
+    Args:
+        values: "interpolation" of metrics.json, {column of values: scores}; {} yields nothing.
+        where: on what was scored, for the titles.
+    """
     errors = [(name, scores) for name, scores in values.items()]
     caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
     yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
@@ -67,7 +78,12 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 
 
 def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
-    """Yield a table of errors with a row per channel and a column per method."""
+    """Yield one table with a row per part and a column per method, then shares inside bands and counts; none for [].
+
+    Args:
+        parts: pairs (name, scores as in metrics.json) of columns of values or channels.
+        error: name of the metric that the columns of methods hold.
+    """
     rows = []
     for name, scores in parts:
         row = {method_words(method): errors[error] for method, errors in scores["methods"].items()}
@@ -79,7 +95,11 @@ def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) 
 
 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
-    """Return a table of metrics with a row per method; the best value of each metric is bold."""
+    """Return a table of metrics with a row per method; the best value of each metric with a direction is bold.
+
+    Args:
+        methods: {method: {metric: value}}, among them "model", whose metrics are looked at for the best.
+    """
     columns = [metric_of(name) for name in methods["model"]]
     lowest = [metric.words for metric in columns if metric.lower_is_better]
     highest = [metric.words for metric in columns if metric.lower_is_better is False]

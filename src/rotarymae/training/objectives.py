@@ -42,7 +42,10 @@ class Pretraining(Objective):
         super().__init__()
         check_beta(beta)
         if beta and not model.likelihood.has_spread:
-            raise InputError(f"beta ({beta}) weights terms by the predicted variance; use likelihood='gaussian'.")
+            raise InputError(
+                f"beta ({beta}) weighs by the predicted variance, and the model predicts none; use "
+                "likelihood='gaussian', or leave beta out."
+            )
         self.model = model
         self.normalize_targets = normalize_targets
         self.beta = beta
