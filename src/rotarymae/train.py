@@ -44,7 +44,7 @@ from rotarymae.run_folder import identify, open_folder
 from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
-from rotarymae.system import Reporter
+from rotarymae.system import Reporter, plain_json
 from rotarymae.targets import as_targets, has_label, narrowed, truth_at
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, with_gradients
 from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
@@ -235,7 +235,7 @@ def train(
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
-        parameters=as_parameters(config),
+        parameters=plain_json(dataclasses.asdict(config)),
     )
     return result
 
@@ -365,23 +365,6 @@ def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, n
 def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
     """Return the indices of some series among several stacked copies of `series` series."""
     return np.concatenate([rows + start for start in range(0, copied, series)])
-
-
-def as_parameters(config: Any) -> dict[str, Any]:
-    """Return the options of a fit as JSON can hold them."""
-    fields = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config)  # pyright: ignore
-    return {name: _plain(value) for name, value in fields.items()}  # type: ignore[union-attr]
-
-
-def _plain(value: Any) -> Any:
-    """Convert numpy values, tuples and paths to what JSON can hold."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 # ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
@@ -631,7 +614,7 @@ def pretrain(
         held = examples(windows.select(hides)) if hides.any() else None
     result = fit(objective, data, schedule(objective, data, held, config.pretraining()), validation=held, **how)
     columns = {} if start is None else start.columns
-    forecasts, options = config.masking == "future", as_parameters(config)
+    forecasts, options = config.masking == "future", plain_json(dataclasses.asdict(config))
     pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
     pipeline.precision = config.precision
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
