@@ -46,7 +46,7 @@ from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter, plain_json
 from rotarymae.targets import as_targets, has_label, narrowed, truth_at
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, with_gradients
+from rotarymae.training import Pretraining, TrainResult, fit, with_gradients
 from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
@@ -417,13 +417,6 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
     return config
 
 
-def as_configured(
-    objective: Objective, examples: Examples, validation: Examples | None, training: TrainConfig
-) -> TrainConfig:
-    """Train exactly as configured."""
-    return training
-
-
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options adapted to a fit without labels: `neighbours="auto"` is switched on, long series are cut.
 
@@ -567,7 +560,7 @@ def pretrain(
     preprocessor: AnyPreprocessor | None = None,
     start: Pipeline | None = None,
     validation: AnyDataset | None = None,
-    schedule: Schedule = as_configured,
+    schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a masked autoencoder on a data set; series in which masking hides nothing are left out with a warning.
@@ -612,7 +605,9 @@ def pretrain(
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = examples(windows.select(hides)) if hides.any() else None
-    result = fit(objective, data, schedule(objective, data, held, config.pretraining()), validation=held, **how)
+    training = config.pretraining()
+    training = training if schedule is None else schedule(objective, data, held, training)
+    result = fit(objective, data, training, validation=held, **how)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", plain_json(dataclasses.asdict(config))
     pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
@@ -630,7 +625,7 @@ def finetune(
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
     continue_training: bool = False,
-    schedule: Schedule = as_configured,
+    schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
@@ -693,7 +688,8 @@ def finetune(
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
         data = preprocessor.examples(windows.dataset, seed=seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
-        training = replace(schedule(objective, data, held, config.finetuning()), seed=seed)
+        training = config.finetuning() if schedule is None else schedule(objective, data, held, config.finetuning())
+        training = replace(training, seed=seed)
         one: Any = {"on_step": partial(_of_member, on_step, member, members)}
         if folder is not None:
             one["folder"] = folder if not member else folder.with_name(f"{folder.name}-{member + 1}")

@@ -11,7 +11,7 @@ import math
 import time
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
+
+if TYPE_CHECKING:
+    from rotarymae.training.cost import Plan
 
 FORMAT = 6
 JSON = "predictor.json"
@@ -174,23 +177,6 @@ class Predictor:
         check(sound and all(one == sorted(one) and min(one, default=0) >= 0 for one in outputs), path, "errors")
 
 
-class Budget(Protocol):
-    """Decides how many series the partners are trained on."""
-
-    def compared(self, series: int) -> int:
-        """Return how many of the series partners are trained on while methods are compared."""
-        ...
-
-    def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return how many of the series a partner is trained on in the end.
-
-        Args:
-            name: the partner.
-            compared, seconds: it took this many seconds for this many series.
-        """
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class FittedPartners:
     """Partners fitted on the training and the validation part.
@@ -219,7 +205,7 @@ def fit_partners(
     static: tuple[StaticColumn, ...],
     seed: int,
     reporter: Reporter,
-    budget: Budget | None = None,
+    budget: Plan | None = None,
 ) -> FittedPartners:
     """Fit the partners on the training part, to compare them, and then on both parts.
 
