@@ -44,9 +44,9 @@ from rotarymae.run_folder import identify, open_folder
 from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
-from rotarymae.system import Reporter
+from rotarymae.system import Reporter, plain_json
 from rotarymae.targets import as_targets, has_label, narrowed, truth_at
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, with_gradients
+from rotarymae.training import Pretraining, TrainResult, fit, with_gradients
 from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
@@ -235,7 +235,7 @@ def train(
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
-        parameters=as_parameters(config),
+        parameters=plain_json(dataclasses.asdict(config)),
     )
     return result
 
@@ -367,23 +367,6 @@ def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
     return np.concatenate([rows + start for start in range(0, copied, series)])
 
 
-def as_parameters(config: Any) -> dict[str, Any]:
-    """Return the options of a fit as JSON can hold them."""
-    fields = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config)  # pyright: ignore
-    return {name: _plain(value) for name, value in fields.items()}  # type: ignore[union-attr]
-
-
-def _plain(value: Any) -> Any:
-    """Convert numpy values, tuples and paths to what JSON can hold."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
 # ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -432,13 +415,6 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
             "warm_start=False."
         )
     return config
-
-
-def as_configured(
-    objective: Objective, examples: Examples, validation: Examples | None, training: TrainConfig
-) -> TrainConfig:
-    """Train exactly as configured."""
-    return training
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
@@ -584,7 +560,7 @@ def pretrain(
     preprocessor: AnyPreprocessor | None = None,
     start: Pipeline | None = None,
     validation: AnyDataset | None = None,
-    schedule: Schedule = as_configured,
+    schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a masked autoencoder on a data set; series in which masking hides nothing are left out with a warning.
@@ -629,9 +605,11 @@ def pretrain(
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = examples(windows.select(hides)) if hides.any() else None
-    result = fit(objective, data, schedule(objective, data, held, config.pretraining()), validation=held, **how)
+    training = config.pretraining()
+    training = training if schedule is None else schedule(objective, data, held, training)
+    result = fit(objective, data, training, validation=held, **how)
     columns = {} if start is None else start.columns
-    forecasts, options = config.masking == "future", as_parameters(config)
+    forecasts, options = config.masking == "future", plain_json(dataclasses.asdict(config))
     pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
     pipeline.precision = config.precision
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
@@ -647,7 +625,7 @@ def finetune(
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
     continue_training: bool = False,
-    schedule: Schedule = as_configured,
+    schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
@@ -710,7 +688,8 @@ def finetune(
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
         data = preprocessor.examples(windows.dataset, seed=seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
-        training = replace(schedule(objective, data, held, config.finetuning()), seed=seed)
+        training = config.finetuning() if schedule is None else schedule(objective, data, held, config.finetuning())
+        training = replace(training, seed=seed)
         one: Any = {"on_step": partial(_of_member, on_step, member, members)}
         if folder is not None:
             one["folder"] = folder if not member else folder.with_name(f"{folder.name}-{member + 1}")

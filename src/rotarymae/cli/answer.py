@@ -237,7 +237,6 @@ def evaluate(
         first: With --at: count from the first observation where this column is not 0, such as a detection.
     """
     from rotarymae.ensemble import load
-    from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
     from rotarymae.targets import has_label
 
@@ -298,7 +297,7 @@ def evaluate(
         if early["left_out"]:
             reporter.warn(f"{early['left_out']:,} series have no observation with {first}: --at leaves them out.")
     if out is not None:
-        system.write_text(out, as_json(metrics))
+        system.write_text(out, system.as_json(metrics))
     if picture is not None:
         from rotarymae import plots
         from rotarymae.metrics import early_rows

@@ -19,9 +19,9 @@ from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
 from rotarymae.pipeline import AnySeriesPipeline, Pipeline
-from rotarymae.system import Reporter, unmasked
+from rotarymae.system import Reporter, plain_json, unmasked
 from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
-from rotarymae.train import as_parameters, open_start, train
+from rotarymae.train import open_start, train
 from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
 COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
@@ -259,7 +259,7 @@ class Estimator(BaseEstimator):
             given["pretrained"] = None
         if isinstance(given["random_state"], np.random.RandomState):
             given["random_state"] = config.seed
-        return as_parameters(given)
+        return plain_json(given)
 
     def _dataset(self, X: Any, like: Pipeline | None, fits: str = "") -> Any:
         """Turn X, in any accepted form, into a SeriesDataset or ArrayDataset.
