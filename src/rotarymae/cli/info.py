@@ -45,7 +45,7 @@ def info(table: Positional[TablePath], columns: Columns) -> None:
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
             labelled = objects.columns
-            label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
+            label, static, doubts = tables.propose_objects(objects, schema.id, label)
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
         event = tables.status_of(label or "", labelled)
