@@ -7,8 +7,9 @@ import torch
 from rotarymae import processes
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries, Units, standardise
 from rotarymae.config import RoMAEConfig
+from rotarymae.ensemble import load
 from rotarymae.errors import InputError
-from rotarymae.pipeline import AnySeriesPipeline, load
+from rotarymae.pipeline import AnySeriesPipeline
 from rotarymae.queries import Queries
 from rotarymae.series import SeriesDataset
 from rotarymae.untrained import beside_line, embed_any, interpolate_any
@@ -54,10 +55,8 @@ def test_one_kernel_answers_as_the_textbook_does():
     shape = int(fitted.index[0, k])
     periods = fitted.periods
     u, v = t[0] / 2 - 1, float(query / 2 - 1)  # shares of the span, from -1 to 1
-    trend, trend_at_query = (
-        processes.OFFSET + processes.SLOPE * u[:, None] * u,
-        processes.OFFSET + processes.SLOPE * u * v,
-    )
+    trend = processes.OFFSET + processes.SLOPE * u[:, None] * u
+    trend_at_query = processes.OFFSET + processes.SLOPE * u * v
     within = processes.shapes((t[:, :, None] - t[:, None, :]).abs(), periods)[0, shape] + trend
     cross = processes.shapes((t[:, :, None] - query[:, None, :]).abs(), periods)[0, shape, :, 0] + trend_at_query
     matrix = within + torch.diag(fitted.level[0, k] * noise[0] + processes.JITTER)

@@ -28,12 +28,12 @@ TRANSFORMED = {
 
 
 def info(table: Positional[TablePath], columns: Columns) -> None:
-    """Look at a table before any training: its columns, series, gaps and ranges, and what a fit would take.
+    """Print what is in a table, without training: columns, series, gaps, ranges, first rows, and the command for a fit.
 
-    For example: rotarymae info observations.csv
+    For example: rotarymae info observations.csv. Columns that no option names are proposed.
 
     Args:
-        table: This table of observations is read; columns that no option names are proposed.
+        table: The observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
     """
     named = {name for name, value in asdict(columns).items() if value}
     with gathered_warnings() as raised:
@@ -73,10 +73,16 @@ def info(table: Positional[TablePath], columns: Columns) -> None:
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
 ) -> tuple[series.SeriesDataset, list[str]]:
-    """Read the table; where rows repeat others, report them and read the table anyway, for `info` only looks.
+    """Read the table; where rows repeat the series, time and channel of others, read it again with their means.
+
+    Args:
+        others: columns that are no values, such as the label.
 
     Returns:
-        The data set, and sentences on what was wrong.
+        The data set, and a list with one text on the repeated rows; an empty list without any.
+
+    Raises:
+        InputError: anything else that `tables.read_table` refuses.
     """
     try:
         return tables.read_table(source, schema, others=others), []
@@ -93,9 +99,11 @@ def _read(
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
-    """Return the lines (topic, text) that `info` prints on series, times, channels and values.
+    """Return the lines (topic, text) that `info` prints on series, times, gaps, channels and values.
 
-    Of a table larger than memory, gaps and values are those of a sample of series, which is said.
+    Only the 12 channels with most observations are shown. Each of them has a line on its values where there is a single
+    column of values; otherwise there is a line for each column. For a table larger than memory, gaps and values come
+    from a sample of series, which is said.
     """
     import numpy as np
 
@@ -149,9 +157,10 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
-    """Return the lines (topic, text) on what a fit would take: model, memory, steps; or why it is refused.
+    """Return lines (topic, text) on a fit with default options: unit of time, scaling of values, memory.
 
-    Of a large table it is tried on a sample of series, the longest included, which decides on windows and memory.
+    Where a fit would be refused, there is one line, with the reason. Of a large table the fit is tried on a sample of
+    series, the longest included, which decides on windows and memory.
     """
     import numpy as np
 
@@ -179,7 +188,7 @@ def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
 
 
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
-    """Return five rows of the data set as text."""
+    """Return the first rows of the first series, at most five, as an aligned text table with column names."""
     count = min(ROWS_SHOWN, int(dataset.offsets[1]))
     table = dataset.select([0]).to_arrow(time=schema.time, channel=schema.channel or "channel").slice(0, count)
     columns = {name: table[name].to_pylist() for name in table.column_names}
@@ -194,7 +203,12 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 
 
 def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
-    """Return the `rotarymae fit` command for a table with these columns."""
+    """Return the `rotarymae fit` command for a table, with an option for each field of `schema` that is no default.
+
+    Args:
+        label: column of labels or, with `event`, of durations; None for a command without labels.
+        event: column that says whether durations ended in the event.
+    """
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
         if field.name == "units":
@@ -210,4 +224,5 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
 
 
 def _words(value: Any) -> str:
+    """Return the value of an option as typed: a tuple's words side by side, "" for True."""
     return " ".join(value) if isinstance(value, tuple) else ("" if value is True else str(value))

@@ -139,12 +139,16 @@ class SeriesDataset:
                     f"{name} has the shape {actual}, wanted {shape}; build with SeriesDataset.from_arrays."
                 )
         if (self.channels is None) != (self.channel_names is None):
-            raise InputError("channels and channel_names come together or not at all; give both or neither.")
+            given, lacking = ("channel_names", "channels") if self.channels is None else ("channels", "channel_names")
+            raise InputError(f"{given} are given without {lacking}; give both or neither.")
         if (self.positions is None) != (not self.position_names):
-            raise InputError("positions and position_names come together or not at all; give both or neither.")
+            names = ("position_names", "positions")
+            given, lacking = names if self.positions is None else names[::-1]
+            raise InputError(f"{given} are given without {lacking}; give both or neither.")
         if self.offsets[0] != 0 or self.offsets[-1] != n or (np.diff(self.offsets) < 1).any():
             raise InputError(
-                f"offsets must ascend from 0 to {n}, no series empty; build with SeriesDataset.from_arrays."
+                f"offsets must ascend from 0 to {n}, the number of observations, by at least 1, as no series is empty; "
+                "build with SeriesDataset.from_arrays."
             )
         for name, column in self.static.items():
             if column.shape != (count,):

@@ -83,7 +83,7 @@ def labels_of(
     """
     if isinstance(labels, str) and is_frame(series):
         if labels in dataset.static:
-            raise InputError(f"the label {labels!r} is a static column, too; leave it out of these.")
+            raise InputError(f"the label {labels!r} is also a static column; leave it out of static=.")
         return align_labels(dataset, series, id, labels, unlabelled)
     if nw.dependencies.is_pandas_dataframe(labels):
         return np.column_stack([labels_of(dataset, series, column, id, unlabelled) for _, column in labels.items()])
@@ -161,12 +161,16 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
     try:
         arrays = [unmasked(one) for one in arrays]
     except ValueError as error:
-        raise InputError(f"the array is none of numbers ({error}); give one of [cases, channels, time].") from error
-    widths, kinds = sorted({len(one) for one in arrays}), sorted({str(one.dtype) for one in arrays})
-    if len(widths) > 1 or any(one.dtype.kind not in "fiub" for one in arrays):
         raise InputError(
-            f"the arrays have {listed(widths)} channels and are {listed(kinds)}; wanted numbers [channels, time], "
-            "with as many channels in all."
+            f"the series cannot be read as arrays of numbers ({error}); give an array [cases, channels, time]."
+        ) from error
+    widths, kinds = sorted({len(one) for one in arrays}), sorted({str(one.dtype) for one in arrays})
+    if any(one.dtype.kind not in "fiub" for one in arrays):
+        raise InputError(f"the arrays are of the types {listed(kinds)}; wanted numbers [channels, time]. Convert them.")
+    if len(widths) > 1:
+        raise InputError(
+            f"the arrays [channels, time] have different numbers of channels: {listed(widths)}; give all the same "
+            "channels, with NaN where nothing was observed."
         )
     if like is None:
         names: Sequence[Any] = [f"channel_{c}" for c in range(widths[0])]
@@ -203,7 +207,8 @@ def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> Ser
         series = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
         raise InputError(
             f"channel {dataset.channel_names[dataset.channels[row]]!r} (first in series "
-            f"{listed([dataset.ids[series]])}) was never seen in training; the model knows {listed(place, 20)}."
+            f"{listed([dataset.ids[series]])}) was never seen in training; the model knows {listed(place, 20)}. Rename "
+            "it, or leave out its observations."
         )
     number = np.array([place.get(name, 0) for name in dataset.channel_names], np.int32)
     return replace(dataset, channels=number[dataset.channels], channel_names=like.channel_names)

@@ -53,11 +53,15 @@ def align_labels(
     if gone.any() and unlabelled == "error":
         raise InputError(
             f"column {label!r} is missing (null, NaN or empty) in {gone.sum()} of {len(gone)} rows, the first in row "
-            f"{gone.argmax()}; fill the column or drop those rows.",
+            f"{gone.argmax()} (counted from 0); fill the column or drop those rows.",
             code="missing-label",
         )
     if pa.types.is_floating(values.type) and np.isinf(values.to_numpy(zero_copy_only=False)).any():
-        raise InputError(f"column {label!r} is infinite in some row; a label must be finite.", code="infinite-label")
+        row = int(np.isinf(values.to_numpy(zero_copy_only=False)).argmax())
+        raise InputError(
+            f"column {label!r} is infinite, first in row {row} (counted from 0); correct it, or leave the cell empty.",
+            code="infinite-label",
+        )
     labels, surplus = _aligned(dataset, ids.filter(pa.array(~gone)), values.filter(pa.array(~gone)), label)
     lost = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
@@ -95,7 +99,7 @@ def align_column(
         values = pa.array(dates.times(values, name).values, from_pandas=True)
     aligned, _ = _aligned(dataset, ids, values, name)
     if aligned.null_count == len(aligned):
-        raise InputError(f"no series has a value of {name!r}.")
+        raise InputError(f"no series has a value of the column {name!r}; check that the ids are those of the series.")
     return _array(aligned), as_days
 
 

@@ -321,7 +321,11 @@ class TableReader:
         if not len(columns[schema.id]):
             count, first = self.source.rejected()
             if count:
-                raise InputError(f"no line has as many cells as the header: {first}.", code="unequal-lines")
+                raise InputError(
+                    f"no line has as many cells as the header: {first}. Check the file's separator, and which line is "
+                    "the header (--header-row).",
+                    code="unequal-lines",
+                )
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
         known = self.channel_names is not None or schema.wide
         dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, part, known), id_name=self.id_name)
@@ -450,8 +454,8 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
         if len(differs):
             row = differs[0]
             raise InputError(
-                f"row {row} has {lengths[lists[0]][row]} entries in column {lists[0]!r} but {lengths[name][row]} in "
-                f"{name!r}; the lists of a row must be equally long ({len(differs)} rows are not).",
+                f"row {row} (counted from 0) has {lengths[lists[0]][row]} entries in column {lists[0]!r} but "
+                f"{lengths[name][row]} in {name!r}; make a row's lists equally long ({len(differs)} rows are not).",
                 code="unequal-lists",
             )
     rows = np.repeat(np.arange(len(lengths[lists[0]])), lengths[lists[0]])

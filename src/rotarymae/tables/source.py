@@ -668,9 +668,11 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
+            has, lacks = (path, paths[0]) if set(lacking) & set(names) else (paths[0], path)
+            alone = [column for column in lacking if (column in names) == (has is path)]
             raise InputError(
-                f"column {listed(lacking)} is missing in {path} or in {paths[0]}; the former has the columns "
-                f"{listed(names, 20)}. Read files of one layout at a time.",
+                f"{has} has the column {listed(alone)}, which {lacks} has not; the columns of the latter are "
+                f"{listed(layouts[0] if lacks is paths[0] else names, 20)}. Read files of one layout at a time.",
                 code="unknown-column",
             )
     if len(layouts[0]) > MAX_COLUMNS:
