@@ -3,7 +3,10 @@
 import dataclasses
 import re
 
+import pytest
+
 from conftest import command
+from rotarymae.cli.main import COMMANDS
 from rotarymae.cli.short_help import FIT_HELP
 from rotarymae.training.fit_config import FitConfig
 
@@ -24,3 +27,11 @@ def test_its_defaults_are_those_of_the_options():
     stated = {name[2:].replace("-", "_"): default for name, _, _, default in OPTIONS}
     for name in ("size", "seed", "decide", "predictor"):
         assert stated[name] == str(defaults[name])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_says_its_default_in_words(name, capsys):
+    assert command(name, "--help-all") == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "(required)" in shown or "(default: 0)" in shown
+    assert not re.findall(r"\(default: (?:None|True|False|)\)", shown)

@@ -16,6 +16,7 @@ from rotarymae import system, tables
 from rotarymae.cli.inputs import (
     Columns,
     ComputedIn,
+    Flag,
     FolderReading,
     LabelColumn,
     ModelPath,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from rotarymae.series import SeriesDataset
 
 Workers = Annotated[
-    int, arg(help="This many processes share a folder of tables; the same command may also run on other computers.")
+    int, arg(help="Number of processes that share a folder of tables; other computers may run the same command, too.")
 ]
 
 
@@ -45,7 +46,7 @@ def predict(
     columns: Columns,
     folder: FolderReading,
     predictor: Predicting = "auto",
-    anomaly_score: bool = False,
+    anomaly_score: Flag = False,
     precision: ComputedIn = "auto",
     workers: Workers = 1,
     quiet: Quiet = False,
@@ -55,14 +56,15 @@ def predict(
     For example: rotarymae predict run new.csv --out predictions.csv
 
     Args:
-        model: This folder was written by `fit`, or is a model directory, which has the model alone.
-        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
-        out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class; for
-            a folder of tables they go to this folder, a file for each, and files that are there already are kept.
-        predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
-        anomaly_score: A column says how badly the pre-trained model predicts each series' observations, a quarter
-            hidden at a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five
-            times as long. A run without labels has this column alone.
+        model: Run folder of `fit`, or a model directory, which has the model alone.
+        table: Table of observations, laid out as in training unless options say otherwise; or a folder.
+        out: New .csv or .parquet file for the ids, the predictions, and a probability for each class. For a folder of
+            tables, a folder with a file for each; finished files are kept.
+        predictor: Method that predicts: the network (model), boosted trees on features (features), all combined, or the
+            one that `fit` chose (auto).
+        anomaly_score: Add a column that is high for unusual series: the mean negative log-likelihood, in nats, of
+            observations that the pre-trained model predicts from the others. It takes about five times as long.
+            A run without labels writes only this column.
     """
 
     from rotarymae import scale
@@ -89,13 +91,12 @@ def embed(
     For example: rotarymae embed run new.csv --out vectors.parquet
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
-        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
-        out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on; for a
-            folder of tables they go to this folder, a file for each, and files that are there already are kept.
-        pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
-            to use.
-        stage: The embedding comes from the pre-trained or from the fine-tuned model in the folder.
+        model: Run folder of `fit`, or a model directory.
+        table: Table of observations, laid out as in training unless options say otherwise; or a folder.
+        out: New .csv or .parquet file for the ids and the vectors (columns e0, e1, ...). For a folder of tables,
+            a folder with a file for each; finished files are kept.
+        pool: How tokens become one vector: their mean, their maximum, or the [CLS] token (cls); auto is as in training.
+        stage: Model of the run that embeds: the pre-trained or the fine-tuned one.
     """
 
     from rotarymae import scale
@@ -112,16 +113,16 @@ def explain(
     columns: Columns,
     quiet: Quiet = False,
 ) -> None:
-    """Say how much each observation matters to the model's prediction, by leaving out each in turn.
+    """Compute how much each observation matters to the model's prediction, by leaving out each in turn.
 
     For example: rotarymae explain run new.csv --out importance.csv
 
     Args:
-        model: This folder was written by `fit`, or is the directory of a fine-tuned model, which alone is explained.
-        table: This table of observations is laid out as in training, unless options say otherwise.
-        out: The answers go to this new .csv or .parquet file, with a row per observation: its time, channel and values,
-            what the model predicts for the series, and the observation's importance. A series that is longer than the
-            model reads at a time has an empty row.
+        model: Run folder of `fit`, or the directory of a fine-tuned model.
+        table: Table of observations, laid out as in training unless options say otherwise.
+        out: New .csv or .parquet file with a row for each observation: its time, channel and values, the model's
+            prediction for the series, and the importance of the observation. A series longer than the model's window
+            has an empty row.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
@@ -155,18 +156,18 @@ def interpolate(
     """Predict values at any times, with standard deviations and 68 and 95 % bands.
 
     For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv. A table alone (rotarymae
-    interpolate new.csv --out values.csv) is answered by any-series, which was trained on drawn functions.
+    interpolate new.csv --out values.csv) is interpolated by any-series, which was trained on random functions.
 
     Args:
-        model: This folder was written by `fit`, or is the directory of a pre-trained model.
-        table: This table of observations is laid out as in training, unless options say otherwise.
-        out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
-        at: Values are predicted for the ids, times and channels in this table; without channels, for all channels.
-            One series needs no ids. With the error columns of the training, bands are those of observations with
-            these errors instead of those of the curve.
-        times: Values of every series and channel are predicted at these numbers or dates (2024-03-31T10:00); +4 or +4h
+        model: Run folder of `fit`, or the directory of a pre-trained model.
+        table: Table of observations, laid out as in training unless options say otherwise.
+        out: New .csv or .parquet file with the mean, standard deviation and bands of each value.
+        at: Table of the ids, times and channels to predict; without a column of channels, all are predicted. One series
+            needs no ids. With the error columns of the training, bands are of observations with these errors; without
+            them, of the noiseless curve.
+        times: Times at which every series and channel is predicted: numbers or dates (2024-03-31T10:00); +4 or +4h
             count from each series' first observation.
-        grid: Values are predicted at this many even times, from each series' first to its last observation.
+        grid: Number of evenly spaced times to predict, from each series' first to its last observation.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
@@ -197,16 +198,16 @@ def anomalies(
     precision: ComputedIn = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Score how badly each observation is predicted from the others of its series: high scores are oddities.
+    """Score how unlikely each observation is, given the others of its series: high scores are unusual.
 
     For example: rotarymae anomalies run new.csv --out scores.csv. A table alone (rotarymae anomalies new.csv --out
-    scores.csv) is scored by any-series, which was trained on drawn functions.
+    scores.csv) is scored by any-series, which was trained on random functions.
 
     Args:
-        model: This folder was written by `fit`, or is the directory of a pre-trained model.
-        table: This table of observations is laid out as in training, unless options say otherwise.
-        out: The scores go to this new .csv or .parquet file, with a row per observation: its time, channel and values,
-            and the negative log-likelihood of each value in nats, a quarter of the series hidden at a time.
+        model: Run folder of `fit`, or the directory of a pre-trained model.
+        table: Table of observations, laid out as in training unless options say otherwise.
+        out: New .csv or .parquet file with a row for each observation: its time, channel and values, and the negative
+            log-likelihood of each value in nats.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
@@ -239,13 +240,13 @@ def evaluate(
     For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
-        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
-            of pictures or sounds with one folder per class.
-        out: The metrics go to this new JSON file; with --at a picture goes next to it.
-        at: Also score predictions from the beginnings of series: what was known 30 (in the unit of time), 6h or 2d
-            after the first observation.
-        first: --at counts from the first observation where this column is not 0.
+        model: Run folder of `fit`, or a model directory.
+        table: Table of observations, laid out as in training unless options say otherwise; or a folder of pictures or
+            sounds, with one folder per class.
+        out: New JSON file for the metrics; with --at, a picture of the same name as well.
+        at: Also score early predictions, from the observations until 30 (in the unit of time), 6h or 2d after the
+            first one.
+        first: Column whose first value other than 0 marks the observation from which --at counts.
     """
     from rotarymae.labels import has_label
     from rotarymae.pipeline import Pipeline

@@ -31,14 +31,13 @@ def export(
     For example: rotarymae export run --out classifier.onnx
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
-        out: The program goes to this new file.
-        format: The file is for ONNX runtimes, or a PyTorch program (torch.export.load).
-        job: The program predicts labels, embeds or interpolates; auto predicts by a fine-tuned model, and else
-            interpolates or embeds.
-        pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
-            to use.
-        stage: Embeddings come from the pre-trained or from the fine-tuned model in the folder.
+        model: Run folder of `fit`, or a model directory.
+        out: New file for the program.
+        format: Kind of file: for ONNX runtimes (onnx), or a PyTorch program for torch.export.load (torch).
+        job: Task of the program: predict labels, embed or interpolate; auto predicts if the model is fine-tuned, and
+            otherwise interpolates or embeds.
+        pool: How tokens become one vector: their mean, their maximum, or the [CLS] token (cls); auto is as in training.
+        stage: Model of the run that embeds: the pre-trained or the fine-tuned one.
     """
     from rotarymae.export import export_program
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from rotarymae import tables
-from rotarymae.cli.inputs import Columns, Quiet, TablePath
+from rotarymae.cli.inputs import Columns, Flag, Quiet, TablePath
 from rotarymae.cli.output import as_file, check_new, new_reporter
 
 
@@ -18,7 +18,7 @@ def features(
     out: Path,
     columns: Columns,
     errors: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
-    formulas: bool = False,
+    formulas: Flag = False,
     quiet: Quiet = False,
 ) -> None:
     """Compute features of each series: levels, shapes, outbursts, periods, noise and colours, one row per series.
@@ -26,9 +26,9 @@ def features(
     For example: rotarymae features stars.csv --id star --time day --channel band --values flux --out features.parquet
 
     Args:
-        table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
-        out: The features go to this new .csv or .parquet file, with the ids of the series.
-        errors: These columns hold the standard errors of the values, in the same order.
+        table: Table with one row per observation: a file, a folder, a quoted pattern, or - for standard input.
+        out: New .csv or .parquet file for the ids of the series and their features.
+        errors: Columns of the standard errors of the values, in the order of the values.
         formulas: Print the formula of each kind of feature.
     """
     reporter = new_reporter(quiet)

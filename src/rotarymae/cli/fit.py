@@ -13,20 +13,12 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, TablePath
+from rotarymae.cli.inputs import Columns, Flag, FolderOptions, LabelColumn, Quiet, TablePath, as_options
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
-from rotarymae.training.fit_config import (
-    ClassificationOptions,
-    FinetuningOptions,
-    FitConfig,
-    MaskingOptions,
-    ModelOptions,
-    RunOptions,
-    ScalingOptions,
-    TrainingOptions,
-)
+from rotarymae.training import fit_config
+from rotarymae.training.fit_config import FitConfig
 
 if TYPE_CHECKING:
     from rotarymae.datasets import AnyDataset
@@ -36,20 +28,39 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 
+if TYPE_CHECKING:
+    from rotarymae.training.fit_config import (
+        ClassificationOptions,
+        FinetuningOptions,
+        MaskingOptions,
+        ModelOptions,
+        RunOptions,
+        ScalingOptions,
+        TrainingOptions,
+    )
+else:
+    ModelOptions = as_options(fit_config.ModelOptions)
+    ScalingOptions = as_options(fit_config.ScalingOptions)
+    MaskingOptions = as_options(fit_config.MaskingOptions)
+    TrainingOptions = as_options(fit_config.TrainingOptions)
+    FinetuningOptions = as_options(fit_config.FinetuningOptions)
+    ClassificationOptions = as_options(fit_config.ClassificationOptions)
+    RunOptions = as_options(fit_config.RunOptions)
+
 
 @dataclass(frozen=True)
 class LabelOptions(LabelColumn):
     """Labels that fine-tuning learns to predict; without them the model is only pre-trained."""
 
     task: Literal["auto", "classification", "regression", "survival"] = "auto"
-    """The labels are classes, numbers or durations; auto takes numbers that are not whole for a regression, and those
-    with --event for durations."""
+    """Kind of labels: classes, numbers or durations; auto reads numbers that are not whole as amounts (regression), and
+    labels with --event as durations (survival)."""
     holdout: float = 0.25
-    """This share of the labelled series is set aside to score the model; none with fewer than ten series."""
+    """Share of the labelled series that is set aside to score the model; with fewer than ten series, none is."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """This column decides what is held out: whole groups of equal words, the latest dates, or rows called test."""
+    """Column that decides which series are held out: whole groups (text), the latest (dates or numbers), or "test"."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
-    """Cross-validate: train this many times, score each series by the model without it; average these models."""
+    """Number of folds of a cross-validation: each series is scored by the model without it; predictions average all."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """Return the column of `--split-by` in the order of the series, or None without that option.
@@ -90,9 +101,9 @@ def fit(
     finetuning: FinetuningOptions,
     classification: ClassificationOptions,
     run: RunOptions,
-    resume: bool = False,
+    resume: Flag = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
-    anonymous: bool = False,
+    anonymous: Flag = False,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
@@ -104,10 +115,10 @@ def fit(
     Or with pictures (or sounds, by --audio) in one folder per class: rotarymae fit photos --images --out run
 
     Args:
-        table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
-        out: The models, metrics, predictions and the report go to this new folder.
+        table: Table with one row per observation: a file, a folder, a quoted pattern, or - for standard input.
+        out: New folder for the models, metrics, predictions and the report.
         resume: Continue the interrupted run in the folder.
-        invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
+        invert: Column of values, or channels, that the report draws on a reversed axis, as for magnitudes.
         anonymous: Leave ids and values of single series out of the report; the other files of the run still hold them.
     """
     started = time.monotonic()  # importing takes seconds, too
@@ -236,17 +247,17 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
 
 
 def demo(
-    out: Path | None = None,
+    out: Annotated[Path | None, arg(help_behavior_hint="(default: runs/demo, or runs/demo-2 if that exists)")] = None,
     seed: int = 0,
-    quick: bool = False,
+    quick: Flag = False,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train, classify, interpolate and embed real light curves (PLAsTiCC), and write a report.
 
     Args:
-        out: The results go to this folder; without it, to runs/demo, or runs/demo-2 and so on if that exists.
-        seed: This number fixes the split, the order, the masks, the augmentation and the first weights.
-        quick: Train for an epoch or two only, to see that everything runs.
+        out: New folder for the results.
+        seed: Seed of the split, the order, the masks, the augmentation and the first weights.
+        quick: Train for only an epoch or two, to see that everything runs.
     """
     from rotarymae import report
     from rotarymae.data import plasticc

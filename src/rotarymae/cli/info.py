@@ -30,7 +30,7 @@ def info(table: Positional[TablePath], columns: Columns) -> None:
     For example: rotarymae info observations.csv
 
     Args:
-        table: This table of observations is read; columns that no option names are proposed.
+        table: Table of observations; `info` proposes a role for each column that no option names.
     """
     named = {name for name, value in asdict(columns).items() if value}
     with gathered_warnings() as raised:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, make_dataclass
+import re
+from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
@@ -11,6 +13,8 @@ from tyro.conf import arg
 from rotarymae import series, tables
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.system import field_docs
+from rotarymae.training.fit_config import FitConfig
 
 if TYPE_CHECKING:
     from rotarymae import arrays
@@ -20,10 +24,11 @@ LAYOUT = "How the table is laid out; a model remembers how its training table wa
 TablePath = Annotated[Path, arg(metavar="TABLE")]
 ModelPath = Annotated[Path, arg(metavar="MODEL")]
 OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
-Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
+Flag = Annotated[bool, arg(help_behavior_hint="")]  # off unless it is typed
+Quiet = Annotated[bool, arg(help="Print only warnings and errors.", help_behavior_hint="")]
 ComputedIn = Annotated[
     Precision,
-    arg(help='Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it.'),
+    arg(help="Number format of matrix products; auto is bf16 on hardware that has units for it."),
 ]
 
 
@@ -52,18 +57,39 @@ else:
     Columns = _options()
 
 
+def _as_typed(name: re.Match[str]) -> str:
+    """Return an option's name in backticks, perhaps with "=value", as one types it; other names stay."""
+    if name[1] not in FitConfig.__dataclass_fields__:
+        return name[0]
+    return " ".join([f"--{name[1].replace('_', '-')}", *filter(None, [name[2]])])
+
+
+def as_options(group: type) -> type:
+    """Return a dataclass of options as the command shows it: "Default: ..." at the end of a help becomes its hint."""
+    docs, kinds, shown = field_docs(group), get_type_hints(group, include_extras=True), []
+    for one in fields(group):
+        text = re.sub(r"`(\w+)(?:=(\w+))?`", _as_typed, docs[one.name])
+        said, _, default = text.partition(" Default: ")
+        hint = {"help_behavior_hint": f"(default: {default.rstrip('.')})" if default else ""}
+        plain = not default and kinds[one.name] is not bool
+        said = f"Turn off: {said[0].lower()}{said[1:]}" if one.default is True else said  # shown as --no-NAME
+        kind = Annotated[kinds[one.name], arg(help=said, **({} if plain else hint))]
+        shown.append((one.name, kind, field(default=one.default)))
+    return make_dataclass(group.__name__, shown, namespace={"__doc__": getdoc(group), "__module__": __name__})
+
+
 @dataclass(frozen=True)
 class LabelColumn:
     """Where the labels are."""
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: that of --objects, or TABLE)")] = None
-    """This table has ids of series and labels, classes or numbers; some series may have none."""
+    """Table with the ids of series and their labels, which are classes or numbers; some series may have none."""
     label: Annotated[str | None, arg(help_behavior_hint="(default: label)", aliases=["--duration"])] = None
-    """This column holds the labels, in the table of --labels or --objects, or in TABLE itself."""
+    """Column of the labels, or durations, in the table of --labels or --objects, or in TABLE itself."""
     event: Annotated[str | None, arg(help_behavior_hint="(default: labels are no durations)")] = None
-    """The labels are durations, of which this column says whether they ended in the event (1), or were censored (0)."""
+    """Column that says whether a duration ended in the event (1) or was censored (0); the labels are then durations."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
-    """This column of the labels' table holds the ids of the series."""
+    """Column of the series ids in the table of labels."""
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -124,8 +150,8 @@ def _changed(options: Any) -> list[str]:
 class FolderReading:
     """How a folder of pictures or sounds is read."""
 
-    resample: bool = False
-    """Sounds with another sample rate than the first, or than the model's, are resampled, not refused."""
+    resample: Flag = False
+    """Resample sounds whose sample rate differs from the first one's, or the model's; otherwise they are refused."""
 
     def check_table(self) -> None:
         """Raise InputError for options about folders when the model was trained on tables."""
@@ -159,14 +185,16 @@ class FolderReading:
 class FolderOptions(FolderReading):
     """A folder of pictures or sounds instead of a table; a file's class is the topmost folder in which it lies."""
 
-    images: bool = False
+    images: Flag = False
     """TABLE is a folder of pictures (PNG, JPEG, ...)."""
-    audio: bool = False
+    audio: Flag = False
     """TABLE is a folder of sounds (WAV, FLAC, OGG, ...), which become spectrograms of 128 bins every 10 ms."""
-    patch_size: tuple[int, ...] | None = None
-    """Patches have this many rows and columns; one number is both. Without it 16, for sounds 8 frames of all bins."""
+    patch_size: Annotated[
+        tuple[int, ...] | None, arg(help_behavior_hint="(default: 16; for sounds 8 frames of all bins)")
+    ] = None
+    """Rows and columns of a patch; one number sets both."""
     longest_side: int = 224
-    """Larger pictures are scaled down to this many pixels on their longer side."""
+    """Number of pixels on the longer side to which larger pictures are scaled down."""
 
     @property
     def given(self) -> bool:

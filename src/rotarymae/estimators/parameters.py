@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import functools
 import inspect
 import textwrap
 import types
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from rotarymae.system import field_docs
 
 
 class Parameter(NamedTuple):
@@ -36,22 +36,6 @@ def options(*groups: type, without: tuple[str, ...] = (), **defaults: Any) -> di
                 default = defaults.get(field.name, field.default)
                 parameters[field.name] = Parameter(field.name, hints[field.name], default, docs[field.name])
     return parameters
-
-
-@functools.cache
-def field_docs(group: type) -> dict[str, str]:
-    """Return {field: the string below it in the source} for a dataclass and its base classes."""
-    docs: dict[str, str] = {}
-    for kind in reversed(group.__mro__):
-        if kind is object or not dataclasses.is_dataclass(kind):
-            continue
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-        assert isinstance(tree, ast.ClassDef)
-        for field, text in zip(tree.body, tree.body[1:], strict=False):
-            match field, text:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
-                    docs[name] = " ".join(doc.split())
-    return docs
 
 
 def takes(parameters: dict[str, Parameter]) -> Callable[[type], type]:

@@ -1,9 +1,13 @@
-"""Read a dataclass from the JSON of one of our files, whatever the file says."""
+"""Read a dataclass from the JSON of one of our files, whatever the file says; and the documentation of its fields."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
+import inspect
 import math
+import textwrap
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -72,3 +76,19 @@ def _read(value: Any, kind: Any, name: str) -> Any:
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
     text = repr(value)
     return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {kind}.")
+
+
+@functools.cache
+def field_docs(group: type) -> dict[str, str]:
+    """Return {field: the string below it in the source} for a dataclass and its base classes."""
+    docs: dict[str, str] = {}
+    for kind in reversed(group.__mro__):
+        if kind is object or not dataclasses.is_dataclass(kind):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[name] = " ".join(doc.split())
+    return docs

@@ -25,53 +25,53 @@ class TableSchema:
     Parameters
     ----------
     id
-        This column says which series a row belongs to; the word file makes each file a series.
+        Column that says which series a row belongs to. With --id file, each input file is one series.
     time
-        This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc.
+        Column of the times, which are numbers or dates; lc.time is the field time of a nested column lc.
     clock
-        This column holds the time of day, where time holds days.
+        Column of the time of day, if the time column holds only days.
     positions
-        These columns hold further positions of each observation, such as latitude, longitude and depth.
+        Columns with further positions of each observation, such as latitude, longitude and depth.
     channel
-        This column says which channel (band, sensor, variable) was observed.
+        Column that says which channel (band, sensor, variable) was observed.
     values
-        These columns hold the values; of a wide table they are the channels, and all other columns if none is named.
+        Columns of the observed values. In a wide table they are the channels.
     errors
-        These columns hold the standard errors of the first values, in their order; they weigh observations.
+        Columns of the standard errors of the first values, in their order; exact observations weigh more.
     flags
-        Observations with anything but 0 in one of these columns are left out.
+        Columns of flags; an observation with anything but 0 in one of them is left out.
     static
-        These columns have one value per series, in this table or in the objects' table.
+        Columns with one value per series, in this table or in the objects' table.
     wide
-        The table has one column per channel, and an empty cell is a missing observation, not a zero.
+        The table has one column per channel; an empty cell is a missing observation, not a zero.
     numbered
-        Each row is a series, with its values in columns of this name and a number: FLUX. for FLUX.1, FLUX.2; the values
-        become the column FLUX, the numbers the column number, and series counts the rows.
+        Each row is a series whose values are in numbered columns: FLUX. reads FLUX.1, FLUX.2, ... as the column FLUX,
+        at the times 1, 2, ... in the column number; the ids are row numbers, in the column series.
     tokens
-        Each value is one token (channel), or each time of a wide table is one, with all channels as its features
-        (time).
+        What one token of the model holds: one value (channel), or all channels at one time of a wide table (time).
     duplicates
-        Rows with equal series, time and channel: average them (mean), use one (first, last), or refuse many (error).
+        Rows with equal series, time and channel are averaged (mean), reduced to one (first, last), or refused if there
+        are many (error).
     limits
-        Values such as <0.01 are left out and counted (drop), or read as 0.01 (number).
+        Detection limits such as <0.01 or >100 are left out and counted (drop), or read as their number (number).
     untimed
         Rows without a time are left out and counted (drop), or become static columns (static).
     since
-        Rows before this time, a number or a date, are left out and counted.
+        Time, a number or a date, before which rows are left out and counted.
     until
-        Rows after this time are left out and counted.
+        Time, a number or a date, after which rows are left out and counted.
     na
-        These cells also mean that a value is missing; a number stands for all its spellings, -999 also for -999.0.
+        Further cells that mean a missing value; a number stands for all its spellings, -999 also for -999.0.
     time_format
-        Times are written like this, for example "%d.%m.%Y %H:%M".
+        Format of the times, for example "%d.%m.%Y %H:%M".
     header_row
-        This line of a text file, counted from 1, names the columns.
+        Line of a text file, counted from 1, that names the columns.
     strict
-        The table is refused if a cell cannot be used, such as an infinite value; otherwise its row is left out.
+        Refuse the table if a cell cannot be used, such as an infinite value; otherwise its row is left out.
     objects
-        This table has one row per series, with the static columns, labels and split that TABLE lacks.
+        Table with one row per series: static columns, labels and split that TABLE lacks.
     units
-        The unit of each column in the table that a model was trained on, as far as that says it.
+        Unit of each column in the table that a model was trained on, if the table names it.
     """
 
     id: str = "id"

@@ -63,23 +63,25 @@ class LoopOptions:
     """
 
     base_lr: float = 1e-3
-    """The learning rate rises linearly to this peak during warm-up and then falls to zero as a cosine."""
+    """Peak learning rate of pre-training and fine-tuning. It is reached after warm-up, then falls to zero as a
+    cosine."""
     warmup_steps: int | None = None
-    """The learning rate rises over this many steps; without it, over a tenth of all steps."""
+    """Number of steps over which the learning rate of each training rises to its peak. Default: a tenth of all
+    steps."""
     optimizer: Optimizer = "adamw"
-    """The optimiser is AdamW, with decoupled weight decay, or stochastic gradient descent with momentum (sgd)."""
+    """Optimiser of pre-training and fine-tuning: AdamW, or stochastic gradient descent with momentum (sgd)."""
     weight_decay: float = 0.05
-    """Weight matrices decay at this rate; norms, biases and learned tokens do not decay."""
+    """Decay rate of the weight matrices in each training; norms, biases and learned tokens do not decay."""
     gradient_clip: float | None = 1.0
-    """A gradient with a larger norm is scaled down to this norm."""
+    """Largest norm of the whole gradient in each training step; a larger gradient is scaled down to it."""
     patience: int | None = None
-    """Training stops after this many passes without a better validation loss; without it, never early."""
+    """Stop a training after this many passes without a better validation loss. Default: never stop early."""
     precision: Precision = "auto"
-    """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it."""
+    """Number format of matrix products in training and prediction; auto is bf16 on hardware that has units for it."""
     compile: bool = False
-    """Compile the blocks of the model, which takes a minute and pays in long runs."""
+    """Compile the blocks of the model with torch.compile before training. It takes a minute and pays in long runs."""
     log_every: int = 10
-    """The file log.jsonl gets a line of losses after every this many steps."""
+    """Number of steps between two lines of losses in log.jsonl, in each training."""
 
 
 @dataclass(kw_only=True)
@@ -87,31 +89,31 @@ class TrainConfig(LoopOptions):
     """Settings of one training. Raises InputError for a value out of its range."""
 
     epochs: int = 20
-    """Training makes this many passes over the examples."""
+    """Number of passes over the examples."""
     epoch_steps: int | None = None
-    """A pass ends after this many steps, though it has not seen every example; None sees all of them."""
+    """Number of steps after which a pass ends, even if it has not seen every example; None sees all of them."""
     min_steps: int = 0
-    """Training makes at least this many steps; small data get more epochs until they make as many."""
+    """Least number of steps of the training; small data get more passes until they reach it."""
     batch_size: int | None = 64
-    """A step sees this many examples; give either this or batch_tokens."""
+    """Number of examples in a step; give either this or batch_tokens."""
     batch_tokens: int | None = None
-    """A step sees this many tokens, padding included; give either this or batch_size."""
+    """Number of tokens in a step, padding included; give either this or batch_size."""
     betas: tuple[float, float] = (0.9, 0.95)
-    """AdamW's two running averages decay at these rates."""
+    """Decay rates of AdamW's two running averages."""
     momentum: float = 0.9
-    """SGD has this momentum."""
+    """Momentum of SGD."""
     warmup_fraction: float = 0.1
-    """This share of all steps is warm-up when warmup_steps is None."""
+    """Share of all steps that are warm-up if warmup_steps is None."""
     keep_best: bool = False
-    """Training ends with the weights of the best validation loss instead of the last ones."""
+    """Keep the weights of the best validation loss at the end, instead of the last ones."""
     seed: int = 0
-    """This number fixes order, masks, augmentation and dropout."""
+    """Seed of order, masks, augmentation and dropout."""
     checkpoint_minutes: float = 1.0
-    """A run that has a folder writes a checkpoint at least this often, in minutes."""
+    """Longest time between two checkpoints of a run with a folder, in minutes."""
     checkpoint_steps: int | None = None
-    """A checkpoint is written after this many steps, too; None goes by the clock alone."""
+    """Number of steps after which a checkpoint is also written; None goes by the clock alone."""
     max_skipped: int = 10
-    """Training ends after this many steps were skipped for a non-finite loss or gradient."""
+    """Number of steps that may be skipped for a non-finite loss or gradient before training ends."""
 
     def __post_init__(self) -> None:
         """Check every setting. Raises InputError."""
@@ -139,30 +141,32 @@ class ModelOptions:
     """The shape of the model, or the trained one to start from."""
 
     pretrained: str | None = None
-    """Training starts from this model: a run folder of `fit` or a model directory, which brings shape and scaling."""
+    """Trained model to start from: a run folder of `fit`, a model directory, or a shipped model. It sets shape and
+    scaling. Default: random weights."""
     size: Size = "light"
-    """The encoder has this named size; a larger one is slower and needs more data."""
+    """Named size of a new model. Larger ones are slower and need more data."""
     embed_dim: int | None = None
-    """The encoder has this width instead of the named size's."""
+    """Width of a new encoder. Default: as set by `size`."""
     num_heads: int | None = None
-    """The encoder has this many attention heads instead of the named size's."""
+    """Number of attention heads of a new encoder. Default: as set by `size`."""
     depth: int | None = None
-    """The encoder has this many blocks instead of the named size's."""
+    """Number of transformer blocks of a new encoder; more are slower. Default: as set by `size`."""
     decoder_embed_dim: int | None = None
-    """The decoder has this width; without it 180, or the width of a narrower encoder (light: 120)."""
+    """Width of a new decoder. Default: 180, or the width of a narrower encoder (light: 120)."""
     decoder_num_heads: int | None = None
-    """The decoder has this many heads; without it 3, or the number of a narrower encoder (light: 2)."""
+    """Number of attention heads of a new decoder. Default: 3, or the number of a narrower encoder (light: 2)."""
     decoder_depth: int | None = None
-    """The decoder has this many blocks; without it 2."""
+    """Number of transformer blocks of a new decoder. Default: 2."""
     decoder_attention: DecoderAttention = "context"
     """Decoder queries attend to visible tokens only (context), or also to one another (joint), as in the paper."""
     likelihood: LikelihoodKind = "gaussian"
-    """Interpolation predicts a value (point), or a distribution, as bands need: normal (gaussian) or heavy-tailed
-    (student_t)."""
+    """What interpolation predicts: a value without a band (point), a normal distribution (gaussian), or a heavy-tailed
+    one (student_t)."""
     neighbours: Literal["auto", "on", "off"] = "auto"
-    """Interpolation corrects the line between nearest values (on); auto: unless there are labels or positions."""
+    """Let interpolation correct the straight line between the nearest values (on); auto is off with labels or further
+    positions."""
     cls_token: bool = True
-    """A [CLS] token marks position 0; turned off, the model sees only differences between positions."""
+    """Add a [CLS] token at position 0. Without it, the model sees only differences between positions."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -170,21 +174,25 @@ class ScalingOptions:
     """How times and values become positions and numbers near zero."""
 
     time_unit: float | None = None
-    """Times are divided by this unit; without it, by the median gap of the training series, which the report gives."""
+    """Unit by which times are divided before the model reads them; set a smaller one for structure on shorter times.
+    Default: the median gap of the training series."""
     time_origin: Literal["first", "zero"] = "first"
-    """Times count from each series' first observation, or from the table's own zero."""
+    """Times count from each series' first observation (first), or from the table's own zero (zero)."""
     channel_spacing: float = 1.0
-    """Neighbouring channels lie this far apart on the position axis of channels, in units of time_unit."""
+    """Distance of neighbouring channels on the position axis of channels, in units of `time_unit`."""
     join_times: bool = False
-    """All channels of one time are one token, missing ones carried forward: for many channels measured together."""
+    """Make one token of all channels at one time, with missing ones carried forward; for channels that are measured
+    together."""
     channel_one_hot: bool = True
-    """The encoder also reads the channel as a one-hot vector (2 to 64 channels); turned off, only as a position."""
+    """Give the encoder the channel also as a one-hot vector (2 to 64 channels), not only as a position."""
     errors: tuple[str, ...] = ()
-    """These columns hold the standard errors of the value columns, in their order; they weigh observations."""
+    """Columns with the standard errors of the values, in the order of the values; exact observations weigh more in
+    pre-training. Default: none."""
     signal_to_noise: bool = True
-    """The encoder also reads asinh(value / error) for a column NAME with errors in NAME_err; turned off, not."""
+    """Give the encoder asinh(value / error) as well, for a column NAME whose errors are in a column NAME_err."""
     transforms: Mapping[str, Transform] | None = None
-    """Columns are scaled by standard, asinh (compressed), none, or by default robust (asinh for heavy tails only)."""
+    """Scaling of single columns: robust, standard, asinh (compressed), or none. Default: robust, with asinh for heavy
+    tails."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -192,11 +200,14 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training hides stretches (blocks), single tokens (ratio), times (rows), channels, tubes or ends (future)."""
+    """What pre-training hides: stretches (blocks), single tokens (ratio), times (rows), channels, tubes, or the ends
+    (future); auto is blocks for series, ratio for pictures and sounds."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
-    """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
+    """Share of each series that pre-training hides; with two numbers, the share is drawn between them for each
+    series."""
     beta: float | None = None
-    """The loss of pre-training weighs a value by its predicted variance to this power (beta-NLL); without it 0.5."""
+    """Power of the predicted variance by which values are weighted in the pre-training loss (beta-NLL). Default:
+    0.5."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -204,19 +215,23 @@ class TrainingOptions(LoopOptions):
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
     pretrain_epochs: int | None = None
-    """Pre-training makes this many passes over the series; without it 5, or 0 from a trained model."""
+    """Number of pre-training passes over the series; with `minutes`, as many as fit. Default: 5, or 0 from a trained
+    model."""
     min_steps: int = 500
-    """Each training makes at least this many steps, unless minutes are given; small tables get more passes."""
+    """Least number of steps of each training, unless `minutes` is set; small tables get more passes until they reach
+    it."""
     batch_size: int = 32
-    """Each training step sees this many series."""
+    """Number of series in a step of pre-training, and of fine-tuning unless `finetune_batch_size` is set."""
     betas: tuple[float, float] | None = None
-    """AdamW's averages decay at these rates; without them 0.9 and 0.95, in fine-tuning 0.9 and 0.999."""
+    """Decay rates of AdamW's two running averages, for both trainings. Default: 0.9 0.95 in pre-training, 0.9 0.999 in
+    fine-tuning."""
     validation_fraction: float = 0.15
-    """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
+    """Share of the training series that is set aside to choose the best epoch, if there are at least ten series."""
     window: int | None = None
-    """Longer series are cut into windows of this many observations; without it, those over 8,192."""
+    """Number of observations of the windows into which longer series are cut. Default: only series over 8,192 are
+    cut."""
     overlap: int | None = None
-    """Neighbouring windows share at least this many observations; without it, a sixteenth of the window."""
+    """Least number of observations that neighbouring windows share. Default: a sixteenth of the window."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -224,33 +239,38 @@ class FinetuningOptions:
     """Options of fine-tuning alone."""
 
     finetune_epochs: int = 20
-    """Fine-tuning makes this many passes over the series, or as many as fit into minutes."""
+    """Number of fine-tuning passes over the labelled series; with `minutes`, as many as fit."""
     finetune_batch_size: int | None = None
-    """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
+    """Number of series in a step of fine-tuning. Default: as in pre-training."""
     finetune_lr: float | None = None
-    """The learning rate of fine-tuning peaks at this; without it at base_lr, or at 30 times that for tune=probe."""
+    """Peak learning rate of fine-tuning. Default: `base_lr`, or 30 times that with `tune=probe`."""
     loss: TargetLoss = "auto"
-    """Fine-tuning minimises cross-entropy for classes, squared errors for numbers (auto), or absolute errors."""
+    """Loss of fine-tuning: cross-entropy for classes and squared errors for numbers (auto), or absolute errors for
+    numbers."""
     tune: Literal["full", "probe"] = "full"
-    """Fine-tuning trains all weights (full), or the head alone (probe)."""
+    """Weights that fine-tuning trains: all (full), or only the head on a frozen encoder (probe)."""
     predictor: Predicting = "auto"
-    """The network predicts (model), boosted trees (features), or all methods combined; auto chooses by validation."""
+    """Method that predicts labels: the network (model), boosted trees on features (features), or all combined; auto
+    chooses by validation."""
     members: int | None = None
-    """Fine-tuning trains so many networks and averages them; if left out 1, or 3 of a rare class without --minutes."""
+    """Number of networks to fine-tune and average. Default: 1, or 3 if a class of two is rare and `minutes` is not
+    set."""
     pool: Literal["auto", HeadPool] = "auto"
-    """The head reads [CLS], or the mean, maximum or attention-weighted mean of tokens; auto: attention, sounds max."""
+    """How the head summarises tokens: mean, max, the [CLS] token (cls), or attention weights; auto is max for sounds,
+    else attention."""
     static: tuple[str, ...] = ()
-    """The prediction also reads these columns with one value per series: numbers or categories, some missing."""
+    """Columns with one value per series, such as age, which fine-tuning and prediction also read: numbers or
+    categories; values may be missing. Default: none."""
     drop: float = 0.5
-    """Each pass of fine-tuning drops a random share of observations, up to this, against overfitting."""
+    """Largest share of observations that each pass of fine-tuning drops at random, against overfitting."""
     noise: float = 0.05
-    """Fine-tuning adds normal noise of this standard deviation to standardised values, against overfitting."""
+    """Standard deviation of the normal noise that fine-tuning adds to standardised values, against overfitting."""
     early: bool = False
-    """Fine-tuning and boosting also learn from series cut short at random, to predict incomplete series."""
+    """Train fine-tuning and boosting also on series that are cut short at random, to predict incomplete series."""
     dropout: float = 0.0
-    """Fine-tuning drops this share of the attention weights and of the hidden units."""
+    """Share of attention weights and hidden units that fine-tuning sets to zero (dropout)."""
     drop_path: float = 0.0
-    """Fine-tuning skips the last block at this rate, and earlier blocks at lower rates (stochastic depth)."""
+    """Rate at which fine-tuning skips the last block; earlier blocks have lower rates (stochastic depth)."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -258,14 +278,16 @@ class ClassificationOptions:
     """Options of classification alone."""
 
     label_smoothing: float = 0.0
-    """Each label gives this share of its probability to all classes equally."""
+    """Share of the probability of each label that fine-tuning spreads equally over all classes."""
     class_weights: Literal["none", "balanced"] = "none"
-    """The loss weighs all series equally (none), or rare classes more, by the inverse of their counts (balanced)."""
+    """Weights of series in the loss of fine-tuning: equal (none), or larger for rare classes, by the inverse of their
+    counts (balanced)."""
     decide: Literal["auto", "accuracy", "f1", "balanced", "cost"] = "auto"
-    """The most probable class is predicted (accuracy), or rare classes are favoured: for the best F1 (f1), as if all
-    were equally frequent (balanced), or by costs (cost); auto is f1 if one of two classes has less than a fifth."""
+    """Rule that picks the predicted class: the most probable (accuracy), best F1 (f1), as if classes were equally
+    frequent (balanced), or least cost (cost); auto is f1 if one of two classes has less than a fifth."""
     costs: tuple[float, ...] = ()
-    """For decide=cost: missing a series of each class costs this much, in the order of the sorted classes."""
+    """With `decide=cost`: the cost of misclassifying a series of each class, in the order of the sorted classes.
+    Default: none."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -273,11 +295,11 @@ class RunOptions:
     """Options of the run."""
 
     seed: int = 0
-    """This number fixes the split, the order, the masks, the augmentation and the first weights."""
+    """Seed of the split, the order, the masks, the augmentation and the first weights."""
     minutes: float | None = None
-    """The whole run takes about this many minutes, whatever the options of epochs say."""
+    """Time that the whole run takes, in minutes, whatever the numbers of epochs. Default: by epochs."""
     checkpoint_minutes: float = 1.0
-    """A run saves its state at this interval, in minutes, so that it can be resumed."""
+    """Time between two saved states of a run, in minutes; an interrupted run resumes from the last one."""
 
 
 @dataclass(kw_only=True)
