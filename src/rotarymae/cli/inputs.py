@@ -70,10 +70,12 @@ def as_options(group: type) -> type:
     for one in fields(group):
         text = re.sub(r"`(\w+)(?:=(\w+))?`", _as_typed, docs[one.name])
         said, _, default = text.partition(" Default: ")
-        hint = {"help_behavior_hint": f"(default: {default.rstrip('.')})" if default else ""}
-        plain = not default and kinds[one.name] is not bool
-        said = f"Turn off: {said[0].lower()}{said[1:]}" if one.default is True else said  # shown as --no-NAME
-        kind = Annotated[kinds[one.name], arg(help=said, **({} if plain else hint))]
+        if one.default is True:  # shown as --no-NAME
+            said = f"Turn off: {said[0].lower()}{said[1:]}"
+        texts: dict[str, Any] = {"help": said}
+        if default or kinds[one.name] is bool:
+            texts["help_behavior_hint"] = f"(default: {default.rstrip('.')})" if default else ""
+        kind = Annotated[kinds[one.name], arg(**texts)]
         shown.append((one.name, kind, field(default=one.default)))
     return make_dataclass(group.__name__, shown, namespace={"__doc__": getdoc(group), "__module__": __name__})
 
