@@ -60,7 +60,7 @@ def predict_at(
 ) -> Predicted:
     """Predict the likelihood's parameters at any positions, standardised like the model's input.
 
-    The visible tokens are encoded once; the decoder then answers the queries in chunks. With
+    The visible tokens are encoded once; the decoder then predicts the queries in chunks. With
     decoder_attention="context" a prediction depends neither on the other queries nor on `chunk`. With "joint" the
     queries of a chunk attend to one another, as in the paper's pre-training.
 

@@ -291,7 +291,7 @@ class EventTimes:
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create with edges that leave about as many observed events in each interval."""
+        """Create intervals with about equally many observed events in each: edges are quantiles of their times."""
         known = _event_times(targets, len(targets))
         times = known["time"][known["event"]]
         count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
@@ -359,7 +359,7 @@ class EventTimes:
 
 
 def event_times(time: Any, event: Any, time_name: str = "time", event_name: str = "event") -> np.ndarray:
-    """Combine durations and events to one structured array, `EVENT_TIME` [S].
+    """Combine durations and events into one structured array, `EVENT_TIME` [S].
 
     A series without a duration, or without a status, gets the time NaN.
 
@@ -443,7 +443,11 @@ LABELS: dict[str, type[Labels]] = {kind.task: kind for kind in (ClassLabels, Num
 
 
 def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the true values of the series at `rows`, in an array for all series; it is 0 elsewhere."""
+    """Return the true values of the series at `rows`, in an array for all series that is 0 elsewhere.
+
+    Args:
+        targets: of all series, None or NaN where one is missing.
+    """
     known = labels.truth(narrowed(targets[rows]))
     truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)
     truth[rows] = known

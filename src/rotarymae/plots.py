@@ -308,7 +308,13 @@ def confusion(counts: ArrayLike, names: Sequence[str]) -> Figure:
 
 @styled
 def roc(positive: ArrayLike, scores: ArrayLike, name: str) -> Figure:
-    """Draw the receiver operating characteristic of `positive` bool [n] by `scores` [n], larger for likelier ones."""
+    """Draw the receiver operating characteristic of one class.
+
+    Args:
+        positive: bool [n], True for the objects of the class.
+        scores: [n], larger for objects that more likely belong to it.
+        name: the class, for the axis.
+    """
     figure, named = Figure(SQUARE), {"name": "model", "plot_chance_level": True}
     show = RocCurveDisplay.from_predictions(positive, scores, ax=figure.subplots(), **named)
     show.ax_.set(xlabel="false positive rate", ylabel=f"true positive rate of {literal(name)}")

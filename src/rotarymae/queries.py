@@ -428,14 +428,14 @@ class AnswerShape(NamedTuple):
 
 
 def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
-    """Create queries for all channels of each series, and describe how their answers are to be laid out.
+    """Create queries for all channels of each series, and describe how their predictions are to be laid out.
 
     Args:
         dataset: the series.
-        X: the series as the caller gave them, whose form the answers take.
-        at: times [q], the same for all series; or one array of times [q_i] for each series. None means the times of an
-            array, or each series' own. For series with dates these may be dates, in the zone of the series unless they
-            name one.
+        X: the series as the caller gave them, whose form the predictions get.
+        at: times [q], the same for all series; or one array of times [q_i] for each series. None means the steps 0, 1,
+            ... of an array, or each series' own different times (and positions). For series with dates these may be
+            dates, in the zone of the series unless they name one.
         positions: further positions [q, P] (or [q] for one column), the same for all series; or a list with one array
             [q_i, P] for each. Not needed for series that stay at one position, nor without `at`.
 

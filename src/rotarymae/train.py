@@ -343,7 +343,11 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose the predictor, and how classes are decided from probabilities."""
+    """Choose the predictor on the validation part, and the rule that decides classes; write both to `result`.
+
+    Args:
+        fitted: the partners, from `_fit_partners`.
+    """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))

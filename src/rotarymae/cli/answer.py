@@ -320,7 +320,11 @@ def evaluate(
 
 
 def _span(text: str, unit: str | None) -> float:
-    """Return a time span such as "30", "6h" or "+2d" as a number in `unit`. Raises InputError for other text."""
+    """Return a time span such as "30", "6h" or "+2d" as a number in `unit`; None means that times have no unit.
+
+    Raises:
+        InputError: another text; hours or days for times without a unit.
+    """
     from rotarymae.series.dates import parse_span
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
@@ -330,7 +334,12 @@ def _span(text: str, unit: str | None) -> float:
 
 
 def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
-    """Return the first time at which each series' flag is not 0; NaN where it always is."""
+    """Return the time [S] of the first observation of each series whose flag is not 0; NaN if there is none.
+
+    Args:
+        dataset: the series.
+        flags: the same series, with the flags as values.
+    """
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
     earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
     since = np.array([earliest.get(id, np.inf) for id in dataset.ids.tolist()])
@@ -372,7 +381,10 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 
 
 def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: system.Reporter) -> None:
-    """Print, for the untrained model, how well it predicts hidden observations here, and when training would pay."""
+    """Print how well any-series predicts hidden observations of the table, and whether training may pay.
+
+    Nothing is printed for another model.
+    """
     from rotarymae.pipeline import AnySeriesPipeline
 
     if not isinstance(pipeline, AnySeriesPipeline) or str(table) == "-":

@@ -217,7 +217,11 @@ class LoadedData:
 def _read_table(
     table: Path, columns: Columns, labels: LabelOptions, config: FitConfig, start: Pipeline | None
 ) -> LoadedData:
-    """Read the table and its labels; with `start`, a trained pipeline, in the layout of its training table."""
+    """Read the table and its labels; warn of constant channels.
+
+    Args:
+        start: a trained pipeline, whose columns, channels and errors the table must have.
+    """
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
     layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)

@@ -242,7 +242,11 @@ class FolderOptions(FolderReading):
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """Return the label of each file of a folder. Raises InputError for a class that the model does not have."""
+    """Return the label of each file: the name of the folder it lies in, None outside of all folders.
+
+    Raises:
+        InputError: there are no folders inside `folder`; the model has no classes; a label is none of them.
+    """
     if files.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
     if not classes:

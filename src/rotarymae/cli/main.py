@@ -46,10 +46,12 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command and return its exit code.
+    """Run the command `rotarymae` with these arguments, by default those of the process.
 
-    Codes: 0 done; 1 an unexpected error; 2 refused input or options, printed in one sentence; 3 some files of a folder
-    could not be read, and all others are done.
+    Raises:
+        SystemExit: with the exit code, if the command fails: 1 another error; 2 refused input or options, printed in
+            one sentence; 3 some files of a folder could not be read, and all others are done; 128 and the number of
+            the signal that stopped it (130 for Ctrl-C).
     """
     from rotarymae import __version__
 

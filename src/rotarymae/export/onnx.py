@@ -64,6 +64,9 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Progr
 def export_program(program: Program, path: str | Path, format: Format = "onnx") -> float:
     """Write a program to a file and compare the file's outputs with PyTorch's; a file that differs is removed.
 
+    Args:
+        format: "onnx", or "torch" for torch.export.
+
     Returns:
         The largest difference between the outputs of the file and those of the program.
 

@@ -104,7 +104,14 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: predictions}, with calibrated probabilities and, where weights exist, the combination."""
+        """Return {predictor: predictions [S, K]}, with calibrated probabilities.
+
+        The combination is among them if all its methods have weights.
+
+        Args:
+            of_model: the network's predictions [S, K].
+            of_partners: {partner: predictions [S, K]}.
+        """
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
                 raise ModelDirectoryError(
@@ -198,11 +205,12 @@ class Budget(Protocol):
         ...
 
     def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return how many of the series a partner is trained on in the end.
+        """Return the number of series on which a partner is trained in the end.
 
         Args:
             name: the partner.
-            compared, seconds: it took this many seconds for this many series.
+            series: number of series there are to train on.
+            compared, seconds: a first training on this many series took this many seconds.
         """
         ...
 

@@ -128,7 +128,12 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
 def _headline(
     title: str, methods: Mapping[str, Mapping[str, float]], name: str, note: str, chosen: str = "model"
 ) -> Headline:
-    """Return the headline of metric `name`: the value of the method `chosen`, compared with the other methods."""
+    """Return the headline of metric `name`: the value of the method `chosen`, compared with the other methods.
+
+    Args:
+        methods: {method: {metric: value}}.
+        note: a sentence below the figure.
+    """
     values = {method: row[name] for method, row in methods.items()}
     value = values.pop(chosen)
     others = {method_words(method): other for method, other in values.items()}
@@ -160,7 +165,12 @@ def _comparisons(outcome: Outcome) -> Section | None:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit."""
+    """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit.
+
+    Args:
+        values: {value column: scores}, the entry "interpolation" of metrics.json.
+        where: words for the scored series, for the titles.
+    """
     errors = [(name, scores) for name, scores in values.items()]
     caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
     yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
@@ -180,7 +190,12 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 
 
 def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
-    """Yield a table of errors with a row per channel and a column per method."""
+    """Yield a table with the errors of each method and the share inside each band; nothing if there are no rows.
+
+    Args:
+        parts: (name of the row, its scores) for each row.
+        error: the metric to show, by its name in metrics.json.
+    """
     rows = []
     for name, scores in parts:
         row = {method_words(method): errors[error] for method, errors in scores["methods"].items()}
@@ -192,7 +207,11 @@ def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) 
 
 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
-    """Return a table of metrics with a row per method; the best value of each metric is bold."""
+    """Return a table of metrics with a row per method of `methods`, {method: {metric: value}}.
+
+    The metrics of "model", which must be among the methods, are the columns. The best value of each column is bold, if
+    the metric has a better direction.
+    """
     columns = [metric_of(name) for name in methods["model"]]
     lowest = [metric.words for metric in columns if metric.lower_is_better]
     highest = [metric.words for metric in columns if metric.lower_is_better is False]
@@ -200,7 +219,10 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:
-    """Return the section that a picture draws; if drawing fails, a section with a sentence that says why."""
+    """Return the section of one kind of picture, or None if it draws nothing.
+
+    If drawing fails, the section has a sentence that says why.
+    """
     images, tables = [], []
     try:
         for part in picture.draw(outcome, words):
@@ -269,7 +291,7 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
-    """Return the last section: warnings, further notes, and what private data the page holds."""
+    """Return the last section: `notes` (warnings among them), and a sentence on private data in the page."""
     noun, count = outcome.dataset.noun, f"{len(outcome.dataset):,}"
     if anonymous:
         private = (
@@ -297,7 +319,7 @@ def _rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]
 
 
 def _setting(value: object) -> str:
-    """Return the value of a setting as text."""
+    """Return the value of a setting as text for the report; a dash for None or an empty list."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {_setting(one)}" for name, one in value.items()) or "–"
     if isinstance(value, float | np.floating):
@@ -331,7 +353,7 @@ def _real(x: float) -> str:
 
 
 def _comparison(headline: Headline, other: float) -> Markup:
-    """Return the difference between the model and another method as HTML, with an arrow up or down."""
+    """Return the difference between the headline and another method's value as HTML, with an arrow up or down."""
     change = headline.value - other
     if not math.isfinite(change):
         return Markup("")

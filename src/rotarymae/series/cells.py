@@ -164,10 +164,23 @@ def _parse_numbers(
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
     """Parse texts as numbers.
 
+    Parameters
+    ----------
+    na
+        Cells that mean "missing".
+    limits
+        Whether "<5" is read as 5; otherwise it is no number.
+
     Returns
     -------
     tuple
-        The numbers, {word: count} for cells that are no numbers, and a note on decimal marks or None.
+        The numbers, NaN where a cell is none; {word: count} of cells that are no numbers; and a note on decimal marks
+        or a unit, or None.
+
+    Raises
+    ------
+    InputError
+        No cell is a number.
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):

@@ -290,12 +290,12 @@ def parse_span(text: str, unit: str | None) -> float | None:
     Parameters
     ----------
     unit
-        Unit of the times, to which hours are converted; None where it is unknown.
+        Unit of the times: "day" for dates, to which hours are converted; None for numbers, which allow "+4" alone.
 
     Raises
     ------
     InputError
-        A span in hours where the unit of the times is unknown.
+        A span with a unit, for times that are numbers.
     """
     match = re.fullmatch(r"\+\s*(\d+\.?\d*|\.\d+)\s*(d|h|min|s)?", text)
     if match is None:

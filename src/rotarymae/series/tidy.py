@@ -276,7 +276,7 @@ def coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return that sentence."""
+    """Return the sentence of the report on 32-bit times that are too coarse for the gaps between them."""
     return (
         f"gaps are short for the column {rows.names['time']!r}, which has 32 bits: {rows.time_step:.4g} is its "
         "smallest step, so that times that differed may be equal; write it with 64 bits, or subtract the first time"
@@ -309,7 +309,7 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield (value, count) for extreme values of a column that may be codes; see `suspects`."""
+    """Yield the extreme values of a column [n] without NaN that may be codes, such as -999; see `suspects`."""
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
         again, middle = False, np.median(column)

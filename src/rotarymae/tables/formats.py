@@ -118,7 +118,7 @@ def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool
 
 
 def _is_utf8(path: Path) -> bool:
-    """Return whether the whole file decodes as UTF-8."""
+    """Return whether a file, unpacked, decodes as UTF-8; half a character at its end is ignored."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with _open_unpacked(path) as file:
         try:

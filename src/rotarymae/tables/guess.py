@@ -218,7 +218,13 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by its first cells: type, whether it holds numbers, dates or text, and how it varies."""
+    """Describe a column: whether it holds dates, clock times, numbers or text, and how it varies.
+
+    Args:
+        column: its first cells; for lists, their entries.
+        of_lists: whether the cells were entries of lists.
+        na: cells that mean "missing".
+    """
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)

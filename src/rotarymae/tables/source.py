@@ -190,8 +190,8 @@ class Source:
         """Raise InputError for columns that are absent, occur twice or are of mixed type.
 
         Args:
-            what: what the message calls the columns.
-            advice: what the message tells the user to type.
+            what: what the message calls absent columns.
+            advice: text right behind their names, such as ", give --time".
         """
         twice = [name for name in columns if name in self.twice]
         if twice:

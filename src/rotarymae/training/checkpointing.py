@@ -123,6 +123,8 @@ class RunFolder:
     ) -> None:
         """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the previous one.
 
+        Nothing is written if `state` equals that of the last checkpoint.
+
         Raises:
             OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
         """
@@ -216,7 +218,7 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return the optimiser's tensors, named "parameter/key"."""
+    """Return the tensors of the optimiser's state as {"parameter/key": tensor}, such as "encoder.cls/exp_avg"."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
         f"{names[id(parameter)]}/{key}": value
