@@ -79,5 +79,5 @@ def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
     at = at.astype(np.int64)
     outside = at[(at < -count) | (at >= count)]
     if len(outside):
-        raise InputError(f"{noun} {outside[0]}, counted from 0, was asked for and there are {count}.")
+        raise InputError(f"{noun} {outside[0]}, counted from 0, does not exist; there are {count}.")
     return at % count

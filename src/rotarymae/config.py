@@ -329,7 +329,10 @@ def mask_range(ratio: Any) -> tuple[float, float]:
     """Return a mask ratio as (smallest, largest); raise InputError unless 0 < smallest ≤ largest < 1."""
     shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
     if len(shares) != 2:
-        raise InputError(f"mask_ratio is {ratio}; expected one number, or the smallest and the largest.")
+        raise InputError(
+            f"mask_ratio is {ratio}; give one share between 0 and 1, or the smallest and the largest share, such as "
+            "(0.3, 0.8)."
+        )
     for share in shares:
         if not 0 < share < 1:
             raise InputError(f"mask_ratio is {share}; expected more than 0 and less than 1, the share to hide.")

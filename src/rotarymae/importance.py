@@ -38,8 +38,9 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     """
     if not isinstance(pipeline.model, Classifier | Regressor):
         raise InputError(
-            f"predictions without each observation are compared, and a {type(pipeline.model).__name__} makes none; "
-            "give a fine-tuned model."
+            f"importance is the effect on a prediction, and a {type(pipeline.model).__name__} predicts no label; "
+            "give a "
+            "fine-tuned model."
         )
     preprocessor = pipeline.require_series()
     longer = np.flatnonzero(dataset.lengths > (preprocessor.window or np.inf))

@@ -246,7 +246,7 @@ def interpolated(
     if not return_std:
         return shape_answers(answer.mean, queries, layout)
     if answer.std is None:
-        raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
+        raise InputError("the model predicts values without a spread (likelihood='point'); leave out return_std.")
     return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
 
 

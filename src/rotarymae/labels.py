@@ -412,7 +412,9 @@ def _refuse_class_options(config: FitConfig, task: str) -> None:
     defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
     for name, unused in defaults.items():
         if getattr(config, name) != unused:
-            raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of {task}.")
+            raise InputError(
+                f"{name}={getattr(config, name)!r} applies to classification only; leave it out of {task}."
+            )
 
 
 def _numbers(targets: Any, series: int) -> np.ndarray:
@@ -424,7 +426,7 @@ def _numbers(targets: Any, series: int) -> np.ndarray:
         numbers = given.astype(np.float64).reshape(series, -1)
     except (TypeError, ValueError):
         strange = next((label for label in given.ravel() if not is_number(label)), given.ravel()[0])
-        raise InputError(f"the label {plain(strange)!r} is no number; a regression needs numbers.") from None
+        raise InputError(f"the label {plain(strange)!r} is not a number; a regression needs numbers.") from None
     if np.isinf(numbers).any():
         first = int(np.isinf(numbers).any(1).argmax())
         raise InputError(f"the label of series {first} (counted from 0) is infinite; give a finite number, or none.")
@@ -545,7 +547,10 @@ def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.n
     texts = [as_text(label) for label in labels]
     unknown = sorted(set(texts) - set(numbers))
     if unknown:
-        raise InputError(f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}.")
+        raise InputError(
+            f"labels {', '.join(unknown[:5])} are not among the model's classes, {', '.join(numbers)}; leave these "
+            "series out."
+        )
     return np.array([numbers[text] for text in texts], np.int64)
 
 

@@ -332,15 +332,17 @@ class Pipeline:
         """
         if self.require_labels().task != "regression":
             raise InputError(
-                f"intervals are of numbers, and this is a {self.require_labels().task}; leave out return_interval."
+                f"prediction intervals are for regression, and this is a {self.require_labels().task}; leave out "
+                "return_interval."
             )
         check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
         half = self.half_widths(share)
         if half is None:
             known = min(map(len, self.errors.get(self.choice, ())), default=0)
             raise InputError(
-                f"an interval of {share:g} needs the errors of {least_errors(share):,} validation series, and there "
-                f"are {known:,}; fit with more series, or a larger validation_fraction."
+                f"a prediction interval of {100 * share:g} % needs at least {least_errors(share):,} validation "
+                "series, and "
+                f"there are {known:,}; ask for a lower share, or fit with more series or a larger validation_fraction."
             )
         return half
 
@@ -392,12 +394,13 @@ class Pipeline:
         labels = self.require_labels()
         if not isinstance(labels, EventTimes):
             raise InputError(
-                f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival)."
+                f"survival needs a model of times to an event (--event, RoMAESurvival), and this is a {labels.task}."
             )
         at = labels.times if times is None else np.atleast_1d(np.asarray(times, np.float64))
         if not ((at >= 0) & (at <= labels.edges[-1])).all():
             raise InputError(
-                f"survival is known from 0 to {labels.edges[-1]:g}, the last training event; ask for that."
+                f"survival is known from 0 to {labels.edges[-1]:g}, the time of the last training event; give times "
+                "in this range."
             )
         return labels.survival(self.outputs(X), at)
 
@@ -729,7 +732,7 @@ class Pipeline:
         for word in (license, *tags):
             if not re.fullmatch(r"[\w.-]+", word):
                 raise InputError(
-                    f"{word!r} is no licence or tag; wanted letters, digits, dots and hyphens, as in cc-by-4.0."
+                    f"{word!r} is not a valid licence or tag; use letters, digits, dots and hyphens, as in cc-by-4.0."
                 )
         check_replaceable(folder)
         if folder.parent.is_dir():
@@ -782,7 +785,7 @@ class Pipeline:
             raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES)}.")
         if (folder / FOLDS_FOLDER).is_dir():
             if not (folder / METRICS_FILE).is_file():
-                raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
+                raise InputError(f"the folds in {folder} are not finished; continue `rotarymae fit` with --resume.")
             return Ensemble.of([cls.load(fold, precision) for fold in fold_folders(folder)])  # pyright: ignore
         path = folder / CONFIG
         if not path.is_file():
@@ -993,7 +996,7 @@ class Ensemble(Pipeline):
     def require_one(self) -> Pipeline:
         """Raise InputError: an ensemble of folds only predicts."""
         raise InputError(
-            f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
+            f"these are {len(self.members)} models, one for each fold, which together can only predict. Name the "
             f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
             code="several-models",
         )
@@ -1028,7 +1031,7 @@ class AnySeriesPipeline(Pipeline):
     def require_series(self) -> ObservationPreprocessor:
         """Raise InputError: this model was trained on no table, so it has no fitted preprocessor."""
         raise InputError(
-            "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
+            "any-series was not trained on a table: it only interpolates, scores anomalies and embeds; "
             "`rotarymae fit` trains a model of this table.",
             code="untrained",
         )
@@ -1110,10 +1113,12 @@ def check_replaceable(folder: str | Path) -> None:
         others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PARTNERS_FOLDER))
         if others:
             raise InputError(
-                f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
+                f"{folder} holds {', '.join(others[:3])}, which is not part of a model; choose a new folder."
             )
         if any(folder.iterdir()) and not _is_model(folder):
-            raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
+            raise InputError(
+                f"{folder} holds files with the names of a model's files, but is not a model; choose a new folder."
+            )
     elif folder.exists():
         raise InputError(f"{folder} is a file; a model is saved as a folder.")
 

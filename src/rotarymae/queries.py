@@ -281,7 +281,7 @@ class QueryTable:
             InputError: a missing column or cell, a time that is not finite; no rows.
         """
         if not len(table):
-            raise InputError(f"{name} has no rows; there are no times to interpolate at.")
+            raise InputError(f"{name} has no rows; there are no times to interpolate at; give at least one.")
         id, time = layout.id, layout.time
         if time not in table.column_names and "time" in table.column_names:
             time = "time"  # as `interpolate` itself writes it
@@ -328,7 +328,7 @@ class QueryTable:
             InputError: an unknown channel; dates, where the times of the data set are numbers.
         """
         if self.dates and dataset.time_unit is None:
-            raise InputError(f"{self.name} asks for dates, and the times of the series are numbers; give numbers.")
+            raise InputError(f"{self.name} has dates, and the times of the series are numbers; give numbers.")
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         rank = {as_text(name): i for i, name in enumerate(dataset.ids)}
         place = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[self.series]
@@ -386,7 +386,7 @@ def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Observ
     if len(queries.offsets) != len(dataset) + 1 or queries.offsets[-1] != len(queries.times):
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
     if len(queries.times) == 0:
-        raise InputError("there are no times to interpolate at.")
+        raise InputError("there are no times to interpolate at; give at least one.")
     if not np.isfinite(queries.times).all():
         raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
     axes = len(preprocessor.position_names)
@@ -462,7 +462,7 @@ def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.nd
     if positions is None:
         return _single_positions(dataset, times)
     if not width:
-        raise InputError("positions are given, and the series have no positions next to their times.")
+        raise InputError("positions were given, but the series have only times; leave positions out.")
     several = isinstance(positions, list | tuple) and all(np.ndim(one) == 2 for one in positions)
     each = list(positions) if several or np.ndim(positions) == 3 else [positions] * len(dataset)
     if len(each) != len(dataset):
@@ -472,8 +472,9 @@ def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.nd
     for i, one in enumerate(arrays):
         if one.shape != (len(times[i]), width) or not np.isfinite(one).all():
             raise InputError(
-                f"positions of series {i} have the shape {one.shape}, or are not finite; give finite numbers "
-                f"[{len(times[i])}, {width}] ({listed(dataset.position_names)})."
+                f"positions of series {i} have the shape {one.shape}, or hold NaN or infinity; give finite numbers "
+                "of the "
+                f"shape ({len(times[i])}, {width}): a row for each time, with {listed(dataset.position_names)}."
             )
     return arrays
 

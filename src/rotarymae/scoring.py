@@ -179,7 +179,7 @@ def evaluate_predictions(
     targets = one_per_series(targets, len(dataset))
     rows = np.flatnonzero(has_label(targets))
     if not len(rows):
-        raise InputError("no series has a label; give the labels of some.")
+        raise InputError("no series has a label; give labels for some series.")
     truth = labels.truth(narrowed(targets[rows]))
     part = dataset.select(rows)
     every = pipeline.every(part, on_step)

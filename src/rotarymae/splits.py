@@ -273,9 +273,7 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 
     count, noun = (series, "series") if groups is None else (len(np.unique(groups)), "groups")
     if not 2 <= folds <= count:
-        raise InputError(
-            f"there are to be {folds} folds of {count:,} {noun}; wanted at least 2, and one of these each."
-        )
+        raise InputError(f"folds is {folds} for {count:,} {noun}; give at least 2, and at most {count:,}.")
     kinds = np.zeros(series, np.int64) if classes is None else np.unique(classes, return_inverse=True)[1]
     if groups is None and np.bincount(kinds).max() < folds:  # no class can be in each: there is nothing to stratify
         kinds = np.zeros(series, np.int64)
@@ -334,7 +332,7 @@ def _hold_out(
     """
     if not 0 <= share < 1:
         name = "holdout" if part == TEST else "validation_fraction"
-        raise InputError(f"{name} is {share}; wanted at least 0 and less than 1, a share of the series.")
+        raise InputError(f"{name} is {share}; give a share of the series, at least 0 and less than 1.")
     left = np.flatnonzero(part_of[rows] == TRAIN)
     if share == 0 or len(left) < 2:
         return False

@@ -210,7 +210,7 @@ def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tm
     (new / ("dark" if kind == "images" else "high")).rename(new / "green")
     capsys.readouterr()
     assert command("evaluate", run, new, "--quiet") == 2
-    assert "lies in the folder 'green', which is no class of the model" in capsys.readouterr().err
+    assert "lies in the folder 'green', which is not a class of the model" in capsys.readouterr().err
 
 
 def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys):
@@ -267,11 +267,11 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
             ["predict", run, folder, "--out", tmp_path / "p.csv", "--id", "x"],
             "the model was trained on pictures; leave out the options of tables: --id.",
         ),
-        (["predict", run, folder, "--out", tmp_path / "p.csv", "--resample"], "--resample concerns sounds"),
+        (["predict", run, folder, "--out", tmp_path / "p.csv", "--resample"], "--resample applies to sounds"),
         (["evaluate", run, folder, "--label-id", "x"], "--label-id concern tables"),
         ([*again, "--patch-size", "8"], "patch_size is (8, 8), and the model was trained with (4, 4)"),
         ([*again, "--longest-side", "20"], "longest_side is 20, and the model was trained with 224"),
-        (["fit", folder, "--audio", "--longest-side", "20", "--out", tmp_path / "x"], "concerns pictures"),
+        (["fit", folder, "--audio", "--longest-side", "20", "--out", tmp_path / "x"], "applies to pictures"),
         (["fit", folder, "--images", "--resample", "--out", tmp_path / "x"], "concerns sounds"),
     ):
         assert command(*words) == 2, words

@@ -138,7 +138,7 @@ def test_folds_that_cannot_be_are_refused_before_any_training(tmp_path, capsys):
     assert not out.exists()
     rows, _ = two_kinds(8)
     given = ["fit", write_csv(tmp_path / "t.csv", "id,time,band,value", rows), "--out", out, "--folds", "3"]
-    assert command(*given) == 2 and "--folds 3 concerns labels" in " ".join(capsys.readouterr().err.split())
+    assert command(*given) == 2 and "--folds 3 applies to labels" in " ".join(capsys.readouterr().err.split())
     assert command(*given, "--label", "band", "--holdout", "0.5") == 2
     assert "--holdout" in capsys.readouterr().err and not out.exists()
 

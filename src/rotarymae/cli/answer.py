@@ -259,7 +259,7 @@ def evaluate(
         if file is not None and file.exists():
             raise InputError(f"{file} exists; choose another name, or remove it.")
     if first is not None and not at:
-        raise InputError(f"--first {first} says what --at counts from; name times by --at.")
+        raise InputError(f"--first {first} says from where --at counts; give times with --at.")
     since, spans = None, {}
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model, precision)
@@ -270,10 +270,11 @@ def evaluate(
             if made_of is not None and made_of.kind == "patches":
                 if of_table or labels.label_id is not None:
                     raise InputError(
-                        "--labels, --label and --label-id concern tables; a picture's or sound's class is its folder."
+                        "--labels, --label and --label-id apply to tables only; the class of a picture or sound is "
+                        "the name of its folder."
                     )
                 if at:
-                    raise InputError(f"--at concerns series; {made_of.noun} have no times.")
+                    raise InputError(f"--at applies to series only; {made_of.noun} have no times.")
                 data = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
                 dataset, targets = data.dataset, known_labels(data, table, getattr(pipeline.labels, "classes", ()))
             else:
@@ -292,7 +293,7 @@ def evaluate(
                 )
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
-                        f"--event {labels.event} concerns times to an event, and the model is one of "
+                        f"--event {labels.event} applies to times to an event only, and the model predicts "
                         f"{pipeline.require_labels().task}; leave it out."
                     )
                 targets = labels.read(dataset, layout, table)
@@ -329,7 +330,7 @@ def _span(text: str, unit: str | None) -> float:
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
     if span is None:
-        raise InputError(f"--at {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h.")
+        raise InputError(f"--at {text} is not a time span; give a number, or one with d, h, min or s, such as 6h.")
     return span
 
 
@@ -376,7 +377,7 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
     if table is not None:
         return model, table
     if str(model) in shipped_models() or any((model / name / CONFIG).exists() for name in ("", MODEL)):
-        raise InputError(f"{model} is a model, and no table was named; name the table behind it.", code="no-table")
+        raise InputError(f"{model} is a model, and there is no table; name the table after the model.", code="no-table")
     return Path(ANY_SERIES), model
 
 

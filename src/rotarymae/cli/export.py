@@ -64,7 +64,9 @@ def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained
         job = job if pipeline.labels is None else "predict"
     for name, value in (("pool", pool), ("stage", None if stage == "pretrained" else stage)):
         if value is not None and job != "embed":
-            raise InputError(f"{name} concerns embeddings; leave out --{name}, or say --job embed (it is {job}).")
+            raise InputError(
+                f"{name} applies to embeddings only; leave out --{name}, or add --job embed (it is {job})."
+            )
     if job == "embed":
         pipeline = open_stage(model, stage)
     if job == "predict" and pipeline.partners is not None and pipeline.partners.choice != "model":

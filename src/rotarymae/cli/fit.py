@@ -85,7 +85,9 @@ class LabelOptions(LabelColumn):
             raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
         for option, value in given.items():
             if self.labels is None and self.label is None and value is not None and value != "":
-                raise InputError(f"{option} {value} concerns labels; name their table by --labels.")
+                raise InputError(
+                    f"{option} {value} applies to labels, and there are none; name their table with --labels."
+                )
 
 
 def fit(
@@ -134,7 +136,9 @@ def fit(
         labels.check()
     check_folder(out, resume)
     if labels.folds is not None and labels.holdout != LabelOptions.holdout:
-        raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
+        raise InputError(
+            "--holdout sets one part aside, and --folds holds out each series once; leave out one of the two."
+        )
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, {**others, "invert": invert})
     start = None if config.pretrained is None else open_start(config.pretrained)
@@ -195,7 +199,7 @@ def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
     for name in invert:
         if name not in known:
             raise InputError(
-                f"--invert {name} is nothing that the report draws; it draws the first column of values, by channel: "
+                f"--invert {name} is not drawn in the report; choose the first column of values or a channel: "
                 f"{listed(known, 20)}.{did_you_mean(name, known)}"
             )
 

@@ -110,7 +110,7 @@ class LabelColumn:
         columns = []
         for name in self.beside:
             if self.labels is None and name in layout.static:
-                raise InputError(f"the label {name!r} is a static column, too; leave it out of these.")
+                raise InputError(f"the label {name!r} is a static column, too; leave it out of --static.")
             source, key = self.source(name, layout, table)
             columns.append(tables.align_labels(dataset, source, key, name, unlabelled="none", na=layout.na))
         if self.event is None:
@@ -175,11 +175,11 @@ class FolderReading:
                 f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
             )
         if self.resample and known.sample_rate is None:
-            raise InputError(f"--resample concerns sounds; the model was trained on {known.noun}.")
+            raise InputError(f"--resample applies to sounds only; the model was trained on {known.noun}.")
         if known.sample_rate is not None:
             return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, on_file)
         if len(patch) != 2:
-            raise InputError(f"the model was trained on {known.noun}, which are not read from folders.")
+            raise InputError(f"the model was trained on {known.noun}, which the command cannot read; use Python.")
         return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
 
 
@@ -207,15 +207,16 @@ class FolderOptions(FolderReading):
         if not self.given:
             if _changed(self):
                 raise InputError(
-                    f"options of folders: {', '.join(_changed(self))}; say --images or --audio, too, or leave them out."
+                    f"these options apply to folders only: {', '.join(_changed(self))}; add --images or --audio, or "
+                    "leave them out."
                 )
             return
         if self.images and self.audio:
             raise InputError("give one of --images and --audio.")
         if self.audio and self.longest_side != FolderOptions.longest_side:
-            raise InputError("--longest-side concerns pictures; leave it out with --audio.")
+            raise InputError("--longest-side applies to pictures only; leave it out with --audio.")
         if self.images and self.resample:
-            raise InputError("--resample concerns sounds; leave it out with --images.")
+            raise InputError("--resample applies to sounds only; leave it out with --images.")
         others = {**asdict(columns), **others}
         of_tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if of_tables:
@@ -248,13 +249,18 @@ def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...
         InputError: there are no folders inside `folder`; the model has no classes; a label is none of them.
     """
     if files.labels is None:
-        raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
+        raise InputError(
+            f"{folder} has no subfolders, whose names would be the classes; put the files of each class into a folder."
+        )
     if not classes:
-        raise InputError("the model predicts numbers; the names of folders are classes, and nothing can be scored.")
+        raise InputError(
+            "the model predicts numbers, but the names of folders are classes; it cannot be scored on them."
+        )
     for name, label in zip(files.dataset.ids, files.labels, strict=True):
         if label is not None and label not in classes:
             raise InputError(
-                f"{folder / name} lies in the folder {str(label)!r}, which is no class of the model; its classes are "
+                f"{folder / name} lies in the folder {str(label)!r}, which is not a class of the model; its classes "
+                "are "
                 f"{listed(classes, 20)}."
             )
     return files.labels

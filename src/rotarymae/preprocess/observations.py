@@ -203,7 +203,7 @@ class ObservationPreprocessor(Preprocessor):
         if join_times and dataset.channel_names is None:
             raise InputError("join_times joins the channels observed at one time, and the data set has no channels.")
         if join_times and inputs is not None and inputs.width:
-            raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
+            raise InputError(f"join_times makes its own further inputs; leave out {inputs.describe()}.")
         values = ValueScaling.fit(dataset, transforms)
         positions = PositionScaling.fit(dataset, time_unit, origin)
         made = cls(
@@ -367,8 +367,9 @@ class ObservationPreprocessor(Preprocessor):
             )
         if dataset.position_names != self.position_names:
             raise InputError(
-                f"the positions next to time are {listed(dataset.position_names) or 'none'}; the model was trained on "
-                f"{listed(self.position_names) or 'none'}, in this order.",
+                f"the columns of further positions are {listed(dataset.position_names) or 'none'}; the model was "
+                "trained "
+                f"with {listed(self.position_names) or 'none'}. Give the same columns in the same order.",
                 code="other-positions",
             )
         _refuse_negative(dataset, self.errors)
@@ -475,7 +476,10 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
     if not errors:
         return ()
     if join_times:
-        raise InputError("errors are of single observations, and join_times makes one token of all of a time.")
+        raise InputError(
+            "errors belong to single observations, and join_times makes one token of each time; leave out one of the "
+            "two."
+        )
     rest = len(dataset.value_names) - len(errors)
     if tuple(dataset.value_names[rest:]) != errors or rest != len(errors):
         raise InputError(
@@ -494,6 +498,7 @@ def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
         if len(negative):
             row, v = negative[0]
             raise InputError(
-                f"the errors {errors[v]!r} are {dataset.values[rows, rest:][row, v]:.6g} somewhere; an error is not "
-                "negative. If this means that the error is not known, leave these rows out or fill in a large one."
+                f"the column of errors {errors[v]!r} holds {dataset.values[rows, rest:][row, v]:.6g}, and an error "
+                "cannot "
+                "be negative. If this means that the error is unknown, leave these rows out or fill in a large error."
             )

@@ -141,7 +141,7 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
     # What goes through folders finds outputs in its own again; another pattern does where they lie next to inputs.
     inside = (out.resolve(), *out.resolve().parents) if table.is_dir() or "**" in table.parts else (out.resolve(),)
     if base.resolve() in inside:
-        raise InputError(f"{out} lies in {base}, whose files are the input; choose a folder elsewhere.")
+        raise InputError(f"{out} lies in {base}, the folder of the input; choose a folder elsewhere.")
     twice = sorted(name for name in set(names) if names.count(name) > 1) if len(set(names)) < len(names) else []
     if twice:
         raise InputError(f"several files would be written as {listed(twice)}; give them different names.")
@@ -214,7 +214,7 @@ def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iter
     except BrokenProcessPool:
         raise RotaryMAEError(
             f"a worker process was killed (for lack of memory?); {len(shards) - done} of {len(shards)} are left, "
-            "and the same command goes on with them."
+            "and the same command continues with them."
         ) from None
     finally:
         for process in multiprocessing.active_children():

@@ -125,7 +125,7 @@ def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: Sequence[Any]
         name = f"channels of series {listed([ids[i]])}"
         column = cells.labels(listed_column(part, name), name)
         if len(column) != lengths[i] or column.null_count:
-            raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one per observation.")
+            raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one label for each time.")
         if parts and column.type != parts[0].type:
             raise InputError(f"{name} are {column.type}, those before {parts[0].type}; give all in one type.")
         parts.append(column)

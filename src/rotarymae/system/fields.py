@@ -75,7 +75,7 @@ def _read(value: Any, kind: Any, name: str) -> Any:
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
     text = repr(value)
-    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {kind}.")
+    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; it must be {kind}.")
 
 
 @functools.cache

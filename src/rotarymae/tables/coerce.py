@@ -86,7 +86,7 @@ def labels_of(
     """
     if isinstance(labels, str) and is_frame(series):
         if labels in dataset.static:
-            raise InputError(f"the label {labels!r} is a static column, too; leave it out of these.")
+            raise InputError(f"the label {labels!r} is a static column, too; leave it out of the static columns.")
         return align_labels(dataset, series, id, labels, unlabelled)
     if nw.dependencies.is_pandas_dataframe(labels):
         return np.column_stack([labels_of(dataset, series, column, id, unlabelled) for _, column in labels.items()])
@@ -161,7 +161,9 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
     try:
         arrays = [unmasked(one) for one in arrays]
     except ValueError as error:
-        raise InputError(f"the array is none of numbers ({error}); give one of [cases, channels, time].") from error
+        raise InputError(
+            f"the array cannot be read as numbers ({error}); give an array of numbers [cases, channels, time]."
+        ) from error
     widths, kinds = sorted({len(one) for one in arrays}), sorted({str(one.dtype) for one in arrays})
     if len(widths) > 1 or any(one.dtype.kind not in "fiub" for one in arrays):
         raise InputError(

@@ -169,7 +169,9 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     rows = _rows_of(lines, best)
     if start >= len(rows) or not rows[start]:
         raise InputError(
-            f"{path} has no line {start + 1} that could name its columns; is it complete, and is it a {format} file?",
+            f"{path} ends before line {start + 1}, where the names of its columns should be; check that it is "
+            "complete, "
+            f"and a {format} file.",
             code="empty-file",
         )
     names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))

@@ -353,9 +353,7 @@ class FitConfig(
         """Raise InputError unless window and overlap fit together."""
         if self.window is None:
             if self.overlap is not None:
-                raise InputError(
-                    f"overlap={self.overlap} needs a length of windows; give window, too.", settings=[("window", 4096)]
-                )
+                raise InputError(f"overlap={self.overlap} needs windows; set window, too.", settings=[("window", 4096)])
             return
         check_whole("window", self.window, 2)
         if type(self.shared) is not int or not 0 <= self.shared < self.window:
