@@ -34,7 +34,7 @@ MIXED = "some labels are strings and others numbers; give all of one kind."
 MIN_SERIES_TO_JUDGE = 10  # with fewer series, many distinct whole numbers do not show what the labels are
 Label = str | int | float | bool
 EVENT_TIME = np.dtype([("event", np.bool_), ("time", np.float64)])  # as scikit-survival's `Surv`; NaN is no label
-STATUS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+STATUS_WORDS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
 MAX_INTERVALS, EVENTS_PER_INTERVAL = 20, 10  # of times to an event
 
 
@@ -385,13 +385,13 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
         out["event"] = status
         return out
     words = [as_text(one).lower() for one in status[known]]
-    strange = [word for word in words if word not in STATUS]
+    strange = [word for word in words if word not in STATUS_WORDS]
     if strange:
         raise InputError(
             f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 "
             "or false where the series was censored."
         )
-    out["event"][known] = [STATUS[word] for word in words]
+    out["event"][known] = [STATUS_WORDS[word] for word in words]
     return out
 
 

@@ -65,9 +65,9 @@ from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, rea
 from rotarymae.training.fit_config import FitConfig
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
-FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
+PIPELINE_FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
 WRITTEN_BY = "written by rotarymae"  # in every model card
-LEFT_AFTER = 3600.0  # seconds; saving takes far less
+SAVE_SECONDS = 3600.0  # seconds; saving takes far less
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, AnySeries, Classifier, Regressor, TokenRegressor)
 }
@@ -736,7 +736,7 @@ class Pipeline:
                 )
         check_replaceable(folder)
         if folder.parent.is_dir():
-            remove_leftovers(folder.parent, [folder.name], LEFT_AFTER)
+            remove_leftovers(folder.parent, [folder.name], SAVE_SECONDS)
         modules = self._modules()
         # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
         tensors = {
@@ -751,7 +751,7 @@ class Pipeline:
                     self.partners.save(beside / PARTNERS_FOLDER)
             except SafetensorError as error:
                 raise OSError(f"{folder} could not be written: {error}") from None
-            write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
+            write_config(beside, {"format": PIPELINE_FORMAT, **dataclasses.asdict(self._described())})
             (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
 
     @classmethod
@@ -792,7 +792,7 @@ class Pipeline:
             raise ModelDirectoryError(
                 f"{path} is missing; wanted a whole model folder, or the folder of a finished run."
             )
-        content = read_config(folder, FORMAT)
+        content = read_config(folder, PIPELINE_FORMAT)
         content.pop("format")
         tensors = read_tensors(folder / WEIGHTS)
         try:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
-def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
+def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
     """Return the share [T] of series without the event after each time (Kaplan & Meier 1958).
 
     Args:
@@ -23,13 +23,13 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool 
     return _product_limit(time, event, np.zeros(0), at, before)
 
 
-def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
+def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
     """Return the share [T] of series not yet censored, as `kaplan_meier`; at equal times events come first."""
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return _product_limit(time, ~event, time[event], at, before)
 
 
-def _product_limit(time: Floats, ends: NDArray[np.bool_], earlier: Floats, at: ArrayLike, before: bool) -> Floats:
+def _product_limit(time: _Floats, ends: NDArray[np.bool_], earlier: _Floats, at: ArrayLike, before: bool) -> _Floats:
     """Return the product-limit estimate at given times.
 
     Args:
@@ -85,7 +85,7 @@ def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int
     return total
 
 
-def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> Floats:
+def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> _Floats:
     """Return the Brier score [T] of predicted survival [S, T], weighted for censoring (Graf et al. 1999).
 
     Each series has as weight the inverse of the probability that it was not censored before.
@@ -100,7 +100,7 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayL
     return (weight * np.square(survival - ~ended)).mean(0)
 
 
-def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> float:
+def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
     """Return the Brier score averaged over the span of the times; for one time the score itself."""
     scores, at = brier_scores(time, event, survival, at), np.asarray(at, np.float64)
     return float(np.trapezoid(scores, at) / (at[-1] - at[0]) if len(at) > 1 else scores.mean())

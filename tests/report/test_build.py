@@ -13,7 +13,7 @@ from rotarymae.metrics import classification_metrics
 from rotarymae.queries import curves
 from rotarymae.report import build, pictures
 from rotarymae.report.build import write_report
-from rotarymae.report.pictures import PICTURES, POINTS, Picture, Words, learning_curves, verdict
+from rotarymae.report.pictures import CURVE_POINTS, PICTURES, Picture, Words, losses_by_epoch, verdict
 from rotarymae.run import run_fit
 from rotarymae.series import hide
 from rotarymae.training.fit_config import FitConfig
@@ -94,13 +94,13 @@ def test_series_of_one_observation_make_a_report_too(tmp_path):
 
 def test_curves_reach_over_all_that_was_hidden(data):
     visible, hidden, _ = hide(data, 0.5, seed=0)
-    queries = curves(visible, hidden, POINTS)
+    queries = curves(visible, hidden, CURVE_POINTS)
     for i in range(len(visible)):
         at = slice(queries.offsets[i], queries.offsets[i + 1])
         whole = np.concatenate([visible[i].times, hidden[i].times])
         assert queries.times[at].min() == whole.min() and queries.times[at].max() == whole.max()
         assert set(queries.channels[at]) == {*visible[i].channels, *hidden[i].channels}
-        assert queries.lengths[i] == POINTS * len(set(queries.channels[at]))
+        assert queries.lengths[i] == CURVE_POINTS * len(set(queries.channels[at]))
 
 
 def test_learning_curves_are_means_by_epoch():
@@ -110,9 +110,9 @@ def test_learning_curves_are_means_by_epoch():
         {"step": 2, "epoch": 1, "validation": 7.0},
         {"step": 3, "epoch": 1.0, "loss": 1.0, "lr": 1.0},
     ]
-    assert learning_curves(TrainResult(history)) == {"training": ([1, 2], [3.0, 1.0]), "validation": ([1], [7.0])}
-    assert learning_curves(TrainResult([])) == {}
-    assert list(learning_curves(TrainResult(history[:2]))) == ["training"]
+    assert losses_by_epoch(TrainResult(history)) == {"training": ([1, 2], [3.0, 1.0]), "validation": ([1], [7.0])}
+    assert losses_by_epoch(TrainResult([])) == {}
+    assert list(losses_by_epoch(TrainResult(history[:2]))) == ["training"]
 
 
 def test_verdicts_on_bands_know_how_many_points_were_counted():

@@ -27,7 +27,7 @@ OPSET = 18
 SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison; no more than the model reads whole
 LONGEST = SHAPES[-1][1]
 QUERIES = 25
-LARGEST = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
+LARGEST_DIFFERENCE = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
 FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of today do
 
 
@@ -102,7 +102,7 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
         else:
             torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), beside)
         difference = largest_difference(program, beside, format)
-        if not difference <= LARGEST:
+        if not difference <= LARGEST_DIFFERENCE:
             raise RotaryMAEError(f"the {format} file and PyTorch differ by up to {difference:.2g}; it is not kept.")
     return difference
 

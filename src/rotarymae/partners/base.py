@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from rotarymae.arrays import ArrayDataset
+from rotarymae.datasets import AnyDataset
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.preprocess import StaticColumn
-from rotarymae.series import SeriesDataset
 
-AnyDataset = SeriesDataset | ArrayDataset
 Floats = NDArray[np.float64]
 
 

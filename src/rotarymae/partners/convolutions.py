@@ -36,7 +36,7 @@ LENGTH = 9  # of a kernel
 KERNELS = np.full((84, LENGTH), -1.0, np.float32)
 for _row, _three in zip(KERNELS, itertools.combinations(range(LENGTH), 3), strict=True):
     _row[list(_three)] = 2
-FEATURES = 5000  # about so many shares
+NUM_FEATURES = 5000  # about so many shares
 MOST_SERIES = 3000  # the ridge needs their square
 MOST_POINTS = 1_000_000  # of all sounds together, five and a half hours: a minute or two per fit
 ALPHAS = 10.0 ** np.linspace(-2, 4, 10)
@@ -47,7 +47,9 @@ LEAST = 5.0  # decibels, by which a band is divided that is nearly constant in t
 STARTS = 4  # of each sound of training, where `MOST_SERIES` and `MOST_POINTS` leave room for them
 GRID_POINTS = 2**22  # of all series that are put on a grid at once
 MAX_LENGTH = 200_000  # points of a grid
-ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {  # types and shapes, with the letters of RandomConvolutions
+STORED_ARRAYS: dict[
+    str, tuple[type, tuple[int | str, ...]]
+] = {  # types and shapes, with the letters of RandomConvolutions
     "length": (np.int64, (1,)),
     "center": (np.float64, ("V",)),
     "scale": (np.float64, ("V",)),
@@ -123,7 +125,10 @@ class SoundReader(SeriesReader):
         return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
 
 
-READERS: dict[str, type[SeriesReader]] = {"observations": SeriesReader, "patches": SoundReader}  # by kind of data set
+SERIES_READERS: dict[str, type[SeriesReader]] = {
+    "observations": SeriesReader,
+    "patches": SoundReader,
+}  # by kind of data set
 
 
 def _distinct_per_series(dataset: SeriesDataset) -> float:
@@ -166,7 +171,7 @@ class RandomConvolutions:
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        reader = READERS.get(dataset.kind)
+        reader = SERIES_READERS.get(dataset.kind)
         return task == "classification" and reader is not None and reader.suits(dataset)
 
     @classmethod
@@ -180,7 +185,7 @@ class RandomConvolutions:
     ) -> Self:
         """Fit the transform and the ridge classifier to class numbers [S] from 0; static columns are ignored."""
         draw = np.random.default_rng(seed)
-        reader = READERS[dataset.kind]
+        reader = SERIES_READERS[dataset.kind]
         length = min(max(LENGTH + 1, reader.length(dataset)), MAX_LENGTH)
         variables = reader.variables(dataset, length)
         points = sum(one.shape[1] for one in variables)
@@ -194,7 +199,7 @@ class RandomConvolutions:
         truth = np.tile(truth, starts)
         dilation = np.unique((2 ** np.linspace(0, np.log2(max(1, (length - 2) / (LENGTH - 1))), 8)).astype(np.int64))
         dilation = np.tile(dilation, 2)
-        each = max(1, FEATURES // (len(KERNELS) * len(dilation)))
+        each = max(1, NUM_FEATURES // (len(KERNELS) * len(dilation)))
         mix = np.stack([_choose_variables(draw, len(center)) for _ in dilation])
         sample = [x[i][:, :SAMPLED] for i in draw.choice(len(x), min(len(x), 64), replace=False)]
         groups = zip(range(len(dilation)), dilation, mix, strict=True)
@@ -216,7 +221,7 @@ class RandomConvolutions:
 
     def predict(self, dataset: AnyDataset) -> Floats:
         """Return class probabilities [S, classes]."""
-        out, reader, length = [], READERS[dataset.kind], int(self.length[0])
+        out, reader, length = [], SERIES_READERS[dataset.kind], int(self.length[0])
         at_once = max(1, min(256, GRID_POINTS // (length * len(self.center))))
         for begin in range(0, len(dataset), at_once):
             part = np.arange(begin, min(begin + at_once, len(dataset)))
@@ -240,7 +245,7 @@ class RandomConvolutions:
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
         """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
         check(not settings and task == "classification", path, "settings")
-        arrays = load_arrays(path, ARRAYS)
+        arrays = load_arrays(path, STORED_ARRAYS)
         length, shares = arrays["length"][0], np.prod(arrays["bias"].shape)
         groups, features = len(arrays["dilation"]), len(arrays["feature_center"])
         conditions = {

@@ -27,7 +27,11 @@ MAX_NARROW = 12
 REGIONS = 4  # along each axis of a picture
 # Ends of the windows of a course, as shares of the series' span from the peak: short ones near it, long ones far away.
 COURSE = (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1.0)
-WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5), "late after": (1.5, 4.0)}  # widths of the outburst, from its peak
+PEAK_WINDOWS = {
+    "at": (-0.5, 0.5),
+    "after": (0.5, 1.5),
+    "late after": (1.5, 4.0),
+}  # widths of the outburst, from its peak
 
 
 @singledispatch
@@ -46,7 +50,7 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
 
 
-def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
+def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return {name: numbers [S]} for a block of series."""
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
@@ -140,7 +144,7 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     width = np.nan_to_num(groups.spread(rise(groups, 0.5))) + np.nan_to_num(groups.spread(fall(groups, 0.5)))
     peak, width = tables["time of max"][row, leading], width.reshape(series, number)[row, leading]
     since = divide(groups.t - peak[of_series], width[of_series])
-    for window, (low, high) in WINDOWS.items():
+    for window, (low, high) in PEAK_WINDOWS.items():
         inside = (since >= low) & (since < high)
         mean = groups.spread(groups.mean(groups.x, inside)).reshape(series, number)
         compared[f"relative {window} peak"] = mean
@@ -201,7 +205,7 @@ def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SeriesRows:
     """Observations of some series as flat columns, in the order of series and time."""
 
     series: Integers  # [n] index of the series that owns the row
@@ -212,7 +216,7 @@ class Rows:
     num_channels: int
 
     @classmethod
-    def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> Rows:
+    def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> SeriesRows:
         """Return the observations of the series at `index`, or of all series."""
         index = np.arange(len(dataset)) if index is None else index
         times, channels, values, _ = dataset.gather(index)
@@ -222,6 +226,6 @@ class Rows:
         return cls(series, number, np.asarray(times, np.float64), np.asarray(values, np.float64), len(index), named)
 
 
-def chunks(dataset: SeriesDataset) -> Iterator[Rows]:
+def chunks(dataset: SeriesDataset) -> Iterator[SeriesRows]:
     """Yield the rows of all series, in parts that fit into memory."""
-    return (Rows.of(dataset, index) for index in dataset.series_chunks())
+    return (SeriesRows.of(dataset, index) for index in dataset.series_chunks())

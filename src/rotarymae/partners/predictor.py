@@ -26,7 +26,7 @@ from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
 
-FORMAT = 6
+PREDICTOR_FORMAT = 6
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
 PARTNERS: dict[str, type[Partner]] = {
@@ -137,7 +137,7 @@ class Predictor:
 
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files. Raises OSError where there is no room."""
-        described = {"format": FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
+        described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
         with replacing_folder(folder) as beside:
             files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
             described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
@@ -153,7 +153,7 @@ class Predictor:
         """
         path = Path(folder) / JSON
         described = read_json(path)
-        check(described.get("format") == FORMAT, path, "format")
+        check(described.get("format") == PREDICTOR_FORMAT, path, "format")
         partners = described.get("partners")
         check(isinstance(partners, dict) and set(partners) <= set(PARTNERS), path, "partners")
         files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in partners}

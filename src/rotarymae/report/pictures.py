@@ -29,7 +29,7 @@ from rotarymae.series import channel_index, plain
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
-POINTS = 150  # of each interpolated curve
+CURVE_POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
 HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn by asinh
@@ -107,7 +107,7 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     preprocessor = outcome.pipeline.require_series()
     chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
-    queries = curves(visible, hidden, POINTS)
+    queries = curves(visible, hidden, CURVE_POINTS)
     answers = interpolate(outcome.pipeline, visible, queries)
     query_channels = channel_index(queries)
     error = error_column(preprocessor)
@@ -449,12 +449,12 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw the losses of pre-training and fine-tuning by epoch."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
-        losses = {} if result is None else learning_curves(result)
+        losses = {} if result is None else losses_by_epoch(result)
         if losses:
             yield Drawing(plots.learning_curves(losses, title=stage), f"Losses of {stage} by epoch")
 
 
-def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
+def losses_by_epoch(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
     """Return (epochs, losses): the mean of training losses in each epoch, and validation losses if there are any."""
     by_epoch: dict[int, list[float]] = {}
     for line in result.history:

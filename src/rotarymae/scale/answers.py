@@ -30,8 +30,8 @@ from rotarymae.run_folder import (
 )
 from rotarymae.series import SeriesDataset
 
-Stage = Literal["pretrained", "finetuned"]
-POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
+ModelStage = Literal["pretrained", "finetuned"]
+QUERIES_AT_ONCE = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +83,13 @@ def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
 
 
 def open_embeddings(
-    model: str | Path, stage: Stage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
+    model: str | Path, stage: ModelStage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
 ) -> Question:
     """Load a pipeline, or the pre-trained part of it, and return the question that embeds with it."""
     return embeddings(open_stage(model, stage, precision), pool)
 
 
-def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -> Pipeline:
+def open_stage(model: str | Path, stage: ModelStage, precision: Precision = "auto") -> Pipeline:
     """Load a pipeline; with stage "pretrained", only its autoencoder where it also has a head.
 
     Raises:
@@ -226,7 +226,7 @@ def values(
         """Return the predictions for all series, computed in parts that fit into memory."""
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         each, total = channels * (len(times) or points), len(dataset)
-        several = total if at is not None else max(1, POINTS // max(1, each))
+        several = total if at is not None else max(1, QUERIES_AT_ONCE // max(1, each))
         parts = []
         for i in range(0, total, several):
             stop = min(i + several, total)

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
 from rotarymae.model_files import CONFIG, find_model
-from rotarymae.pipeline import LEFT_AFTER
+from rotarymae.pipeline import SAVE_SECONDS
 from rotarymae.run_folder import write_parts
 from rotarymae.scale.answers import Question
 from rotarymae.scale.tables import answer_table
@@ -252,7 +252,7 @@ def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None
     if shard.is_done():  # by another process
         return None
     shard.output.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(shard.output.parent, [shard.output.name], LEFT_AFTER)
+    remove_leftovers(shard.output.parent, [shard.output.name], SAVE_SECONDS)
     try:
         with gathered_warnings() as caught:
             write_parts(answer_table(question, question.pipeline.reader(shard.source, layout)), shard.output)

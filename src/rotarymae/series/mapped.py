@@ -17,7 +17,7 @@ import numpy as np
 
 CHUNK = 1 << 20  # observations that are handled at a time
 SAMPLE = 1 << 22  # observations; statistics of a larger set are taken from so many, and larger parts are mapped
-LEFT_AFTER = 86_400.0  # seconds; nothing that is being written stays unchanged for so long
+LEFTOVER_SECONDS = 86_400.0  # seconds; nothing that is being written stays unchanged for so long
 
 
 class Columns(NamedTuple):
@@ -83,7 +83,7 @@ def _remove_leftovers(folder: Path) -> None:
     for left in folder.glob(".rotarymae-*.columns"):
         with contextlib.suppress(OSError):
             changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
-            if not left.is_symlink() and time.time() - changed > LEFT_AFTER:
+            if not left.is_symlink() and time.time() - changed > LEFTOVER_SECONDS:
                 shutil.rmtree(left, ignore_errors=True)
 
 

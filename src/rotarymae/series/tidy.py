@@ -16,7 +16,7 @@ from rotarymae.errors import InputError, NoObservations, listed
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
 FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
@@ -209,7 +209,7 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
         size = np.abs(column)
         yield f"{name!r} is infinite", np.isinf(size)
         # Models compute in 32 bits, in which a larger number would be infinite.
-        yield f"{name!r} is beyond {LARGEST:.2g}, too large for 32 bits,", size > LARGEST
+        yield f"{name!r} is beyond {LARGEST_FLOAT32:.2g}, too large for 32 bits,", size > LARGEST_FLOAT32
     for error in rows.errors.values():
         yield f"{error!r} is negative", rows.values[:, rows.value_names.index(error)] < 0
 

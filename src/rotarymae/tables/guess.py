@@ -53,7 +53,7 @@ OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death"
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
-STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
+STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 
 
 @dataclass(frozen=True)
@@ -533,7 +533,7 @@ def key_column(table: Source, id: str) -> str:
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
     """Return the column that may say whether durations ended in an event; None where the label is no duration."""
-    status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
+    status = (name for name in columns if name != label and set(pieces(name)) & STATUS_NAMES)
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 

@@ -54,7 +54,7 @@ BEGINNINGS = {
 }
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
-COMMA = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
+COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
@@ -396,7 +396,7 @@ def _pattern(path: Path) -> str:
 def _with_point(cell: str) -> str:
     """Return the SQL expression that reads a cell with a decimal comma."""
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
-    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA)}) THEN {plain} ELSE {cell} END"
+    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
@@ -746,7 +746,7 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     tables, units, notes, files = [], {}, (), []
     for path in paths:
         with named(str(path), format):
-            table, units_of_file, notes_of_file = formats.READERS[format](path)
+            table, units_of_file, notes_of_file = formats.FORMAT_READERS[format](path)
         units, notes = {**units, **units_of_file}, (*notes, *notes_of_file)
         tables.append(table)
         files += [path] * len(table) if len(paths) > 1 else []
