@@ -185,14 +185,14 @@ def test_reconstruction(shape):
     image = np.random.default_rng(0).random(shape)
     masked = image.copy()
     masked[:, :3] = np.nan
-    figure = drawn(plots.reconstruction(image, masked, image))
+    figure = drawn(plots.reconstructed(image, masked, image))
     assert len(figure.axes) == 3 and figure.axes[0].get_title(loc="left") == "input"
 
 
 def test_predictions_of_equal_numbers_can_be_drawn():
-    axes = drawn(plots.regression([1.0, 2.0, 3.0], [1.0, 2.5, 2.0], "mass ($)")).axes[0]
+    axes = drawn(plots.predicted_against_true([1.0, 2.0, 3.0], [1.0, 2.5, 2.0], "mass ($)")).axes[0]
     assert len(axes.collections[0].get_offsets()) == 3 and axes.get_ylabel() == r"true mass (\$)"
-    drawn(plots.regression([1.0, 1.0], [1.0, 1.0]))
+    drawn(plots.predicted_against_true([1.0, 1.0], [1.0, 1.0]))
     axes = drawn(plots.calibration([0.5, 0.95], [0.4, 0.9])).axes[0]
     assert axes.lines[0].get_ydata().tolist() == [0.4, 0.9]
 

@@ -261,7 +261,7 @@ def _date_ticks(axis: Axis) -> None:
 
 
 @styled
-def reconstruction(original: ArrayLike, masked: ArrayLike, reconstructed: ArrayLike, cmap: str = "gray") -> Figure:
+def reconstructed(original: ArrayLike, masked: ArrayLike, reconstructed: ArrayLike, cmap: str = "gray") -> Figure:
     """Draw pictures [H, W] or [H, W, 3] side by side: input, with hidden patches (NaN, drawn grey), reconstructed.
 
     Colours are from 0 to 1; grey ones have the range of the input.
@@ -386,7 +386,7 @@ def by_distance(distances: Sequence[str], errors: Mapping[str, ArrayLike], insid
 
 
 @styled
-def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> Figure:
+def predicted_against_true(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> Figure:
     """Draw predicted against true values, both [n]; they agree on the dashed line."""
     figure, n = Figure(SQUARE), np.size(truth)
     show = PredictionErrorDisplay(y_true=np.asarray(truth), y_pred=np.asarray(predicted))

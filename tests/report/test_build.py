@@ -192,7 +192,7 @@ def test_of_many_channels_the_most_observed_are_drawn(tmp_path, monkeypatch):
 def test_magnitudes_are_drawn_bright_side_up(two_classes, invert):
     value, channel = two_classes.dataset.value_names[0], str(two_classes.dataset.channel_names[0])
     invert = {name.format(value=value, channel=channel) for name in invert}
-    for drawing in pictures.series(two_classes, Words.of(two_classes, {}, invert=invert)):
+    for drawing in pictures.draw_series(two_classes, Words.of(two_classes, {}, invert=invert)):
         for axes in drawing.figure.axes:
             low, high = axes.get_ylim()
             if axes.get_visible():
@@ -201,7 +201,7 @@ def test_magnitudes_are_drawn_bright_side_up(two_classes, invert):
 
 def test_the_map_shows_some_of_many_embeddings(two_classes, monkeypatch):
     monkeypatch.setattr(pictures, "MAPPED", 5)
-    (drawing,) = pictures.embedding(two_classes, Words.of(two_classes, {}))
+    (drawing,) = pictures.draw_embedding(two_classes, Words.of(two_classes, {}))
     assert "Embeddings of 5 series" in drawing.alt and "These are 5 of 6 series, drawn at random." in drawing.caption
     assert sum(len(part.get_offsets()) for part in drawing.figure.axes[0].collections) == 5
 
@@ -244,6 +244,6 @@ def test_the_mean_over_classes_is_that_of_the_metrics(two_classes, tmp_path):
     verdicts = dataclasses.replace(found, labels=labels, predicted=predicted, probabilities=sure)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pictures.ClassPredictions, "of", classmethod(lambda *_: verdicts))
-        table = list(pictures.classes(outcome, Words(("a", "b"), "t", "v", False, frozenset())))[-1]
+        table = list(pictures.draw_classes(outcome, Words(("a", "b"), "t", "v", False, frozenset())))[-1]
     told = classification_metrics(labels, sure)["macro_f1"]
     assert table.rows[-1][1]["F1"] == pytest.approx(told)

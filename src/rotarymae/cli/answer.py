@@ -39,7 +39,7 @@ Workers = Annotated[
 ]
 
 
-def predict(
+def predict_command(
     model: Positional[ModelPath],
     table: Positional[TablePath],
     out: Path,
@@ -74,7 +74,7 @@ def predict(
     _answer_each(opened, "predict", model, options, table, out, columns, folder, workers, quiet)
 
 
-def embed(
+def embed_command(
     model: Positional[ModelPath],
     table: Positional[TablePath],
     out: Path,
@@ -106,7 +106,7 @@ def embed(
     _answer_each(opened, "embed", model, options, table, out, columns, folder, workers, quiet)
 
 
-def explain(
+def explain_command(
     model: Positional[ModelPath],
     table: Positional[TablePath],
     out: Path,
@@ -141,7 +141,7 @@ def explain(
     reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
 
 
-def interpolate(
+def interpolate_command(
     model: Positional[ModelPath],
     table: Positional[OptionalTable] = None,
     *,
@@ -189,7 +189,7 @@ def interpolate(
     _say_if_untrained(pipeline, table, columns, reporter)
 
 
-def anomalies(
+def anomalies_command(
     model: Positional[ModelPath],
     table: Positional[OptionalTable] = None,
     *,
@@ -217,13 +217,13 @@ def anomalies(
     model, table = _model_and_table(model, table)
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model, precision).pretrained
-        totals = _answer_table(scale.observation_scores(pipeline), table, out, columns, "scoring", reporter)
+        totals = _answer_table(scale.anomalies(pipeline), table, out, columns, "scoring", reporter)
     rows = totals.rows - totals.empty
     reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
     _say_if_untrained(pipeline, table, columns, reporter)
 
 
-def evaluate(
+def evaluate_command(
     model: Positional[ModelPath],
     table: Positional[TablePath],
     columns: Columns,

@@ -13,7 +13,7 @@ from rotarymae.cli.inputs import Columns, Flag, Quiet, TablePath
 from rotarymae.cli.output import as_file, check_new, new_reporter
 
 
-def features(
+def features_command(
     table: Positional[TablePath],
     out: Path,
     columns: Columns,

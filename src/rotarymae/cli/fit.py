@@ -90,7 +90,7 @@ class LabelOptions(LabelColumn):
                 )
 
 
-def fit(
+def fit_command(
     table: Positional[TablePath],
     out: Path,
     columns: Columns,
@@ -254,7 +254,7 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
         )
 
 
-def demo(
+def demo_command(
     out: Annotated[Path | None, arg(help_behavior_hint="(default: runs/demo, or runs/demo-2 if that exists)")] = None,
     seed: int = 0,
     quick: Flag = False,

@@ -24,7 +24,7 @@ TRANSFORMED = {
 }
 
 
-def info(table: Positional[TablePath], columns: Columns) -> None:
+def info_command(table: Positional[TablePath], columns: Columns) -> None:
     """Look at a table before any training: its columns, series, gaps and ranges, and what a fit would take.
 
     For example: rotarymae info observations.csv

@@ -100,7 +100,7 @@ class Picture:
         return self.kind in ("", kind) and not (anonymous and self.private)
 
 
-def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw some series with shown and hidden observations, and the predicted curve."""
     if outcome.visible is None or outcome.hidden is None:
         return
@@ -189,7 +189,7 @@ def most_observed(channels: np.ndarray) -> np.ndarray:
     return present[np.argsort(-counts, kind="stable")[:PANELS]]
 
 
-def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw some pictures, or spectrograms, with hidden patches and their reconstructions."""
     dataset: Any = outcome.dataset
     scored = outcome.split.scored
@@ -202,7 +202,7 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         lowest, highest = float(array.min()), float(array.max())
         limits = (0.0, np.iinfo(array.dtype).max) if array.dtype.kind == "u" else (min(lowest, 0.0), max(highest, 1.0))
         three = [_flat(part, dataset, *limits) for part in drawn(outcome.pipeline, array, reconstruction)]
-        figure = plots.reconstruction(*three, cmap="gray" if dataset.sample_rate is None else "magma")
+        figure = plots.reconstructed(*three, cmap="gray" if dataset.sample_rate is None else "magma")
         hidden = f"{int(reconstruction.hidden.sum())} of {len(reconstruction.hidden)} patches hidden"
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
 
@@ -224,7 +224,7 @@ def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.nda
     return np.clip((picture - black) / (white - black), 0, 1)
 
 
-def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+def draw_bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Compare the share of hidden points inside each band with its nominal share."""
     answers, hidden = outcome.interpolated, outcome.hidden
     if answers is None or answers.std is None or hidden is None:
@@ -305,7 +305,7 @@ class ClassPredictions:
         )
 
 
-def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+def draw_classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods."""
     predictions = ClassPredictions.of(outcome)
     if predictions is None:
@@ -341,7 +341,7 @@ def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
-def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw ROC and precision-recall curves of the second of two classes."""
     predictions = ClassPredictions.of(outcome)
     if predictions is None or len(words.classes) != 2 or len(np.unique(predictions.labels)) < 2:
@@ -351,7 +351,7 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
-def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw how often predictions are right, by the probability that the model gave them."""
     predictions = ClassPredictions.of(outcome)
     if predictions is None or len(predictions.labels) < 20:
@@ -360,7 +360,7 @@ def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, "Share of right verdicts by the probability given to them")
 
 
-def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw predicted against true values, one picture for each output."""
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
@@ -368,14 +368,14 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.labels), -1)
     for k in range(truth.shape[1]):
         there = at[np.isfinite(truth[at, k])]
-        figure = plots.regression(truth[there, k], outcome.predicted[there, k])
+        figure = plots.predicted_against_true(truth[there, k], outcome.predicted[there, k])
         which = "" if truth.shape[1] == 1 else f"Output {k + 1} of {truth.shape[1]}. "
         where = scored_words(outcome.metrics)
         caption = f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {where}."
         yield Drawing(figure, "Predicted against true values", caption)
 
 
-def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
     labels, at = outcome.pipeline.labels, outcome.split.scored
     if not isinstance(labels, EventTimes) or outcome.predicted is None or outcome.labels is None:
@@ -389,7 +389,7 @@ def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
 
 
-def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_importance(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw some scored series, with markers as large as their observations' importance to the model."""
     pipeline, dataset = outcome.pipeline, outcome.dataset
     if pipeline.labels is None or outcome.labels is None or "folds" in outcome.metrics:  # which show their own
@@ -427,7 +427,7 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing(figure, alt, caption, heading=str(one.id))
 
 
-def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw a map of the embedded series, coloured by class."""
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
@@ -446,7 +446,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
 
 
-def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw the losses of pre-training and fine-tuning by epoch."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         losses = {} if result is None else losses_by_epoch(result)
@@ -475,7 +475,7 @@ PICTURES = [
         "Series",
         "Filled points were shown to the model and hollow points were hidden from it; the line is its prediction, and "
         "the bands should hold 68 % and 95 % of the hollow points.",
-        series,
+        draw_series,
         private=True,
         kind="observations",
     ),
@@ -483,7 +483,7 @@ PICTURES = [
         "reconstructions",
         "Hidden patches",
         "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
-        reconstructions,
+        draw_reconstructions,
         private=True,
         kind="patches",
     ),
@@ -492,27 +492,27 @@ PICTURES = [
         "Are the bands honest?",
         "If the bands mean what they say, the share of hidden points inside each equals its promise: below it the "
         "model is too sure of itself, above it too cautious.",
-        bands,
+        draw_bands,
     ),
     Picture(
         "classes",
         "Class by class",
         "Each row of the matrix is a true class and shows which classes its objects were given, in per cent, so the "
         "diagonal is recall; the table adds precision (how often a verdict is right) and F1, their harmonic mean.",
-        classes,
+        draw_classes,
     ),
     Picture(
         "thresholds",
         "Other thresholds",
         "What the classifier reaches when a series is called positive at another probability than one half.",
-        thresholds,
+        draw_thresholds,
     ),
     Picture(
         "confidence",
         "Are the probabilities honest?",
         "Of the series that were given their class with a probability of 80 %, 80 % should be of that class: points "
         "below the dashed line say that the classifier is too sure of itself.",
-        reliability,
+        draw_reliability,
     ),
     Picture(
         "survival",
@@ -520,15 +520,15 @@ PICTURES = [
         "Series are grouped by their expected time to the event. Steps are the share without the event so far (Kaplan "
         "and Meier's estimate, which counts censored series while they were followed), dashed lines the mean of the "
         "predicted curves: where they agree, the predictions are calibrated.",
-        survival,
+        draw_survival,
     ),
-    Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
+    Picture("regression", "Predicted beside true", "On the dashed line both agree.", draw_regression, private=True),
     Picture(
         "importance",
         "Which observations mattered",
         "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
         "against the class that the model gives, or for an earlier event.",
-        important_observations,
+        draw_importance,
         private=True,
         kind="observations",
     ),
@@ -536,12 +536,12 @@ PICTURES = [
         "embedding",
         "Map of embeddings",
         "Each point is one series as the encoder sees it; neighbours are series that the model finds alike.",
-        embedding,
+        draw_embedding,
     ),
     Picture(
         "learning",
         "Learning curves",
         "Both curves should fall and level off; validation that rises while training still falls is overfitting.",
-        learning,
+        draw_learning,
     ),
 ]

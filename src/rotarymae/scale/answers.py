@@ -152,7 +152,7 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
     return Question(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
 
 
-def observation_scores(pipeline: Pipeline) -> Question:
+def anomalies(pipeline: Pipeline) -> Question:
     """Return the question that scores every observation by how badly the others of its series predict it."""
     pipeline = pipeline.of_series()
 
