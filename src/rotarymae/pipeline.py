@@ -744,15 +744,15 @@ class Pipeline:
             for part, module in modules.items()
             for name, tensor in module.state_dict().items()
         }
-        with replacing_folder(folder) as beside:
+        with replacing_folder(folder) as temporary:
             try:
                 save_file(tensors, beside / WEIGHTS)
                 if self.partners is not None:
-                    self.partners.save(beside / PARTNERS_FOLDER)
+                    self.partners.save(temporary / PARTNERS_FOLDER)
             except SafetensorError as error:
                 raise OSError(f"{folder} could not be written: {error}") from None
-            write_config(beside, {"format": PIPELINE_FORMAT, **dataclasses.asdict(self._described())})
-            (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
+            write_config(temporary, {"format": PIPELINE_FORMAT, **dataclasses.asdict(self._described())})
+            (temporary / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
 
     @classmethod
     def load(cls, source: str | Path, precision: Precision = "auto") -> Self:

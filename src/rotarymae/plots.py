@@ -245,7 +245,7 @@ def _entries(
 
 
 def _plain_numbers(axis: Axis, most: int = 6) -> None:
-    """Label ticks of a linear axis in full: 59,580 instead of "5.958e4" or a "1e3" beside the axis."""
+    """Label ticks of a linear axis in full: 59,580 instead of "5.958e4" or a "1e3" next to the axis."""
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−")))
 

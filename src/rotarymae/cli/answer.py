@@ -289,7 +289,7 @@ def evaluate_command(
                     layout,
                     channel_names=known.channel_names,
                     value_names=known.value_columns,
-                    others=labels.beside,
+                    others=labels.columns,
                 )
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
@@ -301,7 +301,7 @@ def evaluate_command(
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
-                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside))
+                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.columns))
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
@@ -315,8 +315,8 @@ def evaluate_command(
         from rotarymae import plots
         from rotarymae.metrics import early_rows
 
-        with system.replacing(picture) as beside:
-            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(beside, format="png", dpi=160)
+        with system.replacing(picture) as temporary:
+            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(temporary, format="png", dpi=160)
     print_metrics(metrics, reporter)
 
 

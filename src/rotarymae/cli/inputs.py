@@ -94,7 +94,7 @@ class LabelColumn:
     """Column of the series ids in the table of labels."""
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
         """Columns of the table of observations that hold labels, also where a table of their own gives them."""
         return tuple(name for name in (self.name, self.event) if name is not None)
 
@@ -108,7 +108,7 @@ class LabelColumn:
         if self.name is None:
             return None
         columns = []
-        for name in self.beside:
+        for name in self.columns:
             if self.labels is None and name in layout.static:
                 raise InputError(f"the label {name!r} is a static column, too; leave it out of --static.")
             source, key = self.source(name, layout, table)
@@ -117,7 +117,7 @@ class LabelColumn:
             return columns[0]
         from rotarymae.labels import event_times
 
-        return event_times(*columns, *self.beside)
+        return event_times(*columns, *self.columns)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
         """Return the table that holds one value per series in `column`, and the name of its id column.

@@ -161,7 +161,7 @@ def _comparisons(outcome: Outcome) -> Section | None:
         chosen = metrics["predictor"]
         by = method_words(chosen["chosen"])
         explanation += f" Predictions, and the pictures below, are those of: {by} ({chosen['because']})."
-    return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
+    return Section("comparison", "Compared with simpler methods", explanation, tables=tables) if tables else None
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
@@ -172,7 +172,7 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
         where: words for the scored series, for the titles.
     """
     errors = [(name, scores) for name, scores in values.items()]
-    caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
+    caption = "Root mean squared errors, scaled as described under what was done to the data: much less than 1 is good."
     yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
     each = []
     for name, scores in values.items():

@@ -522,7 +522,7 @@ PICTURES = [
         "predicted curves: where they agree, the predictions are calibrated.",
         draw_survival,
     ),
-    Picture("regression", "Predicted beside true", "On the dashed line both agree.", draw_regression, private=True),
+    Picture("regression", "Predicted and true", "On the dashed line both agree.", draw_regression, private=True),
     Picture(
         "importance",
         "Which observations mattered",

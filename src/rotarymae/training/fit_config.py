@@ -160,7 +160,7 @@ class ModelOptions:
     decoder_attention: DecoderAttention = "context"
     """Decoder queries attend to visible tokens only (context), or also to one another (joint), as in the paper."""
     likelihood: LikelihoodKind = "gaussian"
-    """What interpolation predicts: a value without a band (point), a normal distribution (gaussian), or a heavy-tailed
+    """Form of predicted values: a value without a band (point), a normal distribution (gaussian), or a heavy-tailed
     one (student_t)."""
     neighbours: Literal["auto", "on", "off"] = "auto"
     """Let interpolation correct the straight line between the nearest values (on); auto is off with labels or further
@@ -200,7 +200,7 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """What pre-training hides: stretches (blocks), single tokens (ratio), times (rows), channels, tubes, or the ends
+    """Part of each series that pre-training hides: stretches (blocks), single tokens (ratio), times (rows), channels, tubes, or the ends
     (future); auto is blocks for series, ratio for pictures and sounds."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Share of each series that pre-training hides; with two numbers, the share is drawn between them for each
