@@ -746,7 +746,7 @@ class Pipeline:
         }
         with replacing_folder(folder) as temporary:
             try:
-                save_file(tensors, beside / WEIGHTS)
+                save_file(tensors, temporary / WEIGHTS)
                 if self.partners is not None:
                     self.partners.save(temporary / PARTNERS_FOLDER)
             except SafetensorError as error:

@@ -52,7 +52,7 @@ def test_a_regression_has_its_own_part(data, tmp_path):
     labels = np.linspace(0, 1, 16) ** 2
     outcome = run_fit(data, labels, ONCE, tmp_path / "run")
     text = words(write_report(outcome, tmp_path / "run/report.html", title="A <b>title").read_text())
-    assert "Predicted beside true" in text and "Regression, on held-out series" in text and "training mean" in text
+    assert "Predicted and true" in text and "Regression, on held-out series" in text and "training mean" in text
     assert "A &lt;b&gt;title" in text and "Class by class" not in text
     # Numbers of different units are not compared with one another: a row each, and the best of each row is bold.
     assert all(f"{value} of {channel}" in text for value in ("flux", "flux_err") for channel in ("u", "$v&lt;"))

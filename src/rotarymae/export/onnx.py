@@ -100,8 +100,8 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
             _name_outputs(exported.model.graph, program.outputs)
             exported.save(temporary)
         else:
-            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), beside)
-        difference = largest_difference(program, beside, format)
+            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), temporary)
+        difference = largest_difference(program, temporary, format)
         if not difference <= LARGEST_DIFFERENCE:
             raise RotaryMAEError(f"the {format} file and PyTorch differ by up to {difference:.2g}; it is not kept.")
     return difference

@@ -200,8 +200,8 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Part of each series that pre-training hides: stretches (blocks), single tokens (ratio), times (rows), channels, tubes, or the ends
-    (future); auto is blocks for series, ratio for pictures and sounds."""
+    """Part of each series that pre-training hides: stretches (blocks), single tokens (ratio), times (rows), channels,
+    tubes, or the ends (future); auto is blocks for series, ratio for pictures and sounds."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Share of each series that pre-training hides; with two numbers, the share is drawn between them for each
     series."""
