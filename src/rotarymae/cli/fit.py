@@ -246,9 +246,9 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
-            f"the label {label!r} looks like a duration, and the table has a column {status!r}: if that says whether the "
-            f"event happened or the duration was cut short (censored), add --event {status}. Without it, durations that "
-            "were cut short are learnt as if they were whole, and predictions are too short.",
+            f"the label {label!r} looks like a duration, and the table has a column {status!r}: if that says whether "
+            f"the event happened or the duration was cut short (censored), add --event {status}. Without it, durations "
+            "that were cut short are learnt as if they were whole, and predictions are too short.",
             InputWarning,
             stacklevel=2,
         )
