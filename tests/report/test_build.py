@@ -41,7 +41,7 @@ def test_the_commands_report(fitted):
     for part in (
         "stars.csv", "At a glance", "macro-F1", "gradient boosting", "Classes, on held-out series",
         "linear interpolation", "Are the bands honest?", "Class by class", "Map of embeddings",
-        "Which observations mattered", "The model alone says",
+        "Which observations mattered", "The model alone predicts",
         "each series' first observation", "light", "flux of g", "held-out series", "rows dropped", "95 % intervals of",
     ):  # fmt: skip
         assert part in html.unescape(text), part
@@ -162,6 +162,30 @@ def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):
     assert "<script" not in page and "<b>" not in page and "<i>" not in page and " onload" not in page
     assert page.count("&lt;script&gt;") > 10 and "default-src 'none'" in page
     assert "drawing it failed" not in page
+
+
+def test_a_verdict_comes_first_then_failures_then_trust_then_the_data(two_classes, tmp_path):
+    page = write_report(two_classes, tmp_path / "report.html", title="two").read_text()
+    verdict = (
+        r'class="verdict">On held-out series \(6\), one of the class nova ranks above another one in \d+ % of pairs'
+    )
+    assert page.index(re.search(verdict, page)[0]) < page.index("At a glance")
+    assert "; the best other method, " in page
+    anchors = re.findall(r'<section id="(\w+)"', page)
+    order = ["headlines", "classes", "mistakes", "series", "bands", "comparison", "data", "learning", "run", "notes"]
+    assert [name for name in anchors if name in order] == [name for name in order if name in anchors]
+    assert {"classes", "series", "bands", "data"} <= set(anchors)
+
+
+def test_each_frequent_confusion_shows_its_most_certain_mistake():
+    labels, predicted = np.array([0, 0, 0, 1, 1, 2]), np.array([1, 1, 0, 1, 2, 2])
+    probabilities = np.array([[0.2, 0.8, 0], [0.1, 0.9, 0], [1, 0, 0], [0, 1, 0], [0, 0.4, 0.6], [0, 0, 1]])
+    predictions = pictures.ClassPredictions(labels, predicted, {}, probabilities)
+    shown = list(pictures._confusions(predictions, Words(("a", "b", "c"), "t", "v", False, frozenset())))
+    assert shown == [
+        (1, "2 of 3 a are taken for b; this one with a probability of 0.90."),
+        (4, "1 of 2 b are taken for c; this one with a probability of 0.60."),
+    ]
 
 
 def test_two_classes_have_curves_over_thresholds(two_classes, tmp_path):
