@@ -24,10 +24,12 @@ series arrays tables preprocess
 datasets
 model_files official
 training
-survival data plots partners labels models
-queries splits metrics
+data partners targets survival plots labels models
+datasets queries splits metrics
 prediction interpolation importance reconstruction anomaly untrained
+saving
 pipeline
+ensemble
 run_folder
 train
 outcome scoring run

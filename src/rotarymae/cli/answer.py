@@ -21,8 +21,8 @@ from rotarymae.cli.inputs import (
     LabelColumn,
     ModelPath,
     OptionalTable,
+    QuestionTable,
     Quiet,
-    TablePath,
     known_labels,
 )
 from rotarymae.cli.output import are_shards, as_file, check_new, new_reporter, print_metrics
@@ -35,13 +35,17 @@ if TYPE_CHECKING:
     from rotarymae.series import SeriesDataset
 
 Workers = Annotated[
-    int, arg(help="Number of processes that share a folder of tables; other computers may run the same command, too.")
+    int,
+    arg(
+        help="Processes that share a folder of tables. Raise it on several cores; the same command may also run on "
+        "other computers at the same time."
+    ),
 ]
 
 
 def predict_command(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -51,20 +55,21 @@ def predict_command(
     workers: Workers = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the label of every series in a table.
+    """Predict the label of every series of a table, and write one row per series to a file.
 
-    For example: rotarymae predict run new.csv --out predictions.csv
+    For example: rotarymae predict run new.csv --out predictions.csv. Classes have a probability each, numbers an
+    interval. A model without labels can only give --anomaly-score.
 
     Args:
-        model: Run folder of `fit`, or a model directory, which has the model alone.
-        table: Table of observations, laid out as in training unless options say otherwise; or a folder.
-        out: New .csv or .parquet file for the ids, the predictions, and a probability for each class. For a folder of
-            tables, a folder with a file for each; finished files are kept.
-        predictor: Method that predicts: the network (model), boosted trees on features (features), all combined, or the
-            one that `fit` chose (auto).
-        anomaly_score: Add a column that is high for unusual series: the mean negative log-likelihood, in nats, of
-            observations that the pre-trained model predicts from the others. It takes about five times as long.
-            A run without labels writes only this column.
+        model: A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.
+        table: The observations: a table with the columns of the training table, unless options say otherwise; or a
+            folder of tables, pictures or sounds.
+        out: New .csv or .parquet file; - prints CSV. For a folder of tables, a folder with a file for each; finished
+            ones are kept.
+        predictor: What predicts: the network (model), boosted trees on summary features (features), all methods
+            averaged (combined), or what `fit` chose (auto).
+        anomaly_score: Add a column: mean negative log-likelihood of hidden observations in nats. Set it to search for
+            anomalies, which score high; takes five times as long.
     """
 
     from rotarymae import scale
@@ -76,7 +81,7 @@ def predict_command(
 
 def embed_command(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     folder: FolderReading,
@@ -86,17 +91,20 @@ def embed_command(
     workers: Workers = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Turn every series of a table into one vector.
+    """Turn every series of a table into one vector, and write one row per series to a file: id, e0, e1, and so on.
 
     For example: rotarymae embed run new.csv --out vectors.parquet
 
     Args:
-        model: Run folder of `fit`, or a model directory.
-        table: Table of observations, laid out as in training unless options say otherwise; or a folder.
-        out: New .csv or .parquet file for the ids and the vectors (columns e0, e1, ...). For a folder of tables,
-            a folder with a file for each; finished files are kept.
-        pool: How tokens become one vector: their mean, their maximum, or the [CLS] token (cls); auto is as in training.
-        stage: Model of the run that embeds: the pre-trained or the fine-tuned one.
+        model: A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.
+        table: The observations: a table with the columns of the training table, unless options say otherwise; or a
+            folder of tables, pictures or sounds.
+        out: New .csv or .parquet file; - prints CSV. For a folder of tables, a folder with a file for each; finished
+            ones are kept.
+        pool: The vector is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
+            to use (auto).
+        stage: The vector comes from the pretrained model, or from the finetuned one, in which labels show; the latter
+            needs a fit with labels.
     """
 
     from rotarymae import scale
@@ -108,37 +116,32 @@ def embed_command(
 
 def explain_command(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     quiet: Quiet = False,
 ) -> None:
-    """Compute how much each observation matters to the model's prediction, by leaving out each in turn.
+    """Measure how much each observation matters to the network's prediction, by leaving out each in turn.
 
-    For example: rotarymae explain run new.csv --out importance.csv
+    For example: rotarymae explain run new.csv --out importance.csv. The file has a row per observation: id, time,
+    channel, values, the network's prediction for the series, and the observation's importance. A series that is longer
+    than the model reads at a time has one row with its id alone.
 
     Args:
-        model: Run folder of `fit`, or the directory of a fine-tuned model.
-        table: Table of observations, laid out as in training unless options say otherwise.
-        out: New .csv or .parquet file with a row for each observation: its time, channel and values, the model's
-            prediction for the series, and the importance of the observation. A series longer than the model's window
-            has an empty row.
+        model: A run folder of `fit` with labels, or a fine-tuned model's directory. Only its network is explained, not
+            boosted trees.
+        table: The observations: a table with the columns of the training table, unless options say otherwise.
+        out: New .csv or .parquet file, with a row per observation; - prints CSV.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    reporter = new_reporter(quiet)
-    check_new(out)
-    with reporter.catching_warnings():
-        pipeline = Pipeline.load(model)
-        totals = _answer_table(scale.importances(pipeline), table, out, columns, "explaining", reporter)
-    if pipeline.partners is not None and pipeline.partners.choice != "model":
-        choice = pipeline.partners.choice
+    pipeline, reporter = _answer_rows(
+        lambda: scale.importances(Pipeline.load(model)), table, out, columns, "explaining", quiet
+    )
+    if pipeline.predictor.choice != "model":
+        choice = pipeline.predictor.choice
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
-    if pipeline.require_series().window is not None:
-        totals = replace(totals, what="series that are too long or without observations")
-    rows = totals.rows - totals.empty
-    reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
 
 
 def interpolate_command(
@@ -153,40 +156,40 @@ def interpolate_command(
     precision: ComputedIn = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Predict values at any times, with standard deviations and 68 and 95 % bands.
+    """Predict values at any times, with standard deviations and 68 and 95 % bands, and write them to a file.
 
     For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv. A table alone (rotarymae
-    interpolate new.csv --out values.csv) is interpolated by any-series, which was trained on random functions.
+    interpolate new.csv --out values.csv) is answered by any-series, which was trained on drawn functions. Give at most
+    one of --at, --times and --grid. If the table of --at has the error columns of the training table, the bands are
+    those of observations with these errors; otherwise they are those of the curve without noise.
 
     Args:
-        model: Run folder of `fit`, or the directory of a pre-trained model.
-        table: Table of observations, laid out as in training unless options say otherwise.
-        out: New .csv or .parquet file with the mean, standard deviation and bands of each value.
-        at: Table of the ids, times and channels to predict; without a column of channels, all are predicted. One series
-            needs no ids. With the error columns of the training, bands are of observations with these errors; without
-            them, of the noiseless curve.
-        times: Times at which every series and channel is predicted: numbers or dates (2024-03-31T10:00); +4 or +4h
-            count from each series' first observation.
-        grid: Number of evenly spaced times to predict, from each series' first to its last observation.
+        model: A run folder of `fit`, a pre-trained model's directory, or a shipped model's name.
+        table: The observations: a table with the columns of the training table, unless options say otherwise.
+        out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value; - prints
+            CSV.
+        at: Table of ids, times and channels to predict for, when they differ by series. Without channels: all; ids
+            only if there are several series.
+        times: The same times for every series and channel: numbers, dates (2024-03-31T10:00), or +4, +4h after a
+            series' first observation.
+        grid: Number of evenly spaced times, from each series' first to its last observation; set it for finer or
+            coarser curves.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
     from rotarymae.queries import QueryTable
 
-    reporter = new_reporter(quiet)
-    check_new(out)
     if sum([at is not None, bool(times), grid is not None]) > 1:
-        raise InputError("give one of --at, --times and --grid.")
+        raise InputError("--at, --times and --grid each say where to predict, and several are given; give one of them.")
     model, table = _model_and_table(model, table)
-    with reporter.catching_warnings():
+
+    def question() -> scale.Question:
+        """Load the pipeline, and read the table of times, if there is one."""
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
-        question = scale.values(pipeline, 100 if grid is None else grid, times, query_table)
-        totals = _answer_table(question, table, out, columns, "interpolating", reporter)
-    values, observed = totals.rows - totals.empty, totals.answered
-    said = f"{values:,} values of {observed if query_table is None else len(query_table.ids):,} series"
-    reporter.say(f"{said} → {out}{totals.said_of_empty}")
-    _say_if_untrained(pipeline, table, columns, reporter)
+        return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
+
+    _say_if_untrained(*_answer_rows(question, table, out, columns, "interpolating", quiet), table, columns)
 
 
 def anomalies_command(
@@ -198,34 +201,33 @@ def anomalies_command(
     precision: ComputedIn = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Score how unlikely each observation is, given the others of its series: high scores are unusual.
+    """Score how badly each observation is predicted from the others of its series, and write the scores to a file.
 
     For example: rotarymae anomalies run new.csv --out scores.csv. A table alone (rotarymae anomalies new.csv --out
-    scores.csv) is scored by any-series, which was trained on random functions.
+    scores.csv) is scored by any-series, which was trained on drawn functions. A quarter of each series is hidden at a
+    time; a score is the negative log-likelihood of a hidden value, in nats, and a high one marks an odd observation.
 
     Args:
-        model: Run folder of `fit`, or the directory of a pre-trained model.
-        table: Table of observations, laid out as in training unless options say otherwise.
-        out: New .csv or .parquet file with a row for each observation: its time, channel and values, and the negative
-            log-likelihood of each value in nats.
+        model: A run folder of `fit`, a pre-trained model's directory, or a shipped model's name.
+        table: The observations: a table with the columns of the training table, unless options say otherwise.
+        out: New .csv or .parquet file, a row per observation: id, time, channel, values, a score per value; - prints
+            CSV.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    reporter = new_reporter(quiet)
-    check_new(out)
     model, table = _model_and_table(model, table)
-    with reporter.catching_warnings():
-        pipeline = Pipeline.load(model, precision).pretrained
-        totals = _answer_table(scale.anomalies(pipeline), table, out, columns, "scoring", reporter)
-    rows = totals.rows - totals.empty
-    reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
-    _say_if_untrained(pipeline, table, columns, reporter)
+
+    def question() -> scale.Question:
+        """Load the pipeline."""
+        return scale.observation_scores(Pipeline.load(model, precision).pretrained)
+
+    _say_if_untrained(*_answer_rows(question, table, out, columns, "scoring", quiet), table, columns)
 
 
 def evaluate_command(
     model: Positional[ModelPath],
-    table: Positional[TablePath],
+    table: Positional[QuestionTable],
     columns: Columns,
     labels: LabelColumn,
     folder: FolderReading,
@@ -235,23 +237,24 @@ def evaluate_command(
     precision: ComputedIn = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Score the predictions for a labelled table that the model has not seen.
+    """Score predictions for labelled series that the model has not seen; print the metrics and write them to a file.
 
-    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json
+    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json. A warning says how
+    many of the series the model was trained on.
 
     Args:
-        model: Run folder of `fit`, or a model directory.
-        table: Table of observations, laid out as in training unless options say otherwise; or a folder of pictures or
-            sounds, with one folder per class.
-        out: New JSON file for the metrics; with --at, a picture of the same name as well.
-        at: Also score early predictions, from the observations until 30 (in the unit of time), 6h or 2d after the
-            first one.
-        first: Column whose first value other than 0 marks the observation from which --at counts.
+        model: A run folder of `fit` with labels, or a fine-tuned model's directory.
+        table: The observations: a table with the training table's columns, unless options say otherwise; or a folder
+            with one folder of pictures or sounds per class.
+        out: New JSON file of the metrics. With --at, a PNG picture of the same name is written beside it.
+        at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
+            observation.
+        first: With --at: count from the first observation where this column is not 0, such as a detection.
     """
-    from rotarymae.labels import has_label
-    from rotarymae.pipeline import Pipeline
+    from rotarymae.ensemble import load
     from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
+    from rotarymae.targets import has_label
 
     reporter = new_reporter(quiet)
     picture = None if out is None or not at else out.with_suffix(".png")
@@ -259,10 +262,10 @@ def evaluate_command(
         if file is not None and file.exists():
             raise InputError(f"{file} exists; choose another name, or remove it.")
     if first is not None and not at:
-        raise InputError(f"--first {first} says from where --at counts; give times with --at.")
+        raise InputError(f"--first {first} says what --at counts from, and there is no --at; give times by --at, too.")
     since, spans = None, {}
     with reporter.catching_warnings():
-        pipeline = Pipeline.load(model, precision)
+        pipeline = load(model, precision)
         pipeline.require_labels()
         of_table = labels.labels is not None or labels.label is not None
         made_of = pipeline.preprocessor
@@ -270,11 +273,11 @@ def evaluate_command(
             if made_of is not None and made_of.kind == "patches":
                 if of_table or labels.label_id is not None:
                     raise InputError(
-                        "--labels, --label and --label-id apply to tables only; the class of a picture or sound is "
-                        "the name of its folder."
+                        "--labels, --label and --label-id are for tables, and the model is one of pictures or sounds, "
+                        "whose classes are their folders; leave them out."
                     )
                 if at:
-                    raise InputError(f"--at applies to series only; {made_of.noun} have no times.")
+                    raise InputError(f"--at is for series, and {made_of.noun} have no times; leave it out.")
                 data = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
                 dataset, targets = data.dataset, known_labels(data, table, getattr(pipeline.labels, "classes", ()))
             else:
@@ -293,7 +296,7 @@ def evaluate_command(
                 )
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
-                        f"--event {labels.event} applies to times to an event only, and the model predicts "
+                        f"--event {labels.event} is for models of times to an event (survival), and this is one of "
                         f"{pipeline.require_labels().task}; leave it out."
                     )
                 targets = labels.read(dataset, layout, table)
@@ -321,10 +324,13 @@ def evaluate_command(
 
 
 def _span(text: str, unit: str | None) -> float:
-    """Return a time span such as "30", "6h" or "+2d" as a number in `unit`; None means that times have no unit.
+    """Return the time span `text`, such as "30", "6h" or "+2d", as a number of `unit`.
+
+    Args:
+        unit: unit of the data set's times: "day", or None for numbers without a unit.
 
     Raises:
-        InputError: another text; hours or days for times without a unit.
+        InputError: text that is no span; d, h, min or s where the times have no unit.
     """
     from rotarymae.series.dates import parse_span
 
@@ -335,11 +341,10 @@ def _span(text: str, unit: str | None) -> float:
 
 
 def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
-    """Return the time [S] of the first observation of each series whose flag is not 0; NaN if there is none.
+    """Return, for each series of `dataset`, the first time at which its flag is not 0, float [S]; NaN without any.
 
     Args:
-        dataset: the series.
-        flags: the same series, with the flags as values.
+        flags: the same table read with the flag as its first column of values; series are matched by id.
     """
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
     earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
@@ -348,7 +353,10 @@ def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
 
 
 def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
-    """Warn where some of these ids were in the training set of the run: their scores would be too good."""
+    """Warn, with an InputWarning, of ids that the run in the folder `run` was trained or chosen on.
+
+    They are looked up in the run's predictions.parquet; does nothing without that file.
+    """
     import pyarrow.parquet as pq
 
     if not (run / "predictions.parquet").is_file():
@@ -367,24 +375,27 @@ def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
 
 
 def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
-    """Return (model, table); a lone argument is a table, for the model that needs no training.
+    """Return (model, table); where `table` is None, `model` is the table and the model is the shipped any-series.
 
     Raises:
-        InputError: a model without a table.
+        InputError: `table` is None and `model` is a model ("no-table").
     """
     from rotarymae.model_files import ANY_SERIES, CONFIG, MODEL, shipped_models
 
     if table is not None:
         return model, table
     if str(model) in shipped_models() or any((model / name / CONFIG).exists() for name in ("", MODEL)):
-        raise InputError(f"{model} is a model, and there is no table; name the table after the model.", code="no-table")
+        raise InputError(
+            f"{model} is a model, and no table is named; name the table after it: {model} TABLE.", code="no-table"
+        )
     return Path(ANY_SERIES), model
 
 
-def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: system.Reporter) -> None:
-    """Print how well any-series predicts hidden observations of the table, and whether training may pay.
+def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
+    """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of `table`.
 
-    Nothing is printed for another model.
+    The error stands beside that of a straight line. Only the first part of the table is read, a second time. Does
+    nothing for another pipeline, or where `table` is "-" (standard input cannot be read twice).
     """
     from rotarymae.pipeline import AnySeriesPipeline
 
@@ -396,10 +407,30 @@ def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: sy
     reporter.say("no training: a model trained on drawn functions" + (f"; {compared}" if compared else ""))
 
 
+def _answer_rows(
+    open_question: Callable[[], scale.Question], table: Path, out: Path, columns: Columns, title: str, quiet: bool
+) -> tuple[Any, system.Reporter]:
+    """Write one or more rows per series of a table; return the pipeline that answered, and what reports to the user."""
+    reporter = new_reporter(quiet)
+    check_new(out)
+    with reporter.catching_warnings():
+        question = open_question()
+        totals = _answer_table(question, table, out, columns, title, reporter)
+    series = totals.answered if question.at is None else len(question.at.ids)
+    rows = totals.rows - totals.empty
+    reporter.say(f"{rows:,} {question.noun} of {series:,} series → {out}{totals.said_of_empty}")
+    return question.pipeline, reporter
+
+
 def _answer_table(
     question: scale.Question, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
 ) -> scale.Totals:
-    """Write the answers for every series of one table to one file; return the totals."""
+    """Write the answers for every series of one table to the file `out` ("-" prints CSV); return the totals.
+
+    Args:
+        columns: the command's options on the table's layout; what is not given is as in the model's training table.
+        title: name of the progress bar.
+    """
     from rotarymae import scale
 
     with as_file(out) as file, reporter.bar(title) as on_step:
@@ -418,12 +449,17 @@ def _answer_each(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Write one answer per series, for a table, a folder of tables, or a folder of pictures or sounds.
+    """Write one answer per series, for a table, a folder of tables, or a folder of pictures or sounds; print a summary.
 
     Args:
         open_question: loads the pipeline; also called in each worker process.
         command: "embed" or "predict".
-        options: the command's options, recorded in the manifest of a folder of outputs.
+        model: the folder that `open_question` loads; its checksum goes into the manifest of a folder of outputs.
+        options: the command's options, recorded in the same manifest.
+        out: a file, "-" for standard output, or a folder for a folder of tables; see `are_shards`.
+
+    Raises:
+        InputError: options of tables for a model of pictures or sounds, or the reverse; an output that exists.
     """
     from rotarymae import scale
 

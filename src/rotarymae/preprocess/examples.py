@@ -57,14 +57,7 @@ class DatasetExamples(ABC):
         noise: float = 0.0,
         early: bool = False,
     ) -> None:
-        """Store the data set, its preprocessor, and what is done to each batch.
-
-        Args:
-            masking: strategy that hides tokens; None hides none.
-            targets: [S, ...] encoded labels, or None.
-            drop, noise, early: augmentation: share of tokens dropped, standard deviation of noise, whether series end
-                early.
-        """
+        """Store the data set, its preprocessor, and what is done to each batch."""
         if not 0 <= drop < 1 or noise < 0:
             raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
         if targets is not None and len(targets) != len(dataset):

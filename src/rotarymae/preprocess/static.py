@@ -96,7 +96,7 @@ class StaticColumn:
             if column.dtype.kind not in "iufb" and not gone.all():
                 strange = cells.plain(column[~gone][0])
                 raise InputError(
-                    f"the static column {self.name!r} holds {strange!r}; in training it had numbers; give numbers."
+                    f"the static column {self.name!r} holds {strange!r}, and in training it held numbers; give numbers."
                 )
             return np.where(gone, np.nan, np.where(gone, 0, column).astype(np.float64))
         # Whether a text file's 3 is a number or a text depends on what else stands in its column.

@@ -103,7 +103,8 @@ class ValueScaling(nn.Module):
         for name, transform in by_name.items():
             if name not in dataset.value_names:
                 raise InputError(
-                    f"there is no value column {name!r} to transform; the columns are {', '.join(dataset.value_names)}."
+                    f"transforms names {name!r}, which is no column of values; there are "
+                    f"{', '.join(dataset.value_names)}."
                 )
             if transform not in get_args(TransformKind):
                 raise InputError(f"the transform of {name!r} is {transform!r}; choose one of {', '.join(KNEES)}.")

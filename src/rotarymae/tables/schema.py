@@ -35,51 +35,66 @@ class TableSchema:
     Parameters
     ----------
     id
-        Column that says which series a row belongs to. With --id file, each input file is one series.
+        Reading: column that says which series a row belongs to, if it is not called id. --id file makes each input
+        file a series.
     time
-        Column of the times, which are numbers or dates; lc.time is the field time of a nested column lc.
+        Reading: column of times, numbers or dates, if it is not called time. lc.time is the field time of a nested
+        column lc.
     clock
-        Column of the time of day, if the time column holds only days.
+        Reading: column with the time of day. Name it if --time holds days alone.
     positions
-        Columns with further positions of each observation, such as latitude, longitude and depth.
+        Reading: columns with further positions of each observation, such as latitude, longitude and depth. Name
+        them if place matters.
     channel
-        Column that says which channel (band, sensor, variable) was observed.
+        Reading: column that says which channel (band, sensor, variable) was observed. Name it if there are several;
+        not with --wide.
     values
-        Columns of the observed values. In a wide table they are the channels.
+        Reading: columns of observed values, if they are not called value. With --wide they are the channels; none
+        named means all other columns.
     errors
-        Columns of the standard errors of the first values, in their order; exact observations weigh more.
+        Reading: columns of the standard errors of the first values, in their order; they weigh observations.
     flags
-        Columns of flags; an observation with anything but 0 in one of them is left out.
+        Reading: columns of quality flags. Observations with anything but 0 in one of them are left out.
     static
-        Columns with one value per series, in this table or in the objects' table.
+        Reading: columns with one value per series, in this table or in that of --objects.
     wide
-        The table has one column per channel; an empty cell is a missing observation, not a zero.
+        Reading: the table has one column per channel, and a row per time; an empty cell is a missing observation,
+        not a zero.
     numbered
-        Each row is a series whose values are in numbered columns: FLUX. reads FLUX.1, FLUX.2, ... as the column FLUX,
-        at the times 1, 2, ... in the column number; the ids are row numbers, in the column series.
+        Reading: for tables with a series per row: FLUX. turns FLUX.1, FLUX.2, ... into FLUX, number and series;
+        name these by --values, --time and --id.
     tokens
-        What one token of the model holds: one value (channel), or all channels at one time of a wide table (time).
+        Reading: with --wide, each value is a token (channel), or all channels of a time are one (time). Set time if
+        they are measured together.
     duplicates
-        Rows with equal series, time and channel are averaged (mean), reduced to one (first, last), or refused if there
-        are many (error).
+        Reading: rows with equal series, time and channel are refused if many (error), averaged (mean), or one of
+        them is used (first, last).
     limits
-        Detection limits such as <0.01 or >100 are left out and counted (drop), or read as their number (number).
+        Reading: cells such as <0.01 or >100 are left out and counted (drop), or read as the number (number). For
+        detection limits.
     untimed
-        Rows without a time are left out and counted (drop), or become static columns (static).
+        Reading: rows without a time are left out and counted (drop), or become static columns (static), for facts
+        known beforehand.
     since
-        Time, a number or a date, before which rows are left out and counted.
+        Reading: leave out and count rows before this time, a number or a date. Set it to cut off an old or faulty
+        part.
     until
-        Time, a number or a date, after which rows are left out and counted.
+        Reading: leave out and count rows after this time, a number or a date. Set it to use only what was known by
+        then.
     na
-        Further cells that mean a missing value; a number stands for all its spellings, -999 also for -999.0.
+        Reading: further cells that mean a missing value, besides empty ones, NA, NaN and null. A number stands for
+        all its spellings (-999, -999.0).
     time_format
-        Format of the times, for example "%d.%m.%Y %H:%M".
+        Reading: how times are written, for example "%d.%m.%Y %H:%M". Set it if dates are not recognised.
     header_row
-        Line of a text file, counted from 1, that names the columns.
+        Reading: line of a text file, counted from 1, that names the columns. Set it if it is not recognised.
     strict
-        Refuse the table if a cell cannot be used, such as an infinite value; otherwise its row is left out.
+        Reading: refuse the table if a cell cannot be used, such as an infinite value, instead of leaving out its
+        row.
     objects
-        Table with one row per series: static columns, labels and split that TABLE lacks.
+        Reading: table with one row per series: static columns, labels and the split, as far as TABLE lacks them.
+    convert
+        Reading: convert columns in another unit than the model was trained on, instead of only naming them.
     units
         Unit of each column in the table that a model was trained on, if the table names it.
     """
@@ -106,6 +121,7 @@ class TableSchema:
     header_row: int | None = None
     strict: bool = False
     objects: str | None = None
+    convert: bool = False
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -138,7 +154,8 @@ class TableSchema:
             )
         if self.wide and self.channel is not None:
             raise InputError(
-                f"channel={self.channel!r} is of long tables; in a wide one each column of values is a channel."
+                f"channel={self.channel!r} is for long tables, and in a wide one each column of values is a channel; "
+                "leave out channel or wide."
             )
         if self.errors and (self.wide or self.tokens == "time"):
             raise InputError(
