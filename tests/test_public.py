@@ -25,7 +25,7 @@ datasets
 model_files official
 training
 data partners targets survival plots labels models
-datasets queries splits metrics
+queries splits metrics
 prediction interpolation importance reconstruction anomaly untrained
 saving
 pipeline

@@ -1,6 +1,6 @@
 """Heads: what fine-tuning puts on an encoder (appendix A.2). Each is an RMSNorm and a linear layer.
 
-Ours may also pool by attention, and read features of the whole series (age, sex) next to its vector.
+Ours may also pool by attention, and read features of the whole series (age, sex) beside its vector.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class _PooledHead(nn.Module):
         """Predict from pooled vectors by this head alone. Raises InputError for another number of static features."""
         given = 0 if static is None else static.shape[1]
         if given != self.static_features:
-            raise InputError(f"{given} static features were given; the head expects {self.static_features}.")
+            raise InputError(f"{given} static features are given; the head was made for {self.static_features}.")
         x = self.dropout(self.norm(vector))
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
             if self.static is not None and static is not None:

@@ -131,7 +131,7 @@ class Encoder(nn.Module):
             As `forward`, or the encoder has no [CLS] token.
         """
         if self.cls_token is None:
-            raise InputError("this encoder has no [CLS] token; use the mean over tokens (pool='mean').")
+            raise InputError("this encoder has no [CLS] token to give; take the mean over tokens (pool='mean').")
         return self._encode(tokens, queries=slice(1))[:, 0]
 
     def _encode(self, tokens: Tokens, queries: slice = ALL) -> Float[Tensor, "B Q D"]:

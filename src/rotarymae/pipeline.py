@@ -750,7 +750,7 @@ class AnySeriesPipeline(Pipeline):
     def require_series(self) -> ObservationPreprocessor:
         """Raise InputError ("untrained"), always: this model was trained on no table, so it has no preprocessor."""
         raise InputError(
-            "any-series was not trained on a table: it only interpolates, scores anomalies and embeds; "
+            "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
             code="untrained",
         )

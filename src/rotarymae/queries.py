@@ -320,7 +320,7 @@ class QueryTable:
             InputError: a missing column or cell, a time that is not finite; no rows.
         """
         if not len(table):
-            raise InputError(f"{name} has no rows; there are no times to interpolate at; give at least one.")
+            raise InputError(f"{name} has no rows; there are no times to interpolate at.")
         id, time = layout.id, layout.time
         if time not in table.column_names and "time" in table.column_names:
             time = "time"  # as `interpolate` itself writes it
@@ -370,7 +370,7 @@ class QueryTable:
             InputError: an unknown channel; dates, where the times of the data set are numbers.
         """
         if self.dates and dataset.time_unit is None:
-            raise InputError(f"{self.name} has dates, and the times of the series are numbers; give numbers.")
+            raise InputError(f"{self.name} asks for dates, and the times of the series are numbers; give numbers.")
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         rank = {as_text(name): i for i, name in enumerate(dataset.ids)}
         place = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[self.series]

@@ -74,7 +74,7 @@ def run_fit(
         options = [f.name for group in (FinetuningOptions, ClassificationOptions) for f in dataclasses.fields(group)]
         unused = config.changed(options)
         if unused:
-            reporter.warn(f"{', '.join(unused)} apply to labels, and there are none: they have no effect.")
+            reporter.warn(f"{', '.join(unused)} concern labels, and there are none: they have no effect.")
     if config.precision == "auto" and taken_precision("auto") == "bf16":
         reporter.say(
             'matrix products are in bf16, which this device has units for; precision "fp32" is slower and more exact'
@@ -136,9 +136,7 @@ def run_folds(
     started, out = time.monotonic() if started is None else started, Path(out)
     check_folder(out, resume)
     if labels is None:
-        raise InputError(
-            "cross-validation needs labels, and there are none; give labels (--labels, --label), or leave out folds."
-        )
+        raise InputError("folds are scored by labels, and there are none; give labels (--labels, --label).")
     _, rows, strata = labelled(dataset, as_targets(labels), task, config)
     every = Fold.all(folds, len(dataset), split_by)
     splits = [fold.split(rows, strata, 0.0, config.validation_fraction, config.seed)[0] for fold in every]

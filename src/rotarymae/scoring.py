@@ -1,4 +1,4 @@
-"""How good a trained model is on series that training never saw, compared with simpler methods."""
+"""How good a trained model is on series that training never saw, beside what is simpler."""
 
 from __future__ import annotations
 
@@ -122,7 +122,11 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return the function (truth, predicted) → metrics of a task; `weights` replace the labels' decision weights."""
+    """Return the function (truth, predicted) → {metric: value} of the labels' task.
+
+    Args:
+        weights: decision weights of the classes, instead of those of the labels.
+    """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
         return partial(classification_metrics, weights=weights, rare=rarest_class(truth))
@@ -164,7 +168,7 @@ def evaluate_predictions(
     targets = one_per_series(targets, len(dataset))
     rows = np.flatnonzero(has_label(targets))
     if not len(rows):
-        raise InputError("no series has a label; give labels for some series.")
+        raise InputError("no series has a label; give the labels of some.")
     truth = labels.truth(narrowed(targets[rows]))
     part = dataset.select(rows)
     every, choice = pipeline.every(part, on_step), pipeline.predictor.choice

@@ -335,7 +335,7 @@ def _hold_out(
     """
     if not 0 <= share < 1:
         name = "holdout" if part == TEST else "validation_fraction"
-        raise InputError(f"{name} is {share}; give a share of the series, at least 0 and less than 1.")
+        raise InputError(f"{name} is {share}; wanted at least 0 and less than 1, a share of the series.")
     left = np.flatnonzero(part_of[rows] == TRAIN)
     if share == 0 or len(left) < 2:
         return False

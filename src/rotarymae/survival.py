@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from rotarymae.training.fit_config import FitConfig
 
 EVENT_TIME = np.dtype([("event", np.bool_), ("time", np.float64)])  # as scikit-survival's `Surv`; NaN is no label
-STATUS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+STATUS_WORDS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
 MAX_INTERVALS, EVENTS_PER_INTERVAL = 20, 10  # of times to an event
 SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -241,13 +241,13 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
         out["event"] = status
         return out
     words = [as_text(one).lower() for one in status[known]]
-    strange = [word for word in words if word not in STATUS]
+    strange = [word for word in words if word not in STATUS_WORDS]
     if strange:
         raise InputError(
             f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 "
             "or false where the series was censored."
         )
-    out["event"][known] = [STATUS[word] for word in words]
+    out["event"][known] = [STATUS_WORDS[word] for word in words]
     return out
 
 
@@ -269,7 +269,7 @@ def _event_times(targets: Any, series: int) -> np.ndarray:
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
+def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
     """Return the share [T] of series without the event after each time (Kaplan & Meier 1958).
 
     Args:

@@ -255,9 +255,7 @@ def labelled(
         rows = np.flatnonzero(has_label(targets))
         given = narrowed(targets[rows])
         if not len(rows):
-            raise InputError(
-                "no series has a label; give labels for some series, or leave labels out to pre-train only."
-            )
+            raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
     kind = choose_labels(given, task)
     kind.check_config(config, np.asarray(given))
     return kind, rows, kind.strata(kind.check(given, len(rows)))

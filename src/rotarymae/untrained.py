@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
-from rotarymae.interpolation import SHOWN, Interpolation, Predicted, predict_at, time_to_nearest
+from rotarymae.interpolation import SHOWN_BANDS, Interpolation, Predicted, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LinearInterpolation
 from rotarymae.queries import Queries, as_queries, refuse_other_times
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
@@ -63,7 +63,7 @@ def interpolate_any(
     likelihood, (parameters, centre, width) = model.likelihood, answers
     std = (likelihood.interval(parameters, math.erf(1 / math.sqrt(2)))[1] - parameters[..., 0]).numpy() * width
     bands = {}
-    for share in SHOWN:
+    for share in SHOWN_BANDS:
         lower, upper = likelihood.interval(parameters, share)
         bands[share] = lower.numpy() * width + centre, upper.numpy() * width + centre
     mean = likelihood.mean(parameters).numpy() * width + centre

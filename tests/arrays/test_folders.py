@@ -210,7 +210,7 @@ def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tm
     (new / ("dark" if kind == "images" else "high")).rename(new / "green")
     capsys.readouterr()
     assert command("evaluate", run, new, "--quiet") == 2
-    assert "lies in the folder 'green', which is not a class of the model" in capsys.readouterr().err
+    assert "lies in the folder 'green', which is no class of the model" in capsys.readouterr().err
 
 
 def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys):

@@ -220,7 +220,7 @@ def anomalies_command(
 
     def question() -> scale.Question:
         """Load the pipeline."""
-        return scale.observation_scores(Pipeline.load(model, precision).pretrained)
+        return scale.anomalies(Pipeline.load(model, precision).pretrained)
 
     _say_if_untrained(*_answer_rows(question, table, out, columns, "scoring", quiet), table, columns)
 
@@ -292,7 +292,7 @@ def evaluate_command(
                     layout,
                     channel_names=known.channel_names,
                     value_names=known.value_columns,
-                    others=labels.columns,
+                    others=labels.beside,
                 )
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
@@ -304,7 +304,7 @@ def evaluate_command(
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
-                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.columns))
+                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside))
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
@@ -318,8 +318,8 @@ def evaluate_command(
         from rotarymae import plots
         from rotarymae.metrics import early_rows
 
-        with system.replacing(picture) as temporary:
-            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(temporary, format="png", dpi=160)
+        with system.replacing(picture) as beside:
+            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(beside, format="png", dpi=160)
     print_metrics(metrics, reporter)
 
 
@@ -336,7 +336,7 @@ def _span(text: str, unit: str | None) -> float:
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
     if span is None:
-        raise InputError(f"--at {text} is not a time span; give a number, or one with d, h, min or s, such as 6h.")
+        raise InputError(f"--at {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h.")
     return span
 
 

@@ -13,12 +13,20 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
+from rotarymae.cli.inputs import Columns, Flag, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
-from rotarymae.training import fit_config
-from rotarymae.training.fit_config import FitConfig
+from rotarymae.training.fit_config import (
+    ClassificationOptions,
+    FinetuningOptions,
+    FitConfig,
+    MaskingOptions,
+    ModelOptions,
+    RunOptions,
+    ScalingOptions,
+    TrainingOptions,
+)
 
 if TYPE_CHECKING:
     from rotarymae.datasets import AnyDataset
@@ -27,25 +35,6 @@ if TYPE_CHECKING:
 
 
 PAGE = "report.html"
-
-if TYPE_CHECKING:
-    from rotarymae.training.fit_config import (
-        ClassificationOptions,
-        FinetuningOptions,
-        MaskingOptions,
-        ModelOptions,
-        RunOptions,
-        ScalingOptions,
-        TrainingOptions,
-    )
-else:
-    ModelOptions = as_options(fit_config.ModelOptions)
-    ScalingOptions = as_options(fit_config.ScalingOptions)
-    MaskingOptions = as_options(fit_config.MaskingOptions)
-    TrainingOptions = as_options(fit_config.TrainingOptions)
-    FinetuningOptions = as_options(fit_config.FinetuningOptions)
-    ClassificationOptions = as_options(fit_config.ClassificationOptions)
-    RunOptions = as_options(fit_config.RunOptions)
 
 
 for group in (
@@ -268,8 +257,8 @@ def _read_table(
     objects = layout.objects or (None if labels.labels is None else str(labels.labels))
     layout = replace(layout, static=config.static, errors=errors, objects=objects)
     channels = None if known is None else known.channel_names
-    others = labels.columns if labels.split_by is None else (*labels.columns, labels.split_by)
-    dataset = tables.read_table(table, layout, channel_names=channels, others=others)
+    beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
+    dataset = tables.read_table(table, layout, channel_names=channels, others=beside)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":
@@ -286,16 +275,16 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
-            f"the label {label!r} looks like a duration, and the table has a column {status!r}: if that says whether "
-            f"the event happened or the duration was cut short (censored), add --event {status}. Without it, durations "
-            "that were cut short are learnt as if they were whole, and predictions are too short.",
+            f"the column {status!r} stands beside the label {label!r}: if it says whether these durations ended in an "
+            f"event or were cut short (censored), add --event {status}; without it those that were cut short are "
+            "learnt as if they were whole, and predictions are too short.",
             InputWarning,
             stacklevel=2,
         )
 
 
 def demo_command(
-    out: Annotated[Path | None, arg(help_behavior_hint="(default: runs/demo, or runs/demo-2 if that exists)")] = None,
+    out: Annotated[Path | None, arg(help_behavior_hint="")] = None,
     seed: int = 0,
     quick: Flag = False,
     quiet: Quiet = False,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import asdict, dataclass, field, fields, make_dataclass
-from inspect import getdoc
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
@@ -29,7 +27,8 @@ QuestionTable = Annotated[Path, arg(metavar="TABLE", help=QUESTION)]
 OptionalTable = Annotated[
     Path | None, arg(metavar="TABLE", help=QUESTION, help_behavior_hint="(default: MODEL is the table)")
 ]
-Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
+Flag = Annotated[bool, arg(help_behavior_hint="")]  # off unless it is typed
+Quiet = Annotated[bool, arg(help="Print only warnings and errors.", help_behavior_hint="")]
 ComputedIn = Annotated[
     Precision,
     arg(
@@ -67,10 +66,16 @@ else:
 def with_helps(group: type) -> type:
     """Give each option of a group, a dataclass, the string below it as help, and return the group.
 
-    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source.
+    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source. It says what
+    happens without an option whose default is None, () or a flag; tyro would add "(default: None)".
     """
-    for name, kind in get_type_hints(group, include_extras=True).items():
-        group.__annotations__[name] = Annotated[kind, arg(help=field_docs(group)[name])]
+    kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
+    for one in fields(group):
+        kind = kinds[one.name]
+        texts = {"help": docs[one.name]}
+        if get_origin(kind) is not Annotated and (one.default is None or one.default == () or kind is bool):
+            texts["help_behavior_hint"] = ""
+        group.__annotations__[one.name] = Annotated[kind, arg(**texts)]  # pyright: ignore
     return group
 
 
@@ -118,7 +123,7 @@ class LabelColumn:
         if self.name is None:
             return None
         columns = []
-        for name in self.columns:
+        for name in self.beside:
             if self.labels is None and name in layout.static:
                 raise InputError(f"the label {name!r} is also a static column; leave it out of --static.")
             source, key = self.source(name, layout, table)
@@ -127,7 +132,7 @@ class LabelColumn:
             return columns[0]
         from rotarymae.survival import event_times
 
-        return event_times(*columns, *self.columns)
+        return event_times(*columns, *self.beside)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
         """Open the first table that has `column`, of --labels, --objects and `table`; return it and its id column.
@@ -306,8 +311,7 @@ def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...
     for name, label in zip(files.dataset.ids, files.labels, strict=True):
         if label is not None and label not in classes:
             raise InputError(
-                f"{folder / name} lies in the folder {str(label)!r}, which is not a class of the model; its classes "
-                "are "
+                f"{folder / name} lies in the folder {str(label)!r}, which is no class of the model; its classes are "
                 f"{listed(classes, 20)}."
             )
     return files.labels

@@ -41,7 +41,7 @@ MOST_SERIES = 3000  # the ridge needs their square
 MOST_POINTS = 1_000_000  # of all sounds together, five and a half hours: a minute or two per fit
 ALPHAS = 10.0 ** np.linspace(-2, 4, 10)
 BLOCK = 2**15  # points convolved at once
-SAMPLED = 4096  # points of a series that biases are drawn from
+BIAS_POINTS = 4096  # points of a series that biases are drawn from
 BANDS, FRAMES, DECIBELS = 32, 2, 80.0  # of a sound: bands, frames of the filterbank per point, range below the loudest
 LEAST = 5.0  # decibels, by which a band is divided that is nearly constant in training
 STARTS = 4  # of each sound of training, where `MOST_SERIES` and `MOST_POINTS` leave room for them
@@ -201,7 +201,7 @@ class RandomConvolutions:
         dilation = np.tile(dilation, 2)
         each = max(1, NUM_FEATURES // (len(KERNELS) * len(dilation)))
         mix = np.stack([_choose_variables(draw, len(center)) for _ in dilation])
-        sample = [x[i][:, :SAMPLED] for i in draw.choice(len(x), min(len(x), 64), replace=False)]
+        sample = [x[i][:, :BIAS_POINTS] for i in draw.choice(len(x), min(len(x), 64), replace=False)]
         groups = zip(range(len(dilation)), dilation, mix, strict=True)
         bias = np.stack(
             [_biases([_view(one, g, dilation) for one in sample], m, int(d), each, draw) for g, d, m in groups]

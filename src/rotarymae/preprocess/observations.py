@@ -208,7 +208,7 @@ class ObservationPreprocessor(Preprocessor):
         if join_times and dataset.channel_names is None:
             raise InputError("join_times joins the channels observed at one time, and the data set has no channels.")
         if join_times and inputs is not None and inputs.width:
-            raise InputError(f"join_times makes its own further inputs; leave out {inputs.describe()}.")
+            raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
         values = ValueScaling.fit(dataset, transforms)
         positions = PositionScaling.fit(dataset, time_unit, origin)
         made = cls(

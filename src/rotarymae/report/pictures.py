@@ -27,7 +27,6 @@ from rotarymae.series import channel_index, plain
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
-MISTAKES = 3  # series shown that were predicted wrong
 CURVE_POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
@@ -99,7 +98,6 @@ class Picture:
     draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
     private: bool = False  # whether it shows ids or values of single examples
     kind: str = ""  # of the data that it can draw; all where it is empty
-    of_model: bool = False  # whether it is about the model, not about how good the predictions are
 
     def suits(self, kind: str, anonymous: bool) -> bool:
         """Return whether the picture is for this kind of data ("observations" or "patches") and may be on the page.
@@ -109,7 +107,7 @@ class Picture:
         return self.kind in ("", kind) and not (anonymous and self.private)
 
 
-def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw at most six scored series with visible and hidden observations, the predicted curve and its bands.
 
     Nothing where the run did not interpolate. Only the first column of values and at most 12 channels are drawn.
@@ -211,7 +209,7 @@ def most_observed(channels: np.ndarray) -> np.ndarray:
     return present[np.argsort(-counts, kind="stable")[:PANELS]]
 
 
-def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw at most six scored pictures, or spectrograms, with hidden patches and their reconstructions.
 
     Nothing where the run reconstructed none.
@@ -254,7 +252,7 @@ def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.nda
     return np.clip((picture - black) / (white - black), 0, 1)
 
 
-def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+def draw_bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Tabulate and draw the share of hidden points inside each band, beside the share that the band promises.
 
     Where there are groups by distance to the nearest observation, their errors are drawn, too. Nothing where the run
@@ -341,7 +339,7 @@ class ClassPredictions:
         )
 
 
-def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+def draw_classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods.
 
     Nothing where the run has no classes.
@@ -375,50 +373,6 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     yield Table(rows, first="class", caption=caption)
 
 
-def draw_mistakes(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw a series of each of the most frequent confusions, or the series with the largest errors of numbers."""
-    predictions, at = ClassPredictions.of(outcome), outcome.split.scored
-    if predictions is not None:
-        mistakes = _confusions(predictions, words)
-    elif "regression" in outcome.metrics and outcome.predicted is not None and outcome.labels is not None:
-        mistakes = _largest_errors(outcome)
-    else:
-        return
-    preprocessor = outcome.pipeline.require_series()
-    error = error_column(preprocessor)
-    for i, caption in mistakes:
-        (one,) = outcome.dataset.select([at[i]])  # pyright: ignore
-        channels, errors = channel_index(one), None if error is None else one.values[:, error]
-        shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
-        figure = _observed(preprocessor, words, one.times, one.values[:, 0], channels, shown, errors=errors)
-        yield Drawing(figure, f"{words.value} of {one.id} by {words.time}. {caption}", caption, heading=str(one.id))
-
-
-def _confusions(predictions: ClassPredictions, words: Words) -> Iterator[tuple[int, str]]:
-    """Yield (index among the scored series, caption): the most certain mistake of each frequent confusion."""
-    labels, predicted = predictions.labels, predictions.predicted
-    wrong = np.flatnonzero(labels != predicted)
-    pairs, counts = np.unique(np.stack([labels[wrong], predicted[wrong]], 1), axis=0, return_counts=True)
-    for k in np.argsort(-counts, kind="stable")[:MISTAKES]:
-        true, guess = pairs[k]
-        alike = wrong[(labels[wrong] == true) & (predicted[wrong] == guess)]
-        i = int(alike[predictions.probabilities[alike, guess].argmax()])
-        name, taken = words.classes[true], words.classes[guess]
-        share = f"{counts[k]:,} of {int((labels == true).sum()):,} {name} are taken for {taken}"
-        yield i, f"{share}; this one with a probability of {predictions.probabilities[i, guess]:.2f}."
-
-
-def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
-    """Yield (index among the scored series, caption) of the largest errors of the first output."""
-    at = outcome.split.scored
-    truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
-    predicted = np.asarray(outcome.predicted)[at, 0]
-    errors = np.nan_to_num(np.abs(predicted - truth), nan=-1.0)
-    for i in np.argsort(-errors, kind="stable")[:MISTAKES].tolist():
-        if errors[i] >= 0:
-            yield i, f"Predicted {predicted[i]:.4g}; true: {truth[i]:.4g}."
-
-
 def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
     """Return (precision, recall, F1, support), each [k], of k classes; 0 where one is not defined.
 
@@ -427,7 +381,7 @@ def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
-def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw the ROC and the precision-recall curve of the second of two classes.
 
     Nothing for another number of classes, or where the scored series are all of one.
@@ -440,16 +394,16 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
-def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series."""
     predictions = ClassPredictions.of(outcome)
     if predictions is None or len(predictions.labels) < 20:
         return
     figure = plots.reliability(predictions.labels == predictions.predicted, predictions.probabilities.max(1))
-    yield Drawing(figure, "Share of right predictions by their probability")
+    yield Drawing(figure, "Share of right verdicts by the probability given to them")
 
 
-def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks."""
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
@@ -464,7 +418,7 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing(figure, "Predicted against true values", caption)
 
 
-def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw predicted survival of the scored series beside Kaplan and Meier's estimate; nothing for other tasks.
 
     Series are in thirds by expected time, or in fewer groups where one would have less than 20.
@@ -482,7 +436,7 @@ def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
 
 
-def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw a map of the scored series' embeddings, coloured by class if there are classes.
 
     It is a t-SNE of at most 2,000 of them, or a PCA of fewer than 50; nothing for fewer than 5.
@@ -504,7 +458,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
 
 
-def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         losses = {} if result is None else losses_by_epoch(result)
@@ -512,7 +466,7 @@ def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
             yield Drawing(plots.learning_curves(losses, title=stage), f"Losses of {stage} by epoch")
 
 
-def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
+def losses_by_epoch(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
     """Return {"training": (epochs, losses), "validation": (epochs, losses)} of one training, epochs counted from 1.
 
     Training losses are means over an epoch. "validation" is absent if there are none, both if there are no losses.
@@ -532,23 +486,48 @@ def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[floa
 
 PICTURES = [
     Picture(
-        "classes",
-        "Class by class",
-        "Each row of the matrix is a true class and shows, in per cent, which classes its objects were predicted to "
-        "be; "
-        "the diagonal is recall. The table adds precision (the share of predictions of a class that are right) and F1, "
-        "their harmonic mean.",
-        draw_classes,
-    ),
-    Picture("regression", "Predicted and true", "On the dashed line both agree.", draw_regression, private=True),
-    Picture(
-        "mistakes",
-        "Where it fails",
-        "Of each of the most frequent confusions, the wrong prediction with the highest probability; for numbers, the "
-        "largest errors.",
-        draw_mistakes,
+        "series",
+        "Series",
+        "Filled points were shown to the model and hollow points were hidden from it; the line is its prediction, and "
+        "the bands should hold 68 % and 95 % of the hollow points.",
+        draw_series,
         private=True,
         kind="observations",
+    ),
+    Picture(
+        "reconstructions",
+        "Hidden patches",
+        "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
+        draw_reconstructions,
+        private=True,
+        kind="patches",
+    ),
+    Picture(
+        "bands",
+        "Are the bands honest?",
+        "If the bands mean what they say, the share of hidden points inside each equals its promise: below it the "
+        "model is too sure of itself, above it too cautious.",
+        draw_bands,
+    ),
+    Picture(
+        "classes",
+        "Class by class",
+        "Each row of the matrix is a true class and shows which classes its objects were given, in per cent, so the "
+        "diagonal is recall; the table adds precision (how often a verdict is right) and F1, their harmonic mean.",
+        draw_classes,
+    ),
+    Picture(
+        "thresholds",
+        "Other thresholds",
+        "What the classifier reaches when a series is called positive at another probability than one half.",
+        draw_thresholds,
+    ),
+    Picture(
+        "confidence",
+        "Are the probabilities honest?",
+        "Of the series that were given their class with a probability of 80 %, 80 % should be of that class: points "
+        "below the dashed line say that the classifier is too sure of itself.",
+        draw_reliability,
     ),
     Picture(
         "survival",
@@ -558,18 +537,17 @@ PICTURES = [
         "predicted curves: where they agree, the predictions are calibrated.",
         draw_survival,
     ),
+    Picture("regression", "Predicted beside true", "On the dashed line both agree.", draw_regression, private=True),
     Picture(
         "embedding",
         "Map of embeddings",
-        "Each point is one series as the encoder sees it; neighbours are similar to the model.",
+        "Each point is one series as the encoder sees it; neighbours are series that the model finds alike.",
         draw_embedding,
-        of_model=True,
     ),
     Picture(
         "learning",
         "Learning curves",
-        "Both curves should fall and level off. Validation that rises while training still falls means overfitting.",
+        "Both curves should fall and level off; validation that rises while training still falls is overfitting.",
         draw_learning,
-        of_model=True,
     ),
 ]

@@ -96,7 +96,7 @@ def open_embeddings(
     return embeddings(open_stage(model, stage, precision), pool)
 
 
-def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -> Pipeline:
+def open_stage(model: str | Path, stage: ModelStage, precision: Precision = "auto") -> Pipeline:
     """Load a pipeline, for its pre-trained or its fine-tuned model.
 
     Args:
@@ -170,7 +170,7 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
     return Question(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
 
 
-def observation_scores(pipeline: Pipeline) -> Question:
+def anomalies(pipeline: Pipeline) -> Question:
     """Return the question that scores every observation by how badly the others of its series predict it.
 
     There is a row per observation, with time, channel, values and a score per value; see `Pipeline.observation_scores`.

@@ -1,8 +1,8 @@
 """One output file per input file: shards that any number of processes, on any number of hosts, answer together.
 
-A shard is done whose output exists and is newer than its input. Outputs are written under another name and renamed, and
-their bytes do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of
-its own and skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
+A shard is done whose output exists and is newer than its input. Outputs are written beside and renamed, and their bytes
+do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of its own and
+skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
 from rotarymae.model_files import CONFIG, find_model
 from rotarymae.run_folder import write_parts
-from rotarymae.saving import LEFT_AFTER
+from rotarymae.saving import SAVE_SECONDS
 from rotarymae.scale.answers import Question
 from rotarymae.scale.tables import answer_table
 from rotarymae.system import Reporter, remove_leftovers, write_text
@@ -156,7 +156,7 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
     # What goes through folders finds outputs in its own again; another pattern does where they lie next to inputs.
     inside = (out.resolve(), *out.resolve().parents) if table.is_dir() or "**" in table.parts else (out.resolve(),)
     if base.resolve() in inside:
-        raise InputError(f"{out} lies in {base}, the folder of the input; choose a folder elsewhere.")
+        raise InputError(f"{out} lies in {base}, whose files are the input; choose a folder elsewhere.")
     twice = sorted(name for name in set(names) if names.count(name) > 1) if len(set(names)) < len(names) else []
     if twice:
         raise InputError(f"several files would be written as {listed(twice)}; give them different names.")

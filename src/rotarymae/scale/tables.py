@@ -168,7 +168,7 @@ def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
     return replace(part, observed=observed, dataset=dataset.select(np.flatnonzero(able)) if able.any() else None)
 
 
-def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
+def _within(on_step: OnProgress, done: int, size: int, total: int) -> OnProgress:
     """Return an on_step for one part of a table, called with (k of n) of the part, that reports progress in the table.
 
     Args:
@@ -202,7 +202,7 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
     return with_ids(columns, ids, name)
 
 
-def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
+def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnProgress | None = None) -> Totals:
     """Write the answers for pictures or sounds to a .csv or .parquet file; return how many rows that are.
 
     Files that could not be read get a row with their name alone, at the end; in the totals they are `empty`.

@@ -149,7 +149,7 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     elif is_numeric(kind) and not is_list(kind):
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     else:
-        raise InputError(f"column {name!r} has the type {kind}; convert it to numbers.", code="not-numeric")
+        raise InputError(f"column {name!r} is not numeric but {kind}; convert it to numbers.", code="not-numeric")
     codes = [np.asarray(float(code)).astype(values.dtype) for code in na if is_number(code)]
     if codes:
         values = np.where(np.isin(values, codes), np.nan, values).astype(values.dtype)

@@ -259,9 +259,7 @@ def parse_time(text: str, zone: str | None) -> float:
         try:
             return float(text)
         except ValueError:
-            raise InputError(
-                f"{text!r} is not a number, and the times of this table are numbers; give a number."
-            ) from None
+            raise InputError(f"{text!r} is no number; the times of this table are numbers, so give one.") from None
     try:
         when = datetime.fromisoformat(text)
     except ValueError as error:

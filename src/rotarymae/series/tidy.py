@@ -19,7 +19,7 @@ from rotarymae.series.reading import ReadingReport
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
 FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
-SAMPLED = 100_000  # values of a channel that show what is typical
+TYPICAL_VALUES = 100_000  # values of a channel that show what is typical
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
 MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is read in the wrong way
 
@@ -297,7 +297,7 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
     """Yield the extreme values of a column that may be codes; see `suspects`."""
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
-        again, some = False, column[:: 1 + len(column) // SAMPLED]
+        again, some = False, column[:: 1 + len(column) // TYPICAL_VALUES]
         middle = np.median(some)
         for value in (column.min(), column.max()):
             away, others = abs(value - middle), some[some != value]

@@ -31,15 +31,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
     try:
-        yield temporary
-        flush(temporary)
-        temporary.replace(path)
+        yield beside
+        flush(beside)
+        beside.replace(path)
         flush(path.parent)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
+        beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(beside)):
             error.filename = str(path)  # of a full disk the system says neither which file nor where
         raise
 
@@ -59,25 +59,25 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     if path.is_symlink():
         raise InputError(f"{path} is a link to {path.readlink()}; write to that folder itself, or remove the link.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
-    old = temporary.with_suffix(".old")
-    temporary.mkdir()
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    old = beside.with_suffix(".old")
+    beside.mkdir()
     try:
-        yield temporary
-        mode = temporary.stat().st_mode & 0o666  # what the umask allows, also for files of libraries that write 0600
-        for file in temporary.iterdir():
+        yield beside
+        mode = beside.stat().st_mode & 0o666  # what the umask allows, also for files of libraries that write 0600
+        for file in beside.iterdir():
             if file.is_file():
                 file.chmod(mode)
                 flush(file)
-        flush(temporary)
+        flush(beside)
         if path.exists():
             path.replace(old)
-        temporary.replace(path)
+        beside.replace(path)
         flush(path.parent)
     except BaseException:
         if old.exists() and not path.exists():
             old.replace(path)
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(beside, ignore_errors=True)
         raise
     if old.exists():
         shutil.rmtree(old)

@@ -96,7 +96,7 @@ class TableSchema:
     convert
         Reading: convert columns in another unit than the model was trained on, instead of only naming them.
     units
-        Unit of each column in the table that a model was trained on, if the table names it.
+        The unit of each column in the table that a model was trained on, as far as that says it.
     """
 
     id: str = "id"

@@ -57,7 +57,7 @@ SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the de
 COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
-CHUNK = 1 << 18  # rows that are read at a time
+ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
 
@@ -230,7 +230,7 @@ class Source:
             query = f"SELECT *, {', '.join(parsed)} FROM ({query})"
             query = f"SELECT * REPLACE ({', '.join(f'CASE WHEN {part}' for part in rest)}) FROM ({query})"
         with named(self.name, self.format):
-            reader = self._database.sql(query).to_arrow_reader(CHUNK)
+            reader = self._database.sql(query).to_arrow_reader(ROWS_AT_ONCE)
             batches = [_coded(pa.Table.from_batches([batch], reader.schema), coded) for batch in reader]
             table = pa.concat_tables(batches or [_coded(reader.schema.empty_table(), coded)]).unify_dictionaries()
         read, mixed = self._restored(table, columns), []

@@ -94,31 +94,31 @@ class TrainConfig(LoopOptions):
     """Settings of one training. Raises InputError for a value out of its range."""
 
     epochs: int = 20
-    """Number of passes over the examples."""
+    """Training makes this many passes over the examples."""
     epoch_steps: int | None = None
-    """Number of steps after which a pass ends, even if it has not seen every example; None sees all of them."""
+    """A pass ends after this many steps, though it has not seen every example; None sees all of them."""
     min_steps: int = 0
-    """Least number of steps of the training; small data get more passes until they reach it."""
+    """Training makes at least this many steps; small data get more epochs until they make as many."""
     batch_size: int | None = 64
-    """Number of examples in a step; give either this or batch_tokens."""
+    """A step sees this many examples; give either this or batch_tokens."""
     batch_tokens: int | None = None
-    """Number of tokens in a step, padding included; give either this or batch_size."""
+    """A step sees this many tokens, padding included; give either this or batch_size."""
     betas: tuple[float, float] = (0.9, 0.95)
-    """Decay rates of AdamW's two running averages."""
+    """AdamW's two running averages decay at these rates."""
     momentum: float = 0.9
-    """Momentum of SGD."""
+    """SGD has this momentum."""
     warmup_fraction: float = 0.1
-    """Share of all steps that are warm-up if warmup_steps is None."""
+    """This share of all steps is warm-up when warmup_steps is None."""
     keep_best: bool = False
-    """Keep the weights of the best validation loss at the end, instead of the last ones."""
+    """Training ends with the weights of the best validation loss instead of the last ones."""
     seed: int = 0
-    """Seed of order, masks, augmentation and dropout."""
+    """This number fixes order, masks, augmentation and dropout."""
     checkpoint_minutes: float = 1.0
-    """Longest time between two checkpoints of a run with a folder, in minutes."""
+    """A run that has a folder writes a checkpoint at least this often, in minutes."""
     checkpoint_steps: int | None = None
-    """Number of steps after which a checkpoint is also written; None goes by the clock alone."""
+    """A checkpoint is written after this many steps, too; None goes by the clock alone."""
     max_skipped: int = 10
-    """Number of steps that may be skipped for a non-finite loss or gradient before training ends."""
+    """Training ends after this many steps were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
         """Check every setting. Raises InputError."""
@@ -387,7 +387,9 @@ class FitConfig(
         """Raise InputError unless window and overlap fit together."""
         if self.window is None:
             if self.overlap is not None:
-                raise InputError(f"overlap={self.overlap} needs windows; set window, too.", settings=[("window", 4096)])
+                raise InputError(
+                    f"overlap={self.overlap} needs a length of windows; give window, too.", settings=[("window", 4096)]
+                )
             return
         check_whole("window", self.window, 2)
         if type(self.shared) is not int or not 0 <= self.shared < self.window:
