@@ -76,6 +76,12 @@ def test_asinh_axis_has_ticks_within_the_data(scale, values):
     assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
 
 
+def test_a_wide_band_leaves_the_observations_visible():
+    curve = plots.Curve([0, 1], [0.5, 0.5], {0.95: ([-1e9, 0], [1e9, 1])})
+    axes = drawn(plots.interpolation([0, 1, 2], [0.0, 1.0, 0.5], curve=curve)).axes[0]
+    assert axes.get_ylim() == (-2, 3)
+
+
 @pytest.mark.parametrize("count", [1, 2, 4, 17])
 def test_any_number_of_channels(count):
     names = [f"sensor {i}" for i in range(count)]

@@ -83,7 +83,7 @@ class Described:
 def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Sequence[str]) -> None:
     """Write a pipeline to a folder; arguments and errors are those of `Pipeline.save`.
 
-    What a killed process left half-written beside the folder is removed, if it is older than an hour.
+    What a killed process left half-written next to the folder is removed, if it is older than an hour.
     """
     folder = Path(folder)
     for word in (license, *tags):
@@ -101,15 +101,15 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
         for part, module in modules.items()
         for name, tensor in module.state_dict().items()
     }
-    with replacing_folder(folder) as beside:
+    with replacing_folder(folder) as temporary:
         try:
-            save_file(tensors, beside / WEIGHTS)
+            save_file(tensors, temporary / WEIGHTS)
             if pipeline.partners is not None:
-                pipeline.partners.save(beside / PARTNERS_FOLDER)
+                pipeline.partners.save(temporary / PARTNERS_FOLDER)
         except SafetensorError as error:
             raise OSError(f"{folder} could not be written: {error}") from None
-        write_config(beside, {"format": PIPELINE_FORMAT, **dataclasses.asdict(_described(pipeline))})
-        (beside / CARD).write_text(_card(pipeline, note, license, tags), encoding="utf-8")
+        write_config(temporary, {"format": PIPELINE_FORMAT, **dataclasses.asdict(_described(pipeline))})
+        (temporary / CARD).write_text(_card(pipeline, note, license, tags), encoding="utf-8")
 
 
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:

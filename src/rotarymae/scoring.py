@@ -1,4 +1,4 @@
-"""How good a trained model is on series that training never saw, beside what is simpler."""
+"""How good a trained model is on series that training never saw, compared with simpler methods."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "cha
 SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
-EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
+EARLY = 3  # times that partners see each series end early, next to once whole; validation series, too
 LONG = 8192  # observations; longer series are read in windows
 WINDOW_LENGTHS, STEP = (
     (4096, 2048, 1024, 512, 256),

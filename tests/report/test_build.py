@@ -51,7 +51,7 @@ def test_a_regression_has_its_own_part(data, tmp_path):
     labels = np.linspace(0, 1, 16) ** 2
     outcome = run_fit(data, labels, ONCE, tmp_path / "run")
     text = words(write_report(outcome, tmp_path / "run/report.html", title="A <b>title").read_text())
-    assert "Predicted beside true" in text and "Regression, on held-out series" in text and "training mean" in text
+    assert "Predicted and true" in text and "Regression, on held-out series" in text and "training mean" in text
     assert "A &lt;b&gt;title" in text and "Class by class" not in text
     # Numbers of different units are not compared with one another: a row each, and the best of each row is bold.
     assert all(f"{value} of {channel}" in text for value in ("flux", "flux_err") for channel in ("u", "$v&lt;"))
@@ -161,6 +161,30 @@ def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):
     assert "<script" not in page and "<b>" not in page and "<i>" not in page and " onload" not in page
     assert page.count("&lt;script&gt;") > 10 and "default-src 'none'" in page
     assert "drawing it failed" not in page
+
+
+def test_a_verdict_comes_first_then_failures_then_trust_then_the_data(two_classes, tmp_path):
+    page = write_report(two_classes, tmp_path / "report.html", title="two").read_text()
+    verdict = (
+        r'class="verdict">On held-out series \(6\), one of the class nova ranks above another one in \d+ % of pairs'
+    )
+    assert page.index(re.search(verdict, page)[0]) < page.index("At a glance")
+    assert "; the best other method, " in page
+    anchors = re.findall(r'<section id="(\w+)"', page)
+    order = ["headlines", "classes", "mistakes", "series", "bands", "comparison", "data", "learning", "run", "notes"]
+    assert [name for name in anchors if name in order] == [name for name in order if name in anchors]
+    assert {"classes", "series", "bands", "data"} <= set(anchors)
+
+
+def test_each_frequent_confusion_shows_its_most_certain_mistake():
+    labels, predicted = np.array([0, 0, 0, 1, 1, 2]), np.array([1, 1, 0, 1, 2, 2])
+    probabilities = np.array([[0.2, 0.8, 0], [0.1, 0.9, 0], [1, 0, 0], [0, 1, 0], [0, 0.4, 0.6], [0, 0, 1]])
+    predictions = pictures.ClassPredictions(labels, predicted, {}, probabilities)
+    shown = list(pictures._confusions(predictions, Words(("a", "b", "c"), "t", "v", False, frozenset())))
+    assert shown == [
+        (1, "2 of 3 a are taken for b; this one with a probability of 0.90."),
+        (4, "1 of 2 b are taken for c; this one with a probability of 0.60."),
+    ]
 
 
 def test_two_classes_have_curves_over_thresholds(two_classes, tmp_path):

@@ -246,7 +246,7 @@ def evaluate_command(
         model: A run folder of `fit` with labels, or a fine-tuned model's directory.
         table: The observations: a table with the training table's columns, unless options say otherwise; or a folder
             with one folder of pictures or sounds per class.
-        out: New JSON file of the metrics. With --at, a PNG picture of the same name is written beside it.
+        out: New JSON file of the metrics. With --at, a PNG picture of the same name is written next to it.
         at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
             observation.
         first: With --at: count from the first observation where this column is not 0, such as a detection.
@@ -292,7 +292,7 @@ def evaluate_command(
                     layout,
                     channel_names=known.channel_names,
                     value_names=known.value_columns,
-                    others=labels.beside,
+                    others=labels.columns,
                 )
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
@@ -304,7 +304,7 @@ def evaluate_command(
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
-                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside))
+                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.columns))
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
@@ -318,8 +318,8 @@ def evaluate_command(
         from rotarymae import plots
         from rotarymae.metrics import early_rows
 
-        with system.replacing(picture) as beside:
-            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(beside, format="png", dpi=160)
+        with system.replacing(picture) as temporary:
+            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(temporary, format="png", dpi=160)
     print_metrics(metrics, reporter)
 
 
@@ -394,7 +394,7 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
     """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of `table`.
 
-    The error stands beside that of a straight line. Only the first part of the table is read, a second time. Does
+    The error is printed next to that of a straight line. Only the first part of the table is read, a second time. Does
     nothing for another pipeline, or where `table` is "-" (standard input cannot be read twice).
     """
     from rotarymae.pipeline import AnySeriesPipeline

@@ -257,8 +257,8 @@ def _read_table(
     objects = layout.objects or (None if labels.labels is None else str(labels.labels))
     layout = replace(layout, static=config.static, errors=errors, objects=objects)
     channels = None if known is None else known.channel_names
-    beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
-    dataset = tables.read_table(table, layout, channel_names=channels, others=beside)
+    others = labels.columns if labels.split_by is None else (*labels.columns, labels.split_by)
+    dataset = tables.read_table(table, layout, channel_names=channels, others=others)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":
@@ -275,8 +275,8 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
-            f"the column {status!r} stands beside the label {label!r}: if it says whether these durations ended in an "
-            f"event or were cut short (censored), add --event {status}; without it those that were cut short are "
+            f"the table has a column {status!r} next to the label {label!r}: if it says whether these durations ended "
+            f"in an event or were cut short (censored), add --event {status}; without it those that were cut short are "
             "learnt as if they were whole, and predictions are too short.",
             InputWarning,
             stacklevel=2,

@@ -183,7 +183,7 @@ def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured{sampled}"),  # pyright: ignore
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
-        ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, beside the table"),
+        ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, in addition to the table"),
     ]
 
 

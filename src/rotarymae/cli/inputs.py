@@ -97,7 +97,7 @@ class LabelColumn:
     """Reading: column of ids in the table of --labels or --objects, if it has another name than in TABLE."""
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
         """Names of the columns of labels and of events, as far as there are any; they are no values of observations."""
         return tuple(name for name in (self.name, self.event) if name is not None)
 
@@ -123,7 +123,7 @@ class LabelColumn:
         if self.name is None:
             return None
         columns = []
-        for name in self.beside:
+        for name in self.columns:
             if self.labels is None and name in layout.static:
                 raise InputError(f"the label {name!r} is also a static column; leave it out of --static.")
             source, key = self.source(name, layout, table)
@@ -132,7 +132,7 @@ class LabelColumn:
             return columns[0]
         from rotarymae.survival import event_times
 
-        return event_times(*columns, *self.beside)
+        return event_times(*columns, *self.columns)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
         """Open the first table that has `column`, of --labels, --objects and `table`; return it and its id column.

@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
     from rotarymae import __version__
 
     if "OMP_WAIT_POLICY" not in os.environ:
-        # Beside other jobs, a thread that waits spinning holds the core which the one it waits for needs.
+        # Next to other jobs, a thread that waits spinning holds the core which the one it waits for needs.
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in (["--version"], ["-V"]):

@@ -81,7 +81,7 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
     if path.exists():
         raise InputError(f"{path} exists; choose another name, or remove it.")
     feeds = random_feeds(program, *SHAPES[1])
-    with replacing(path) as beside, warnings.catch_warnings():
+    with replacing(path) as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own, about its insides
         if format == "onnx":
             import_extra("onnxscript", "export")
@@ -98,10 +98,10 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
             )
             assert exported is not None
             _name_outputs(exported.model.graph, program.outputs)
-            exported.save(beside)
+            exported.save(temporary)
         else:
-            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), beside)
-        difference = largest_difference(program, beside, format)
+            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), temporary)
+        difference = largest_difference(program, temporary, format)
         if not difference <= LARGEST_DIFFERENCE:
             raise RotaryMAEError(
                 f"the answers of the {format} file and of PyTorch differ by up to {difference:.2g}, more than "

@@ -137,10 +137,10 @@ class Predictor:
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files. Raises OSError where there is no room."""
         described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
-        with replacing_folder(folder) as beside:
-            files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
+        with replacing_folder(folder) as temporary:
+            files = {name: temporary / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
             described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
-            dump_json(beside / JSON, described)
+            dump_json(temporary / JSON, described)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

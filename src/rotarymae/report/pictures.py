@@ -26,6 +26,7 @@ from rotarymae.scoring import DISTANCES, MIN_HIDDEN
 from rotarymae.series import channel_index, plain
 from rotarymae.training import TrainResult
 
+MISTAKES = 3  # series shown that were predicted wrong
 EXAMPLES = 6  # series shown with their hidden points
 CURVE_POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
@@ -98,6 +99,7 @@ class Picture:
     draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
     private: bool = False  # whether it shows ids or values of single examples
     kind: str = ""  # of the data that it can draw; all where it is empty
+    of_model: bool = False  # whether it is about the model, not about how good the predictions are
 
     def suits(self, kind: str, anonymous: bool) -> bool:
         """Return whether the picture is for this kind of data ("observations" or "patches") and may be on the page.
@@ -253,7 +255,7 @@ def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.nda
 
 
 def draw_bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Tabulate and draw the share of hidden points inside each band, beside the share that the band promises.
+    """Tabulate and draw the share of hidden points inside each band, next to the share that the band promises.
 
     Where there are groups by distance to the nearest observation, their errors are drawn, too. Nothing where the run
     did not interpolate, or predicts no deviation. Only the first column of values counts.
@@ -373,6 +375,50 @@ def draw_classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     yield Table(rows, first="class", caption=caption)
 
 
+def draw_mistakes(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw a series of each of the most frequent confusions, or the series with the largest errors of numbers."""
+    predictions, at = ClassPredictions.of(outcome), outcome.split.scored
+    if predictions is not None:
+        mistakes = _confusions(predictions, words)
+    elif "regression" in outcome.metrics and outcome.predicted is not None and outcome.labels is not None:
+        mistakes = _largest_errors(outcome)
+    else:
+        return
+    preprocessor = outcome.pipeline.require_series()
+    error = error_column(preprocessor)
+    for i, caption in mistakes:
+        (one,) = outcome.dataset.select([at[i]])  # pyright: ignore
+        channels, errors = channel_index(one), None if error is None else one.values[:, error]
+        shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
+        figure = _observed(preprocessor, words, one.times, one.values[:, 0], channels, shown, errors=errors)
+        yield Drawing(figure, f"{words.value} of {one.id} by {words.time}. {caption}", caption, heading=str(one.id))
+
+
+def _confusions(predictions: ClassPredictions, words: Words) -> Iterator[tuple[int, str]]:
+    """Yield (index among the scored series, caption): the most certain mistake of each frequent confusion."""
+    labels, predicted = predictions.labels, predictions.predicted
+    wrong = np.flatnonzero(labels != predicted)
+    pairs, counts = np.unique(np.stack([labels[wrong], predicted[wrong]], 1), axis=0, return_counts=True)
+    for k in np.argsort(-counts, kind="stable")[:MISTAKES]:
+        true, guess = pairs[k]
+        alike = wrong[(labels[wrong] == true) & (predicted[wrong] == guess)]
+        i = int(alike[predictions.probabilities[alike, guess].argmax()])
+        name, taken = words.classes[true], words.classes[guess]
+        share = f"{counts[k]:,} of {int((labels == true).sum()):,} {name} are taken for {taken}"
+        yield i, f"{share}; this one with a probability of {predictions.probabilities[i, guess]:.2f}."
+
+
+def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
+    """Yield (index among the scored series, caption) of the largest errors of the first output."""
+    at = outcome.split.scored
+    truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
+    predicted = np.asarray(outcome.predicted)[at, 0]
+    errors = np.nan_to_num(np.abs(predicted - truth), nan=-1.0)
+    for i in np.argsort(-errors, kind="stable")[:MISTAKES].tolist():
+        if errors[i] >= 0:
+            yield i, f"Predicted {predicted[i]:.4g}; true: {truth[i]:.4g}."
+
+
 def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
     """Return (precision, recall, F1, support), each [k], of k classes; 0 where one is not defined.
 
@@ -400,7 +446,7 @@ def draw_reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     if predictions is None or len(predictions.labels) < 20:
         return
     figure = plots.reliability(predictions.labels == predictions.predicted, predictions.probabilities.max(1))
-    yield Drawing(figure, "Share of right verdicts by the probability given to them")
+    yield Drawing(figure, "Share of right predictions by their probability")
 
 
 def draw_regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -419,7 +465,7 @@ def draw_regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def draw_survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw predicted survival of the scored series beside Kaplan and Meier's estimate; nothing for other tasks.
+    """Draw predicted survival of the scored series next to Kaplan and Meier's estimate; nothing for other tasks.
 
     Series are in thirds by expected time, or in fewer groups where one would have less than 20.
     """
@@ -486,48 +532,23 @@ def losses_by_epoch(result: TrainResult) -> dict[str, tuple[list[int], list[floa
 
 PICTURES = [
     Picture(
-        "series",
-        "Series",
-        "Filled points were shown to the model and hollow points were hidden from it; the line is its prediction, and "
-        "the bands should hold 68 % and 95 % of the hollow points.",
-        draw_series,
-        private=True,
-        kind="observations",
-    ),
-    Picture(
-        "reconstructions",
-        "Hidden patches",
-        "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
-        draw_reconstructions,
-        private=True,
-        kind="patches",
-    ),
-    Picture(
-        "bands",
-        "Are the bands honest?",
-        "If the bands mean what they say, the share of hidden points inside each equals its promise: below it the "
-        "model is too sure of itself, above it too cautious.",
-        draw_bands,
-    ),
-    Picture(
         "classes",
         "Class by class",
-        "Each row of the matrix is a true class and shows which classes its objects were given, in per cent, so the "
-        "diagonal is recall; the table adds precision (how often a verdict is right) and F1, their harmonic mean.",
+        "Each row of the matrix is a true class and shows, in per cent, which classes its objects were predicted to "
+        "be; "
+        "the diagonal is recall. The table adds precision (the share of predictions of a class that are right) and F1, "
+        "their harmonic mean.",
         draw_classes,
     ),
+    Picture("regression", "Predicted and true", "On the dashed line both agree.", draw_regression, private=True),
     Picture(
-        "thresholds",
-        "Other thresholds",
-        "What the classifier reaches when a series is called positive at another probability than one half.",
-        draw_thresholds,
-    ),
-    Picture(
-        "confidence",
-        "Are the probabilities honest?",
-        "Of the series that were given their class with a probability of 80 %, 80 % should be of that class: points "
-        "below the dashed line say that the classifier is too sure of itself.",
-        draw_reliability,
+        "mistakes",
+        "Where it fails",
+        "Of each of the most frequent confusions, the wrong prediction with the highest probability; for numbers, the "
+        "largest errors.",
+        draw_mistakes,
+        private=True,
+        kind="observations",
     ),
     Picture(
         "survival",
@@ -537,17 +558,58 @@ PICTURES = [
         "predicted curves: where they agree, the predictions are calibrated.",
         draw_survival,
     ),
-    Picture("regression", "Predicted beside true", "On the dashed line both agree.", draw_regression, private=True),
+    Picture(
+        "series",
+        "Hidden observations",
+        "Filled points were shown to the model, hollow points were hidden from it. The line is its prediction; the "
+        "bands "
+        "should hold 68 % and 95 % of the hollow points.",
+        draw_series,
+        private=True,
+        kind="observations",
+    ),
+    Picture(
+        "reconstructions",
+        "Hidden patches",
+        "Left the input, in the middle what the model saw (hidden patches are grey), right its reconstruction.",
+        draw_reconstructions,
+        private=True,
+        kind="patches",
+    ),
+    Picture(
+        "confidence",
+        "Are the probabilities honest?",
+        "Of the series whose class has a probability of 80 %, 80 % should be of that class. Points below the dashed "
+        "line "
+        "mean that the probabilities are too high, points above it that they are too low.",
+        draw_reliability,
+    ),
+    Picture(
+        "thresholds",
+        "Other thresholds",
+        "The scores of the classifier if a series counts as positive at another probability than one half.",
+        draw_thresholds,
+    ),
+    Picture(
+        "bands",
+        "Are the bands honest?",
+        "The share of hidden points inside each band should equal its promise. A lower share means that the band is "
+        "too "
+        "narrow, a higher one that it is too wide.",
+        draw_bands,
+    ),
     Picture(
         "embedding",
         "Map of embeddings",
-        "Each point is one series as the encoder sees it; neighbours are series that the model finds alike.",
+        "Each point is one series as the encoder sees it; neighbours are similar to the model.",
         draw_embedding,
+        of_model=True,
     ),
     Picture(
         "learning",
         "Learning curves",
-        "Both curves should fall and level off; validation that rises while training still falls is overfitting.",
+        "Both curves should fall and level off. Validation that rises while training still falls means overfitting.",
         draw_learning,
+        of_model=True,
     ),
 ]

@@ -1,8 +1,8 @@
 """One output file per input file: shards that any number of processes, on any number of hosts, answer together.
 
-A shard is done whose output exists and is newer than its input. Outputs are written beside and renamed, and their bytes
-do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of its own and
-skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
+A shard is done whose output exists and is newer than its input. Outputs are written under another name and renamed, and
+their bytes do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of
+its own and skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
 """
 
 from __future__ import annotations

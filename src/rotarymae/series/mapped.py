@@ -74,8 +74,8 @@ def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Col
     if folder is not None:
         _remove_leftovers(Path(folder))
     # On Windows a file cannot be removed while it is mapped.
-    with tempfile.TemporaryDirectory(".columns", ".rotarymae-", folder, ignore_cleanup_errors=True) as beside:
-        return _write_columns(Path(beside), parts)
+    with tempfile.TemporaryDirectory(".columns", ".rotarymae-", folder, ignore_cleanup_errors=True) as temporary:
+        return _write_columns(Path(temporary), parts)
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -1,9 +1,9 @@
 """The folder of a training run: its log, and one checkpoint, which is whole or absent.
 
 `checkpoint.safetensors` holds the weights, the state of the optimiser and the weights of the best validation loss so
-far; its header says where the run is, what was logged, and what the SHA-256 of all that is. It is written beside,
-flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right checksum, so
-`read_checkpoint` and `restore` check every field and tensor before it is used.
+far; its header says where the run is, what was logged, and what the SHA-256 of all that is. It is written to a
+temporary file, flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right
+checksum, so `read_checkpoint` and `restore` check every field and tensor before it is used.
 """
 
 from __future__ import annotations
