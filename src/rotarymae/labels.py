@@ -365,5 +365,8 @@ def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.n
     texts = {label: as_text(label) for label in set(labels.tolist())}
     unknown = sorted(set(texts.values()) - set(numbers))
     if unknown:
-        raise InputError(f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}.")
+        raise InputError(
+            f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}; correct them, or "
+            "leave these series out."
+        )
     return np.array([numbers[texts[label]] for label in labels.tolist()], np.int64)

@@ -61,9 +61,6 @@ def predict_command(
     interval. A model without labels can only give --anomaly-score.
 
     Args:
-        model: A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.
-        table: The observations: a table with the columns of the training table, unless options say otherwise; or a
-            folder of tables, pictures or sounds.
         out: New .csv or .parquet file; - prints CSV. For a folder of tables, a folder with a file for each; finished
             ones are kept.
         predictor: What predicts: the network (model), boosted trees on summary features (features), all methods
@@ -96,9 +93,6 @@ def embed_command(
     For example: rotarymae embed run new.csv --out vectors.parquet
 
     Args:
-        model: A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.
-        table: The observations: a table with the columns of the training table, unless options say otherwise; or a
-            folder of tables, pictures or sounds.
         out: New .csv or .parquet file; - prints CSV. For a folder of tables, a folder with a file for each; finished
             ones are kept.
         pool: The vector is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
@@ -123,14 +117,12 @@ def explain_command(
 ) -> None:
     """Measure how much each observation matters to the network's prediction, by leaving out each in turn.
 
-    For example: rotarymae explain run new.csv --out importance.csv. The file has a row per observation: id, time,
-    channel, values, the network's prediction for the series, and the observation's importance. A series that is longer
-    than the model reads at a time has one row with its id alone.
+    For example: rotarymae explain run new.csv --out importance.csv. MODEL needs labels; its network is explained, not
+    boosted trees. The file has a row per observation: id, time, channel, values, the network's prediction for the
+    series, and the observation's importance. A series that is longer than the model reads at a time has one row with
+    its id alone.
 
     Args:
-        model: A run folder of `fit` with labels, or a fine-tuned model's directory. Only its network is explained, not
-            boosted trees.
-        table: The observations: a table with the columns of the training table, unless options say otherwise.
         out: New .csv or .parquet file, with a row per observation; - prints CSV.
     """
     from rotarymae import scale
@@ -164,8 +156,6 @@ def interpolate_command(
     those of observations with these errors; otherwise they are those of the curve without noise.
 
     Args:
-        model: A run folder of `fit`, a pre-trained model's directory, or a shipped model's name.
-        table: The observations: a table with the columns of the training table, unless options say otherwise.
         out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value; - prints
             CSV.
         at: Table of ids, times and channels to predict for, when they differ by series. Without channels: all; ids
@@ -184,7 +174,7 @@ def interpolate_command(
     model, table = _model_and_table(model, table)
 
     def question() -> scale.Question:
-        """Load the pipeline, and read the table of times, if there is one."""
+        """Load the pipeline, read the table of times if there is one, and return the question about values."""
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
         return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
@@ -208,8 +198,6 @@ def anomalies_command(
     time; a score is the negative log-likelihood of a hidden value, in nats, and a high one marks an odd observation.
 
     Args:
-        model: A run folder of `fit`, a pre-trained model's directory, or a shipped model's name.
-        table: The observations: a table with the columns of the training table, unless options say otherwise.
         out: New .csv or .parquet file, a row per observation: id, time, channel, values, a score per value; - prints
             CSV.
     """
@@ -219,7 +207,7 @@ def anomalies_command(
     model, table = _model_and_table(model, table)
 
     def question() -> scale.Question:
-        """Load the pipeline."""
+        """Load the pipeline, and return the question about scores."""
         return scale.anomalies(Pipeline.load(model, precision).pretrained)
 
     _say_if_untrained(*_answer_rows(question, table, out, columns, "scoring", quiet), table, columns)
@@ -239,13 +227,11 @@ def evaluate_command(
 ) -> None:
     """Score predictions for labelled series that the model has not seen; print the metrics and write them to a file.
 
-    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json. A warning says how
-    many of the series the model was trained on.
+    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json. MODEL
+    needs labels; a folder of pictures or sounds has one folder per class inside. A warning says how many of the series
+    the model was trained on.
 
     Args:
-        model: A run folder of `fit` with labels, or a fine-tuned model's directory.
-        table: The observations: a table with the training table's columns, unless options say otherwise; or a folder
-            with one folder of pictures or sounds per class.
         out: New JSON file of the metrics. With --at, a PNG picture of the same name is written next to it.
         at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
             observation.
@@ -410,7 +396,18 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
 def _answer_rows(
     open_question: Callable[[], scale.Question], table: Path, out: Path, columns: Columns, title: str, quiet: bool
 ) -> tuple[Any, system.Reporter]:
-    """Write one or more rows per series of a table; return the pipeline that answered, and what reports to the user."""
+    """Write the answers for a table, one or more rows per series, to the new file `out`, and print how many there are.
+
+    Args:
+        open_question: loads the pipeline; called once.
+        title: name of the progress bar.
+
+    Returns:
+        The pipeline that answered, and the reporter.
+
+    Raises:
+        InputError: a file that exists; a table that cannot be read or answered.
+    """
     reporter = new_reporter(quiet)
     check_new(out)
     with reporter.catching_warnings():

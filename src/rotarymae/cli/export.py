@@ -32,7 +32,6 @@ def export_command(
     deleted where they differ.
 
     Args:
-        model: A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.
         out: New file for the program; it must not exist yet.
         format: The file is for ONNX runtimes (onnx), or for torch.export.load in PyTorch (torch).
         job: What the program does. auto: predict for a fine-tuned model, else interpolate if it has a decoder, else

@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 LAYOUT = "How the table is laid out; a model remembers how its training table was."
 TablePath = Annotated[Path, arg(metavar="TABLE")]
 ModelPath = Annotated[
-    Path, arg(metavar="MODEL", help="This folder was written by `fit`, or is a saved model, or this is a model's name.")
+    Path,
+    arg(
+        metavar="MODEL",
+        help="A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.",
+    ),
 ]
-QUESTION = "This table of observations is laid out as in training, unless options say otherwise; or it is a folder."
+QUESTION = (
+    "The observations: a table or folder of tables with the training table's columns, unless options say otherwise; or "
+    "a folder of pictures or sounds."
+)
 QuestionTable = Annotated[Path, arg(metavar="TABLE", help=QUESTION)]
 OptionalTable = Annotated[
     Path | None, arg(metavar="TABLE", help=QUESTION, help_behavior_hint="(default: MODEL is the table)")

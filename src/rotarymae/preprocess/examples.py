@@ -58,8 +58,10 @@ class DatasetExamples(ABC):
         early: bool = False,
     ) -> None:
         """Store the data set, its preprocessor, and what is done to each batch."""
-        if not 0 <= drop < 1 or noise < 0:
-            raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
+        if not 0 <= drop < 1:
+            raise InputError(f"drop is {drop}; wanted a share of at least 0 and less than 1.")
+        if noise < 0:
+            raise InputError(f"noise is {noise}; wanted a standard deviation of at least 0.")
         if targets is not None and len(targets) != len(dataset):
             raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; wanted one each.")
         self.dataset, self.preprocessor, self.lengths = dataset, preprocessor, preprocessor.lengths(dataset)
