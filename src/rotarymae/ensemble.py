@@ -44,7 +44,7 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """What predicts: the choice of all folds, or `EACH_CHOICE` where they chose differently; it has no partners.
+        """Predictor in use: the choice of all folds, or `EACH_CHOICE` where they chose differently; it has no partners.
 
         Its errors are the validation errors of all folds, sorted in each output, for what every fold has.
         """

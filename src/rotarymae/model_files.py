@@ -20,7 +20,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, import_extra, list
 from rotarymae.system import sha256, sha256_of
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-PARTNERS_FOLDER = "partners"  # the folder of what predicts beside the model
+PARTNERS_FOLDER = "partners"  # the folder of what predicts next to the model
 METRICS_FILE = "metrics.json"  # of a run
 MODEL = "model"  # the folder of a run in which its pipeline is saved
 FOLDS_FOLDER = "folds"  # the folder of a cross-validation in which each fold is a run: 1, 2, ..

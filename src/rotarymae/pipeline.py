@@ -253,7 +253,7 @@ class Pipeline:
 
     @property
     def predictor(self) -> Predictor:
-        """What predicts: the model, its partners or all together, and how good they were on validation series.
+        """Predictor in use: the model, its partners or all together, and how good they were on validation series.
 
         Returns
         -------
@@ -784,7 +784,7 @@ class AnySeriesPipeline(Pipeline):
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations; return the model's error at them beside that of straight lines.
+        """Hide a tenth of some series' observations; return the model's error at them next to that of straight lines.
 
         None where all series have fewer than five observations.
         """

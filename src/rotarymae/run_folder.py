@@ -296,9 +296,9 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
     first = next(parts, None)
     if first is None:
         return
-    with replacing(path) as beside:
+    with replacing(path) as temporary:
         kind = pq.ParquetWriter if path.suffix == ".parquet" else pyarrow.csv.CSVWriter
-        with kind(beside, first.schema) as writer:
+        with kind(temporary, first.schema) as writer:
             for part in itertools.chain([first], parts):
                 writer.write_table(part)
 

@@ -55,7 +55,7 @@ SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "cha
 SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
-EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
+EARLY = 3  # times that partners see each series end early, next to once whole; validation series, too
 LONG = 8192  # observations; longer series are read in windows
 WINDOW_LENGTHS, STEP = (
     (4096, 2048, 1024, 512, 256),
@@ -319,7 +319,11 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose the predictor, and how classes are decided from probabilities."""
+    """Choose the predictor on the validation part, and the rule that decides classes; write both to `result`.
+
+    Args:
+        fitted: the partners, from `_fit_partners`.
+    """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))

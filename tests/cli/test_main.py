@@ -840,7 +840,7 @@ def test_parquet_without_channels_with_missing_values_and_a_regression(tmp_path)
         set(row) == {"root_mean_squared_error", "mean_absolute_error", "r2"} for row in metrics["regression"].values()
     )
     page = (run / "report.html").read_text()
-    assert "Predicted beside true" in page and "training mean" in page
+    assert "Predicted and true" in page and "training mean" in page
 
 
 # ── an interrupted run ──────────────────────────────────────────────────────────────────────────────────────────────

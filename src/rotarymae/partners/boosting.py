@@ -316,10 +316,12 @@ class BoostedFeatures:
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F], observations' features first, and the names of those.
+    """Return features [S, F], and the names of the observations' features, without those of static columns.
+
+    The features of the observations come first, then those of the static columns.
 
     Args:
-        known: the names that training had.
+        known: the names in training.
 
     Raises:
         InputError: other names than `known`.

@@ -18,7 +18,7 @@ from rotarymae.preprocess import StaticColumn
 PENALTIES = 4.0 ** np.arange(0, 7)  # of the squared coefficients of standardised features
 FOLDS = 3
 REACH = 3.0  # standard deviations; features are held to it, as one wild value would decide a line
-ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
+COX_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "center": (np.float64, ("features",)),
     "scale": (np.float64, ("features",)),
     "weight": (np.float64, ("features",)),
@@ -89,14 +89,14 @@ class CoxFeatures:
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
     def save(self, path: Path) -> dict[str, Any]:
-        save_arrays(path, {name: getattr(self, name) for name in ARRAYS})
+        save_arrays(path, {name: getattr(self, name) for name in COX_ARRAYS})
         return asdict(CoxSettings(self.features, self.static))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
         """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
         check(task == "survival", path, "task")
-        read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, ARRAYS)
+        read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, COX_ARRAYS)
         width = len(read.features) + sum(column.width for column in read.static)
         check(len(arrays["weight"]) == width and bool((arrays["scale"] > 0).all()), path, "scale")
         check(bool((arrays["rates"] >= 0).all()), path, "rates")

@@ -29,7 +29,7 @@ from rotarymae.system import Reporter, replacing_folder
 if TYPE_CHECKING:
     from rotarymae.training.cost import Plan
 
-FORMAT = 6
+PREDICTOR_FORMAT = 6
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
 PARTNERS: dict[str, type[Partner]] = {
@@ -108,7 +108,14 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: predictions}, with calibrated probabilities and, where weights exist, the combination."""
+        """Return {predictor: predictions [S, K]}, with calibrated probabilities.
+
+        The combination is among them if all its methods have weights.
+
+        Args:
+            of_model: the network's predictions [S, K].
+            of_partners: {partner: predictions [S, K]}.
+        """
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
                 raise ModelDirectoryError(
@@ -132,11 +139,11 @@ class Predictor:
 
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files. Raises OSError where there is no room."""
-        described = {"format": FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
-        with replacing_folder(folder) as beside:
-            files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
+        described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
+        with replacing_folder(folder) as temporary:
+            files = {name: temporary / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
             described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
-            dump_json(beside / JSON, described)
+            dump_json(temporary / JSON, described)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -148,7 +155,7 @@ class Predictor:
         """
         path = Path(folder) / JSON
         described = read_json(path)
-        check(described.get("format") == FORMAT, path, "format")
+        check(described.get("format") == PREDICTOR_FORMAT, path, "format")
         del described["format"]
         read = read_settings(cls, described, path)
         read._check(path)

@@ -127,5 +127,5 @@ def _read(value: Any, kind: Any, name: str) -> Any:
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
     """Return the error for a field `name` whose value does not fit the annotation `kind`."""
-    text, wanted = repr(value), kind.__name__ if isinstance(kind, type) else kind
-    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {wanted}.")
+    text, needed = repr(value), kind.__name__ if isinstance(kind, type) else kind
+    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {needed}.")

@@ -1,9 +1,9 @@
 """The folder of a training run: its log, and one checkpoint, which is whole or absent.
 
 `checkpoint.safetensors` holds the weights, the state of the optimiser and the weights of the best validation loss so
-far; its header says where the run is, what was logged, and what the SHA-256 of all that is. It is written beside,
-flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right checksum, so
-`read_checkpoint` and `restore` check every field and tensor before it is used.
+far; its header says where the run is, what was logged, and what the SHA-256 of all that is. It is written to a
+temporary file, flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right
+checksum, so `read_checkpoint` and `restore` check every field and tensor before it is used.
 """
 
 from __future__ import annotations
@@ -123,6 +123,8 @@ class RunFolder:
     ) -> None:
         """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the previous one.
 
+        Nothing is written if `state` equals that of the last checkpoint.
+
         Raises:
             OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
         """
@@ -216,7 +218,7 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return the optimiser's tensors, named "parameter/key"."""
+    """Return the tensors of the optimiser's state as {"parameter/key": tensor}, such as "encoder.cls/exp_avg"."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
         f"{names[id(parameter)]}/{key}": value
