@@ -636,7 +636,7 @@ def finetune(
 
     Args:
         pretrained: a pipeline with that encoder; it is not changed.
-        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `labels.EVENT_TIME` for
+        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `survival.EVENT_TIME` for
             task="survival".
         validation: another data set and its targets, whose loss chooses the best epoch.
         continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
