@@ -147,11 +147,10 @@ class ClassLabels(Target):
         Args:
             encoded: class numbers [S] of the training series, for `class_weights`.
         """
-        assert isinstance(model, Classifier)
         weights = None
         if config.class_weights == "balanced":
-            counts = np.bincount(encoded, minlength=model.classes).clip(1)  # warm_start may lack a class
-            weights = torch.tensor(len(encoded) / (model.classes * counts), dtype=torch.float32)
+            counts = np.bincount(encoded, minlength=self.outputs).clip(1)  # warm_start may lack a class
+            weights = torch.tensor(len(encoded) / (self.outputs * counts), dtype=torch.float32)
         given = {"label_smoothing": config.label_smoothing, "class_weights": weights, "loss": config.loss}
         return Supervised(model, partial(classification, **given))
 
@@ -294,7 +293,6 @@ class NumberTargets(Target):
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         """Return the loss of fine-tuning, `config.loss`, as a module that holds the model; `encoded` is not used."""
-        assert isinstance(model, Regressor)
         return Supervised(model, partial(regression, loss=config.loss))
 
     def decode(self, outputs: Tensor) -> Tensor:

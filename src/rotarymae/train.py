@@ -56,10 +56,8 @@ NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, 
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
 LONG = 8192  # observations; longer series are read in windows
-WINDOW_LENGTHS, STEP = (
-    (4096, 2048, 1024, 512, 256),
-    1 << 15,
-)  # observations of a window, and of a step's windows together
+WINDOW_LENGTHS = (4096, 2048, 1024, 512, 256)  # observations of a window
+STEP = 1 << 15  # observations of a step's windows together
 
 
 @dataclass(eq=False)
