@@ -128,7 +128,7 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
     """
     folder = find_model(source)
     if not (folder / FOLDS_FOLDER).is_dir():
-        return Pipeline.load(source, precision)
+        return Pipeline.load(folder, precision)
     if not (folder / METRICS_FILE).is_file():
         raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
     return Ensemble.of([Pipeline.load(fold, precision) for fold in fold_folders(folder)])

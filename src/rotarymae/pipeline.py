@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -74,6 +74,7 @@ class Pipeline:
         A model of a class that no pipeline has.
     """
 
+    untrained: ClassVar[bool] = False  # on a table
     preprocessor: AnyPreprocessor | None
     model: Model
     autoencoder: MaskedAutoencoder | None = None
@@ -744,6 +745,8 @@ class AnySeriesPipeline(Pipeline):
     It has no preprocessor: each series is standardised by itself. `columns["errors"]` names the last value columns,
     if these are standard errors of the others.
     """
+
+    untrained = True
 
     @property
     def error_columns(self) -> tuple[str, ...]:

@@ -25,10 +25,9 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor, encoder_of
-from rotarymae.labels import LABELS, ClassLabels, Labels, choose_labels
+from rotarymae.labels import LABELS, Labels, choose_labels
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
-from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import (
@@ -57,10 +56,8 @@ NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, 
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, next to once whole; validation series, too
 LONG = 8192  # observations; longer series are read in windows
-WINDOW_LENGTHS, STEP = (
-    (4096, 2048, 1024, 512, 256),
-    1 << 15,
-)  # observations of a window, and of a step's windows together
+WINDOW_LENGTHS = (4096, 2048, 1024, 512, 256)  # observations of a window
+STEP = 1 << 15  # observations of a step's windows together
 
 
 @dataclass(eq=False)
@@ -338,24 +335,8 @@ def _choose(
         known = truth[split.validation]
         errors = {name: sorted_errors(part, known) for name, part in result.validation_outputs.items()}
         partners = replace(partners, errors=errors)
-    if isinstance(labels, ClassLabels):
-        counts = np.bincount(truth[rows], minlength=labels.outputs)
-        decide = resolve(config.decide, counts)
-        if config.decide == "auto" and decide == "f1":
-            rare = labels.classes[int(counts.argmin())]
-            reporter.say(
-                f"{counts.min():,} of {counts.sum():,} {dataset.noun} are of the class {rare!r}: it is predicted where "
-                "that is best for its F1 on validation series (decide='f1'); decide='accuracy' predicts the most "
-                "probable class"
-            )
-        if decide == "f1" and not len(split.validation):
-            reporter.warn(
-                "decide='f1' needs validation series and there are none; the most probable class is predicted. Set a "
-                "validation_fraction, or add series."
-            )
-        unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
-        weights = decision_weights(decide, counts, unseen, config.costs)
-        labels = replace(labels, weights=weights)
+    unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
+    labels = labels.decided(truth[rows], unseen, config, reporter)
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
 

@@ -382,9 +382,7 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
     The error is printed next to that of a straight line. Only the first part of the table is read, a second time. Does
     nothing for another pipeline, or where `table` is "-" (standard input cannot be read twice).
     """
-    from rotarymae.pipeline import AnySeriesPipeline
-
-    if not isinstance(pipeline, AnySeriesPipeline) or str(table) == "-":
+    if not pipeline.untrained or str(table) == "-":
         return
     parts = pipeline.reader(table, pipeline.layout(asdict(columns))).parts()
     dataset = next((part.dataset for part in parts if part.dataset is not None), None)

@@ -18,7 +18,7 @@ from rotarymae.datasets import is_flat
 from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
-from rotarymae.pipeline import AnySeriesPipeline, Pipeline
+from rotarymae.pipeline import Pipeline
 from rotarymae.system import Reporter, plain_json, unmasked
 from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
 from rotarymae.train import open_start, train
@@ -131,7 +131,7 @@ class Estimator(BaseEstimator):
             As `Pipeline.load`.
         """
         pipeline = load(folder)
-        if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
+        if pipeline.preprocessor is None and not pipeline.untrained:
             raise InputError(
                 f"the model in {folder} has no preprocessor, as it was not trained on a data set; load one that was."
             )
