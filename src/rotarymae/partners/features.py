@@ -32,7 +32,7 @@ WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5), "late after": (1.5, 4.0)}  # 
 
 @singledispatch
 def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F] of each series or array and their F names; NaN where one cannot be computed.
+    """Return features float64 [S, F] of S series or arrays, NaN where one cannot be computed, and their F names.
 
     For every channel and value column these are the basic features of `partners.shapes.FEATURES`, which has the
     formulas. If there are at most `MAX_NARROW` such pairs, there are also all other features for each channel and for
@@ -47,7 +47,11 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return {name: numbers [S]} for a block of series."""
+    """Return {name: numbers [S]} of all features of a block of S series, in the order of the table's columns.
+
+    Args:
+        names: the value columns, one of which may be the standard errors of the first.
+    """
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
     narrow = rows.num_channels * len(columns) <= MAX_NARROW
@@ -81,18 +85,27 @@ def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) 
 
 
 def compute(groups: Groups, chosen: Sequence[Feature]) -> dict[str, Floats]:
-    """Return {feature: numbers [total]}; NaN for a group without observations, whose count is 0."""
+    """Return {feature: numbers [groups.total]}; NaN for a group without observations, whose count is 0.
+
+    Args:
+        chosen: the features to compute, "count" among them; those that need errors are skipped if there are none.
+    """
     usable = [one for one in chosen if groups.e is not None or not one.needs_errors]
     table = {one.name: groups.spread(one.compute(groups)) for one in usable}
     return table | {"count": np.nan_to_num(table["count"])}
 
 
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return how each channel goes before and after the peak of the leading channel.
+    """Return how each channel goes before and after the peak of the leading channel: {feature: numbers [series]}.
 
     Window 0 is within 1/256 of the series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on
     to 1/4, and -7 and 7 at the whole span. For each the mean of x less the channel's median, over the height of the
-    leading channel. With errors it is weighted by 1 / e², and divided by its own standard error it is a second feature.
+    leading channel, which has the greatest height (with errors: the largest x / e). With errors the mean is weighted by
+    1 / e², and divided by its own standard error it is a second feature.
+
+    Args:
+        tables: {feature: [series, channels]} of all features, from `compute`.
+        name: the value column, for the names of the features.
     """
     series, number = tables["max"].shape
     of_series, channel = np.divmod(groups.present[groups.group], number)
@@ -119,18 +132,26 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 
 
 def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
-    """Return the leading channel [S]: of the greatest height, or with errors of the largest x / e."""
+    """Return the index of the leading channel [S]: of the greatest height, or with errors of the largest x / e.
+
+    Args:
+        tables: {feature: [S, channels]}; a channel without observations is NaN.
+    """
     rank = tables["height" if groups.e is None else "largest signal to noise"]
     return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
 
 
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return features of every pair of channels: how they differ, from their tables [S, channels] and observations.
+    """Return features of every pair of channels, which say how they differ: {feature: numbers [series]}.
 
     Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means in three
     windows around the peak of the leading channel, the one with the greatest height (with errors: the largest x / e).
     The windows are at -0.5 to 0.5, 0.5 to 1.5 and 1.5 to 4 times the outburst's width at half height. Further features:
     the change of the relative difference from the first window to the others, and the time between the maxima.
+
+    Args:
+        tables: {feature: [series, channels]} of all features, from `compute`.
+        name: the value column, for the names of the features.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)
@@ -183,7 +204,12 @@ def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
-    """Return mean and standard deviation of an array in each cell of a grid of regions, as one flat array."""
+    """Return the means of an array in the cells of a grid of regions, then the standard deviations, as one flat array.
+
+    Args:
+        array: [*axes, channels]; channels stay apart, and vary fastest in the result.
+        grid: number of regions along each axis.
+    """
     total = np.asarray(array, np.float64)
     total = np.stack([total, np.square(total)])
     cells = np.ones((1,) * len(grid))
@@ -202,7 +228,14 @@ def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Observations of some series as flat columns, in the order of series and time."""
+    """Observations of some series as flat columns, series by series and in the order of time.
+
+    Attributes:
+        series: [n] index of the series that owns each observation, 0 .. num_series - 1.
+        channels: [n] index of the channel; 0 if the data set has no channels.
+        times: [n].
+        values: [n, V], NaN where one is missing.
+    """
 
     series: Integers  # [n] index of the series that owns the row
     channels: Integers  # [n]
@@ -213,7 +246,7 @@ class Rows:
 
     @classmethod
     def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> Rows:
-        """Return the observations of the series at `index`, or of all series."""
+        """Return the observations of the series at `index`, numbered in that order; None means all series."""
         index = np.arange(len(dataset)) if index is None else index
         times, channels, values, _ = dataset.gather(index)
         number = np.zeros(len(times), np.int64) if channels is None else np.asarray(channels, np.int64)
@@ -223,5 +256,5 @@ class Rows:
 
 
 def chunks(dataset: SeriesDataset) -> Iterator[Rows]:
-    """Yield the rows of all series, in parts that fit into memory."""
+    """Yield the rows of all series in order, in parts that fit into memory; each part numbers its series from 0."""
     return (Rows.of(dataset, index) for index in dataset.series_chunks())

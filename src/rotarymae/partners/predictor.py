@@ -48,10 +48,10 @@ class Predictor:
     Attributes:
         task: "classification", "regression" or "survival".
         choice: the chosen one: "model", "features", or "combined" (the network and all partners).
-        because: why, in words.
+        because: why it was chosen, in words.
         partners: {name: partner}.
         temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
-        weights: {name: weight} in the combination.
+        weights: {name: weight} of the network and each partner in the combination; they sum to 1.
         losses: {name: nats per validation series}; for a regression with normal errors.
         errors: {name: absolute errors of the validation series per output, ascending}, for intervals; empty for
             classes.
@@ -72,25 +72,30 @@ class Predictor:
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
-        """Return predictions [S, K] by the chosen predictor.
+        """Return predictions [S, K] of the chosen predictor: calibrated probabilities, or values.
 
         Args:
-            of_model: the network's predictions [S, K] of the same series.
-            choice: "model", "features" or "combined"; None means what the fit chose.
+            of_model: the network's predictions [S, K] of the same series, uncalibrated.
+            dataset: the S series, which the partners read.
+            choice: "model", "features" or "combined"; None means the choice of the fit.
 
         Raises:
-            InputError: a choice that is not available; series laid out unlike those of training.
+            InputError: a choice that is not available; series whose channels or columns are not those of training.
         """
         choice = self.check(choice or "auto")
         needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
-        """Return {predictor: predictions} for the network, each partner, and their combination."""
+        """Return {predictor: calibrated predictions [S, K]} of the network, each partner, and the combination of them.
+
+        Args:
+            of_model: the network's predictions [S, K] of the same series, uncalibrated.
+        """
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
     def check(self, choice: str) -> str:
-        """Return a valid choice; "auto" becomes what the fit chose. Raises InputError for one that is not available."""
+        """Return `choice`, or the fit's choice if it is "auto". Raises InputError for one that is not available."""
         if choice not in ("auto", *self.available):
             raise InputError(
                 f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
@@ -99,12 +104,16 @@ class Predictor:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """Return the valid choices."""
+        """Return the valid choices, of "model", "features" and "combined", in this order."""
         there = {MODEL, *self.partners} | ({COMBINED} if self.partners else set())
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: predictions}, with calibrated probabilities and, where weights exist, the combination."""
+        """Return {predictor: calibrated predictions [S, K]} of the network and of the given partners.
+
+        "combined" is among them only if `of_partners` has all partners of this predictor, and at least one. Raises
+        ModelDirectoryError if the shape of a partner's predictions is not that of the network's.
+        """
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
                 raise ModelDirectoryError(
@@ -119,7 +128,7 @@ class Predictor:
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
+        """Return the choice, its reason, and the weights, temperatures and losses of all methods, for metrics.json."""
         return {
             "chosen": self.choice,
             "because": self.because,
@@ -129,7 +138,10 @@ class Predictor:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write predictor.json and the partners' files. Raises OSError where there is no room."""
+        """Write predictor.json and the partners' files to a folder, in place of an existing one.
+
+        OSError leaves that unchanged.
+        """
         described = {"format": FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
         with replacing_folder(folder) as beside:
             files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
@@ -163,7 +175,13 @@ class Predictor:
 
 
 def _check_fields(described: dict[str, Any], path: Path) -> None:
-    """Raise ModelDirectoryError where a field of predictor.json is not as `save` writes it; partners check theirs."""
+    """Raise ModelDirectoryError if a field of predictor.json is not as `Predictor.save` writes it.
+
+    The settings of partners are not checked here: each partner checks its own.
+
+    Args:
+        described: {field: value} of the file `path`.
+    """
     methods = {MODEL, *described["partners"]}
     available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
     check(described["task"] in TASKS, path, "task")
@@ -184,7 +202,7 @@ def _check_fields(described: dict[str, Any], path: Path) -> None:
 
 
 def _are_errors(numbers: Any) -> bool:
-    """Return whether `numbers` is an ascending list of non-negative finite numbers."""
+    """Return whether `numbers` is an ascending list of non-negative finite numbers; an empty list is one."""
     if not isinstance(numbers, list) or not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
         return False
     return numbers == sorted(numbers)
@@ -194,28 +212,29 @@ class Budget(Protocol):
     """Decides how many series the partners are trained on."""
 
     def compared(self, series: int) -> int:
-        """Return how many of the series partners are trained on while methods are compared."""
+        """Return the number of series for the fits by which methods are compared, out of `series` training series."""
         ...
 
     def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return how many of the series a partner is trained on in the end.
+        """Return the number of series for the last fit of a partner, which is used.
 
         Args:
             name: the partner.
-            compared, seconds: it took this many seconds for this many series.
+            series: number of training and validation series.
+            compared, seconds: the fit of this partner for the comparison took `seconds` for `compared` series.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPartners:
-    """Partners fitted on the training and the validation part.
+    """Partners fitted for use, and predictions by which they can be compared with the network.
 
     Attributes:
-        partners: {name: partner}.
-        predictions: {name: predictions of the validation part} by partners fitted without it.
-        held: indices of the validation series; None without any.
-        truth: of these series, as `Partner.fit` takes it.
+        partners: {name: partner}, each fitted on the training and the validation part.
+        predictions: {name: predictions [validation series, K]} by partners fitted on the training part only.
+        held: the validation series; None if there are none.
+        truth: the truth of the validation series, as in `Partner.fit`.
     """
 
     partners: dict[str, Partner]
@@ -237,18 +256,21 @@ def fit_partners(
     reporter: Reporter,
     budget: Budget | None = None,
 ) -> FittedPartners:
-    """Fit the partners on the training part, to compare them, and then on both parts.
+    """Fit each partner twice: on the training part, to compare it, and then on both parts, to be used.
+
+    A partner that does not suit the task or the series is skipped. For choice "model", and without validation series,
+    none is fitted. Progress is shown by the reporter.
 
     Args:
         choice: the user's choice: "auto", "model", "features" or "combined".
-        truth: class numbers [S] of all series, or numbers [S, outputs], NaN where one is missing.
-        train, validation: indices of the parts; without a validation part nothing is fitted.
+        truth: of all series of `dataset`, as in `Partner.fit`.
+        train, validation: indices of the series of the two parts.
         outputs: number of classes or outputs of the network.
         static: static columns that the network's head reads.
-        budget: limits the number of series where time is short.
+        budget: limits the number of series where time is short; None means no limit.
 
     Warns:
-        Through the reporter: a partner failed.
+        Through the reporter: a partner failed, and is left out of what is returned.
     """
     fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
     if choice == MODEL or fitted.held is None:
@@ -284,7 +306,13 @@ def fit_partners(
 
 
 def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
-    """Draw `count` of the rows at random, with at least one of each class; all of them if they are no more."""
+    """Draw `count` of the rows at random and return them in ascending order; return all of them if they are no more.
+
+    Args:
+        rows: indices of series.
+        classes: class number of every series, which `rows` index; each class among the rows keeps one row at least, so
+            that more than `count` may be returned. None means no classes.
+    """
     if len(rows) <= count:
         return rows
     order = np.random.default_rng(seed).permutation(rows)
@@ -307,7 +335,11 @@ def fit_predictor(
     seed: int,
     reporter: Reporter,
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners by `fit_partners`, and choose on the validation part by `choose_predictor`."""
+    """Fit the partners by `fit_partners` and choose what predicts by `choose_predictor`, which says what is returned.
+
+    Args:
+        of_model: the network's predictions [validation series, K]. The other arguments are those of `fit_partners`.
+    """
     fitted = fit_partners(choice, task, dataset, truth, train, validation, of_model.shape[1], static, seed, reporter)
     return choose_predictor(choice, task, fitted, of_model, reporter)
 
@@ -315,19 +347,23 @@ def fit_predictor(
 def choose_predictor(
     choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Let the validation part choose what predicts.
+    """Calibrate and combine the network and its partners, and choose which of them predicts, on the validation part.
+
+    The choice "auto" takes the combination, unless the network or the boosted trees have a loss that is smaller by more
+    than one nat, summed over the validation series. A choice that could not be fitted becomes "model".
 
     Args:
         choice: "auto", "model", "features" or "combined".
-        of_model: the network's predictions [validation series, K]. They are slightly optimistic, because that part has
-            also chosen the network's epoch.
+        fitted: the partners, from `fit_partners`.
+        of_model: the network's predictions [validation series, K], uncalibrated. They are slightly optimistic, because
+            the validation part has also chosen the network's epoch.
 
     Returns:
-        The predictor; and {method: predictions of the validation part} by partners fitted on the training part only,
-        empty without a validation part.
+        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of partners fitted
+        on the training part only, and of the combination. They are empty without a validation part.
 
     Warns:
-        Through the reporter: a partner failed; `choice` needs a validation part, and there is none.
+        Through the reporter: `choice` needs a validation part, and there is none; `choice` could not be fitted.
     """
     partners, compared, series = fitted.partners, fitted.truth, len(fitted.truth)
     if fitted.held is None:

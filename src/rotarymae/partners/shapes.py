@@ -27,7 +27,7 @@ HARMONICS = 16
 
 
 def divide(a: Any, b: Any) -> Floats:
-    """Return a / b; NaN where b is 0."""
+    """Return a / b, broadcast, as float64; NaN where b is 0."""
     a, b = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
     return np.divide(a, b, out=np.full(a.shape, np.nan), where=b != 0)
 
@@ -35,20 +35,29 @@ def divide(a: Any, b: Any) -> Floats:
 class Groups:
     """Observations of one value in groups, in the order of time in each group.
 
-    An error of 0 says that a value is exact: it counts like others, and has no ratio to its error.
+    An observation whose value or error is NaN, or whose error is negative, is left out. An error of 0 says that a value
+    is exact: it counts like others, and has no ratio to its error.
 
-    Args:
-        keys: [n] the group of each observation, 0 .. total - 1; times rise within a group.
-        errors: [n] standard errors, or None.
+    Properties and methods return one number for each group with an observation ("of groups"), or one for each
+    observation.
+
+    Attributes:
+        present: numbers of the groups with an observation; `first`, `last` and `count` are of each: the indices of its
+            first and last observation, and how many there are.
+        total: number of all groups.
+        group: of each observation, the index of its group in `present`.
+        t, x, e: time, value and standard error of each observation; e is None without errors.
+        index: of each observation, 0 .. n - 1.
     """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
         """Sort observations into groups.
 
         Args:
-            keys: group number of each observation, ascending, and within a group in order of time.
+            keys: [n] group of each observation, 0 .. total - 1, in any order; times must rise within a group.
             total: number of groups, some of which may be empty.
-            times, x, errors: of each observation; errors may be None.
+            times, x: [n] of each observation.
+            errors: [n] standard errors, or None.
         """
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
@@ -61,36 +70,47 @@ class Groups:
         self.index = np.arange(len(self.x))
 
     def spread(self, column: NDArray[Any]) -> Floats:
-        """Return a number for each of `total` groups, NaN for the empty ones, from numbers for the others."""
+        """Return a number for each of `total` groups, NaN for the empty ones; `column` has one for each other group."""
         out = np.full(self.total, np.nan)
         out[self.present] = column
         return out
 
     def sum(self, x: NDArray[Any]) -> Floats:
+        """Return the sum of `x`, one number for each observation, in each group."""
         return np.bincount(self.group, x, len(self.present)).astype(np.float64)
 
     def mean(self, x: NDArray[Any], where: Mask | None = None) -> Floats:
-        """Return the mean of each group, over what is finite and, if given, where the mask is true."""
+        """Return the mean of `x` in each group, over its finite numbers where the mask is true; NaN without any.
+
+        Args:
+            x: a number for each observation.
+            where: a mask of observations; None means all.
+        """
         known = np.isfinite(x) if where is None else np.isfinite(x) & where
         return divide(self.sum(np.where(known, x, 0.0)), self.sum(known))
 
     def reduce(self, operation: np.ufunc, x: NDArray[Any]) -> NDArray[Any]:
+        """Return `operation`, such as np.maximum, over the numbers of each group; `x` has one for each observation."""
         return operation.reduceat(x, self.first) if len(x) else x[:0]
 
     def earliest(self, where: Mask) -> Floats:
-        """Return the time of the first observation where the mask is true; NaN without one."""
+        """Return the time of the first observation of each group where the mask is true; NaN without one."""
         time = self.reduce(np.minimum, np.where(where, self.t, np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
     def latest(self, where: Mask) -> Floats:
+        """Return the time of the last observation of each group where the mask is true; NaN without one."""
         time = self.reduce(np.maximum, np.where(where, self.t, -np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
     def line(self, a: Floats, b: Floats, where: Mask) -> tuple[Floats, Floats]:
         """Fit b = slope · a + intercept within each group by least squares, where `where` is True.
 
+        Args:
+            a, b: a number for each observation.
+
         Returns:
-            Slopes and residual variances; NaN with fewer than 3 points.
+            The slope and the residual variance of each group; NaN with fewer than 3 points, or where `a` is constant.
         """
         number = self.sum(where)
         a_mean, b_mean = self.mean(a, where), self.mean(b, where)
@@ -133,18 +153,22 @@ class Groups:
         return self.x[np.lexsort((self.x, self.group))]
 
     def quantile(self, share: float, ranked: Floats | None = None) -> Floats:
-        """Return the observation whose rank is nearest to the share."""
+        """Return, for each group, the observation whose rank is nearest to a share: 0 means the least, 1 the largest.
+
+        Args:
+            ranked: numbers of all groups, ascending in each group; None means the values.
+        """
         ranked = self.ranked if ranked is None else ranked
         return ranked[self.first + np.floor(share * (self.count - 1) + 0.5).astype(np.int64)]
 
     @cached_property
     def follows(self) -> Mask:
-        """Return whether an observation follows another of its group."""
+        """Return, for each observation, whether it follows another of its group."""
         return np.r_[False, self.group[1:] == self.group[:-1]][: len(self.x)]
 
     @cached_property
     def change(self) -> Floats:
-        """Return the change since the observation before; 0 for the first of a group."""
+        """Return, for each observation, the change of x since the one before; 0 for the first of a group."""
         return np.where(self.follows, np.diff(self.x, prepend=self.x[:1]), 0.0)
 
     @cached_property
@@ -153,12 +177,15 @@ class Groups:
 
     @cached_property
     def base(self) -> Floats:
-        """Return the median: where most of a series stays that has one outburst."""
+        """Return the median of each group: where most of a series stays that has one outburst."""
         return self.quantile(0.5)
 
     @cached_property
     def peak(self) -> Integers:
-        """Return the index of each group's peak: the first largest x - e, so that a noisy point is no peak."""
+        """Return the index of each group's peak: its first largest x - e, or x without errors.
+
+        A noisy point is thus no peak.
+        """
         lower = self.x if self.e is None else self.x - self.e
         highest = np.flatnonzero(lower == self.reduce(np.maximum, lower)[self.group])
         peak = np.zeros(len(self.present), np.int64)
@@ -171,13 +198,14 @@ class Groups:
 
     @cached_property
     def height(self) -> Floats:
-        """Return the peak above the base."""
+        """Return the value of each group's peak above the base."""
         return self.x[self.peak] - self.base
 
     def edges(self, share: float) -> tuple[Integers, Integers]:
         """Return, for each group, the last observation before and the first after the peak that lie below a level.
 
-        The level is base + share · height. An index is -1 or n where there is no such observation.
+        The level is base + share · height. They are indices of observations, -1 or n where there is no such
+        observation.
         """
         below = self.x < (self.base + share * self.height)[self.group]
         before = np.where(below & (self.index < self.peak[self.group]), self.index, -1)
@@ -203,37 +231,42 @@ class Groups:
 
     @cached_property
     def bright(self) -> Mask:
-        """Return which values exceed the base by a tenth of the height and by two errors: their logarithm is sound."""
+        """Return which values exceed the base by a tenth of the height and by 2 e: their logarithm is reliable."""
         above = self.x - self.base[self.group]
         bright = (above > 0.1 * self.height[self.group]) & (above > 0)
         return bright if self.e is None else bright & (above > 2 * self.e)
 
     @cached_property
     def brightness(self) -> Floats:
-        """Return the logarithm of the height above the base, of bright values."""
+        """Return, for each observation, the logarithm of its value above the base; 0 for values that are not bright."""
         return np.log(np.where(self.bright, self.x - self.base[self.group], 1.0))
 
     @cached_property
     def ratio(self) -> Floats:
-        """Return x / e; NaN for an exact value."""
+        """Return x / e of each observation; NaN for an exact value."""
         assert self.e is not None
         return divide(self.x, self.e)
 
     @cached_property
     def weighted_mean(self) -> Floats:
+        """Return the mean of each group, weighted by 1 / e²."""
         assert self.e is not None
         weight = 1 / np.maximum(self.e, 1e-12) ** 2
         return divide(self.sum(self.x * weight), self.sum(weight))
 
     @cached_property
     def residual(self) -> Floats:
-        """Return (x - weighted mean) / e."""
+        """Return (x - weighted mean) / e of each observation; NaN for an exact value."""
         assert self.e is not None
         return divide(self.x - self.weighted_mean[self.group], self.e)
 
     @cached_property
     def structure(self) -> list[Floats]:
-        """Return the structure function: mean squared change over lags between LAG_EDGES, over twice the variance."""
+        """Return the structure function of each group in four bins of lags, a list of arrays [groups].
+
+        It is the mean squared change between two observations, over twice the variance. Their lag in time is a share of
+        the group's span, between two of LAG_EDGES.
+        """
         total = np.zeros((len(LAG_EDGES) - 1, len(self.present)))
         count = np.zeros_like(total)
         for lag in (one for one in LAGS if one < len(self.x)):
@@ -249,7 +282,10 @@ class Groups:
 
     @cached_property
     def power(self) -> Floats:
-        """Return the share of the variance explained by a sine with k cycles per span, [HARMONICS, groups]."""
+        """Return [HARMONICS, groups]: the share of the variance that a sine with 1, 2, ... cycles per span explains.
+
+        NaN for a group of fewer than 5 observations, or a constant one.
+        """
         phase = 2 * np.pi * divide(self.t - self.t[self.first][self.group], self.span[self.group])
         turn = np.exp(1j * np.nan_to_num(phase))
         wave, power = np.ones_like(turn), []
@@ -270,7 +306,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: a function that returns one number for each group.
+    """A feature: a function that returns one number for each group with an observation.
 
     Attributes:
         needs_errors: whether it needs standard errors.
@@ -288,15 +324,20 @@ class Feature:
 
 
 def formula_of(function: Callable[..., Any]) -> str:
-    """Return the formula of a feature, which is its function's docstring, in one line."""
-    return " ".join((inspect.getdoc(function) or "").split())
+    """Return the formula of a feature in one line: its function's docstring, without the section on arguments."""
+    return " ".join((inspect.getdoc(function) or "").partition("\n\nArgs:")[0].split())
 
 
 FEATURES: list[Feature] = []
 
 
 def feature(name: str, *arguments: Any, **options: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function of `Groups` (and further arguments): it becomes a feature with this name."""
+    """Return a decorator that adds a function of `Groups` to FEATURES under a name and returns it unchanged.
+
+    Args:
+        arguments: pairs (name, value) of further arguments of the function.
+        options: fields of `Feature`, such as basic=True.
+    """
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         FEATURES.append(Feature(name, partial(function, **dict(arguments)) if arguments else function, **options))

@@ -33,13 +33,14 @@ class Pretraining(Objective):
     `beta` weights the terms of training only: a validation loss is the likelihood itself. Where the errors of
     measurement are known, their variance is added to the predicted one: what the model predicts is the curve, and a
     value scatters about it by its own error as well. A model without a spread weighs nothing.
-
-    Raises:
-        InputError: `beta` outside 0 to 1, or of a model without a spread.
     """
 
     def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
-        """Take the model and the options of `losses.reconstruction`."""
+        """Keep the model and the options of `losses.reconstruction`.
+
+        Raises:
+            InputError: `beta` outside 0 to 1, or above 0 for a model whose likelihood has no spread.
+        """
         super().__init__()
         check_beta(beta)
         if beta and not model.likelihood.has_spread:
@@ -49,7 +50,10 @@ class Pretraining(Objective):
         self.beta = beta
 
     def forward(self, batch: Batch) -> Loss:
-        """Predict the masked tokens of a batch; return their loss."""
+        """Predict the masked tokens of a batch and return their loss.
+
+        AssertionError for a batch without masked ones.
+        """
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
         out = self.model.predict(batch.inputs, batch.masked)
@@ -60,7 +64,10 @@ class Pretraining(Objective):
 
 
 class Classification(Objective):
-    """Cross-entropy of labels [B]; `class_weights` [classes] makes it torch's weighted mean."""
+    """Cross-entropy of labels [B], or another loss by its name.
+
+    With `class_weights` [classes] the mean is weighted as by torch's `cross_entropy`.
+    """
 
     def __init__(
         self,
@@ -69,7 +76,11 @@ class Classification(Objective):
         class_weights: Float[Tensor, " classes"] | None = None,
         loss: TargetLoss = "auto",
     ) -> None:
-        """Take the model and the options of `losses.classification`."""
+        """Keep the model and the options of `losses.classification`.
+
+        Args:
+            class_weights: None weighs all classes equally.
+        """
         super().__init__()
         self.model = model
         self.loss: TargetLoss = loss
@@ -77,7 +88,7 @@ class Classification(Objective):
         self.class_weights = class_weights
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of a batch's labels."""
+        """Return the loss of a batch's labels. AssertionError for a batch without targets."""
         assert batch.targets is not None, "classification needs batches with targets"
         logits = self.model(batch.inputs, batch.static)
         weights = None if self.class_weights is None else self.class_weights.to(logits.device)
@@ -92,6 +103,10 @@ class TimeToEvent(Objective):
         self.model = model
 
     def forward(self, batch: Batch) -> Loss:
+        """Return the loss of a batch's targets, the weights of intervals.
+
+        AssertionError for a batch without targets.
+        """
         assert batch.targets is not None, "a time to an event needs batches with targets"
         return losses.event_time(self.model(batch.inputs, batch.static), batch.targets)
 
@@ -105,6 +120,7 @@ class Regression(Objective):
         self.loss: TargetLoss = loss
 
     def forward(self, batch: Batch) -> Loss:
+        """Return the loss of a batch's targets. AssertionError for a batch without targets."""
         assert batch.targets is not None, "regression needs batches with targets"
         static = () if isinstance(self.model, TokenRegressor) else (batch.static,)
         return losses.regression(self.model(batch.inputs, *static), batch.targets, self.loss)
