@@ -45,7 +45,9 @@ def observation_scores(
         on_step: called with (steps done, steps in all).
 
     Returns:
-        Array [observations, value columns]; NaN where a series has one observation only.
+        Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.
+        There is
+        a single column if no series has two.
     """
     series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
     several, scores = dataset.lengths >= 2, None
@@ -94,4 +96,5 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
 
 
 def _fold_progress(on_step: Callable[[int, int], None], fold: int) -> Callable[[int, int], None]:
+    """Return an on_step for the pass number `fold`, from 0, that reports to the one for all passes."""
     return lambda done, total: on_step(fold * total + done, PASSES * total)

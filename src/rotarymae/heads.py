@@ -45,7 +45,7 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """Return one vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
 
     Raises:
-        InputError: another pool; "cls" of an encoder without [CLS].
+        InputError: another pool; "cls" with an encoder without [CLS].
     """
     choose("pool", pool, get_args(Pool))
     if pool == "cls":
@@ -57,14 +57,14 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
 
 
 def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-    """Return the mean of each row over its real tokens."""
+    """Return the mean of each row over its real tokens; `padding` is True where there is none, None without padding."""
     if padding is None:
         return x.mean(1)
     return x.masked_fill(padding[..., None], 0.0).sum(1) / (~padding).sum(1, keepdim=True)
 
 
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Return one vector per row for any model: by its own head, where that pools as `pool` says, else by `pooled`."""
+    """Return one vector per row for any model: by its own head if that pools as `pool` says, else by `pooled`."""
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
     return pooled(encoder_of(model), tokens, pool)
@@ -78,12 +78,17 @@ class AttentionPool(nn.Module):
     """
 
     def __init__(self, dim: int, heads: int, eps: float) -> None:
+        """Build the norm and the scores of `heads` heads, which share out the `dim` channels."""
         super().__init__()
         self.norm = nn.RMSNorm(dim, eps=eps)
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-        """Return the weighted mean of each row's tokens [B, D]; each attention head weighs a slice of the features."""
+        """Return the weighted mean of each row's tokens, normalised; each head weighs its share of the channels.
+
+        Args:
+            padding: True where there is no token; None without padding.
+        """
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
@@ -94,7 +99,7 @@ class AttentionPool(nn.Module):
     def weights(
         self, normalised: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None
     ) -> Float[Tensor, "B N H"]:
-        """Return the weight of each normalised token in the mean [B, N, H]; 0 at padded positions."""
+        """Return the weight of each normalised token for each head [B, N, H]; 0 at padded positions."""
         scores = self.scores(normalised).to(normalised.dtype)
         return (scores if padding is None else scores.masked_fill(padding[..., None], -torch.inf)).softmax(1)
 
@@ -108,7 +113,15 @@ class _PooledHead(nn.Module):
     def __init__(
         self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int, members: int
     ) -> None:
-        """Build the pooling, the layers of static features, the norm and the linear layer."""
+        """Build the pooling, the layers of static features, the norm and the linear layer.
+
+        And a copy for each further member.
+
+        Arguments are those of `Classifier`; `outputs` is the number of logits or values.
+
+        Raises:
+            InputError: an argument out of its range, or pool="cls" without a [CLS] token.
+        """
         super().__init__()
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
@@ -294,7 +307,7 @@ class Classifier(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Put a head with `classes` outputs on an encoder; parameters as in the class."""
+        """Put a head with `classes` outputs on an encoder; parameters and InputError as in the class."""
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")
         super().__init__(encoder, classes, pool, dropout, static_features, members)
@@ -349,7 +362,7 @@ class Regressor(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Put a head with `outputs` outputs on an encoder; parameters as in the class."""
+        """Put a head with `outputs` outputs on an encoder; parameters and InputError as in the class."""
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; expected at least 1.")
         super().__init__(encoder, outputs, pool, dropout, static_features, members)
@@ -375,7 +388,7 @@ class TokenRegressor(nn.Module):
     """
 
     def __init__(self, encoder: Encoder, outputs: int = 1, dropout: float = 0.0) -> None:
-        """Put a head with `outputs` outputs for every token on an encoder."""
+        """Put a head with `outputs` outputs for every token on an encoder; InputError as in the class."""
         super().__init__()
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; expected at least 1.")

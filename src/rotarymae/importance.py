@@ -33,8 +33,11 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     targets (root mean square over outputs). For a time to an event, it is by how much the observation lengthens the
     expected time; it is negative for observations that raise the risk. A series of one observation gets NaN.
 
+    Args:
+        on_step: called with (batches done, batches in all), for progress bars.
+
     Raises:
-        InputError: a model without a head; series longer than the model reads in one piece.
+        InputError: a model without a head; series longer than the model reads in one piece, or unlike training's.
     """
     if not isinstance(pipeline.model, Classifier | Regressor):
         raise InputError(
@@ -64,6 +67,7 @@ def _occlusion(
     Args:
         examples: makes the tokens of the shortened series.
         most_tokens: tokens of one forward pass, at most.
+        labels: of the pipeline; times to an event are decoded by them.
     """
 
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
@@ -75,7 +79,7 @@ def _occlusion(
         ]
 
     def one(model: nn.Module, i: int, whole: Tensor, static: Tensor | None) -> np.ndarray:
-        """Return the importances [n] of series `i`, whose prediction with all observations is `whole`."""
+        """Return the importances [n] of series `i`, whose prediction with all observations is `whole` [1, K]."""
         if examples.dataset.lengths[i] < 2:
             return np.full(1, np.nan)
         copies = examples.without_each(i).to(whole.device)

@@ -31,9 +31,9 @@ class Loss(NamedTuple):
 
 
 def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
-    """Return the loss of the masked tokens under the model's likelihood, as (sum, count).
+    """Return the loss of the masked tokens under the model's likelihood: a sum, and the number of its terms.
 
-    A mean over real masked tokens × features; a target that was not observed counts for nothing. With
+    The terms are those of all real masked tokens and features; a target that was not observed counts for nothing. With
     `normalize_targets` each target patch is first shifted and scaled to mean 0 and (unbiased) variance 1 over its own V
     values, as in MAE (arXiv:2111.06377); the eps of 1e-6 is MAE's.
 
@@ -74,10 +74,13 @@ def classification(
     class_weights: Float[Tensor, " classes"] | None = None,
     loss: TargetLoss = "auto",
 ) -> Loss:
-    """Return the cross-entropy of logits, or another loss, as (sum, count).
+    """Return the cross-entropy of logits, or another loss, as a sum and a count.
 
-    With `class_weights` the sum and the count are both weighted by the weight of each row's class, so that the mean
-    is torch's weighted mean.
+    Args:
+        label_smoothing: share of each label's probability that all classes get equally.
+        class_weights: weight the terms of the sum, and the rows in the count, by their class, so that the mean is
+            torch's weighted mean; None weighs all equally.
+        loss: a name in `CLASSIFICATION_LOSSES`; "auto" is cross-entropy.
     """
     logits = _wide(logits)
     how = {"weight": class_weights, "label_smoothing": label_smoothing, "reduction": "sum"}
@@ -87,7 +90,9 @@ def classification(
 
 
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
-    """Return the negative log-likelihood of the intervals in which events may have happened, as (sum, count).
+    """Return the negative log-likelihood of the intervals in which events may have happened, summed over B series.
+
+    And B.
 
     Args:
         logits: of the intervals, and of "after all".
@@ -100,7 +105,12 @@ def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B cl
 
 
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
-    """Return the squared error of values, or another loss, as (sum, count); NaN targets are left out.
+    """Return the squared error of values, or another loss, as a sum and the number of its terms.
+
+    NaN targets are left out.
+
+    Args:
+        loss: a name in `REGRESSION_LOSSES`; "auto" is the squared error.
 
     Raises:
         InputError: predictions and targets of different shapes, which torch would broadcast.
@@ -116,4 +126,5 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
 
 
 def _wide(x: Tensor) -> Tensor:
+    """Return x in float32, or as it is if it is in float64."""
     return x if x.dtype == torch.float64 else x.float()

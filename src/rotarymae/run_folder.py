@@ -47,7 +47,10 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 
 def check_folder(out: Path, resume: bool) -> None:
-    """Raise InputError where the output folder is not empty, unless it is an interrupted run to `resume`."""
+    """Raise InputError unless `out` is a new or empty folder and can be written.
+
+    Or, with `resume`, an unfinished run.
+    """
     check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; wanted a new folder.")
@@ -73,7 +76,8 @@ def identify(
     """Return everything that a run's results depend on, as JSON; a resumed run must have the same.
 
     Args:
-        start: the trained model from which training starts.
+        labels: [S], or None to pre-train only.
+        start: the trained model from which training starts; None for random weights.
     """
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else _digest_of(labels)
@@ -86,6 +90,9 @@ def identify(
 
 def open_folder(out: Path, identity: dict[str, Any]) -> None:
     """Create the folder of a new run, or continue in that of the same run; half-written files are removed.
+
+    Args:
+        identity: from `identify`; it is written to a new folder, and compared with that of an old one.
 
     Raises:
         InputError: the folder holds a run with other data or settings, which the message names.
@@ -115,11 +122,12 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
 
 
 def _digest_of(column: np.ndarray) -> str:
+    """Return the SHA-256 of an array's values, as hexadecimal digits."""
     return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:
-    """Write the tables of predictions, embeddings and interpolations that the run has."""
+    """Write the tables of predictions, embeddings and interpolations that the run has, as Parquet files in `out`."""
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
     for name, rows in vars(split).items():
@@ -155,7 +163,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 
 
 def write_metrics(outcome: Outcome, out: Path) -> None:
-    """Write metrics.json, which marks the run as finished."""
+    """Write metrics.json to the run folder `out`, which marks the run as finished."""
     preprocessor = outcome.pipeline.preprocessor
     content = {
         "run": uuid.uuid4().hex,
@@ -176,12 +184,12 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def as_json(content: dict[str, Any]) -> str:
-    """Return JSON with null for NaN and infinity."""
+    """Return content as JSON text, with null for NaN and infinity."""
     return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
 
 
 def _finite(content: Any) -> Any:
-    """Return JSON content in which NaN and infinity are None."""
+    """Return JSON content in which NaN and infinity are None, and tuples are lists."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -190,12 +198,12 @@ def _finite(content: Any) -> Any:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return the answers with a column of ids in front, called `name`, or "id" where that name is taken."""
+    """Return the answers with a column of ids in front, called `name`, or "id" if that name is taken."""
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
-    """Return the columns of predictions: class and probabilities, value and interval, or expected time and survival.
+    """Return {name: column} of predictions: class and probabilities, value and interval, or expected time and survival.
 
     Args:
         predicted: probabilities [S, classes] or values [S, outputs].
@@ -214,12 +222,16 @@ def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.nd
 
 
 def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
-    """Return embeddings [S, D] as columns e0, e1, ..."""
+    """Return embeddings [S, D] as columns {"e0": [S], "e1": [S], ...}."""
     return {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])}
 
 
 def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
-    """Return time, channel and values as columns, with a row per observation; names avoid those in `others`."""
+    """Return {name: column} of time, channel and values, with a row per observation.
+
+    Args:
+        others: names of further columns; a value of the same name is called NAME_value.
+    """
     columns = _at(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     taken = (*others, *columns)
     values = zip(dataset.value_names, dataset.values.T, strict=True)
@@ -227,7 +239,7 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 
 
 def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
-    """Return the columns of anomaly scores [n, V], with a row per observation; empty where there is no score."""
+    """Return {name: column} of observations and their anomaly scores [n, V], null where there is no score."""
     names = dataset.value_names[: scores.shape[1]]
     called = ["anomaly_score"] if len(names) == 1 else [f"{name}_anomaly_score" for name in names]
     columns = observation_columns(dataset, *called)
@@ -235,7 +247,11 @@ def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
 
 
 def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
-    """Return the columns time (a date, if there is a zone), channel, values, importance; a row per observation."""
+    """Return {name: column} of observations and their importance, null where it is NaN.
+
+    Args:
+        importance: an array for each series, from `importance.importance`.
+    """
     columns = observation_columns(dataset, "importance")
     return columns | {"importance": pa.array(np.concatenate(importance).astype(np.float64), from_pandas=True)}
 
@@ -248,10 +264,15 @@ def interpolation_columns(
     answers: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """Return the columns of an interpolation, with a row per query.
+    """Return {name: column} of an interpolation, with a row per query.
 
     They are time (a date, if there is a zone), channel, for each value its mean, standard deviation and bands, and the
-    time to the nearest observation of the channel.
+    time to the nearest observation of the channel, null without one.
+
+    Args:
+        times, channels: of the queries; None without channels.
+        channel_names: by the numbers in `channels`.
+        time_zone: zone of times that are dates; None for numbers.
     """
     columns = _at(times, channels, channel_names, time_zone)
     taken = ("distance", *columns)
@@ -266,20 +287,20 @@ def interpolation_columns(
 
 
 def _beside(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return the name of a column that belongs to a value; another name where that is taken by a value."""
+    """Return the name of a column that belongs to a value, NAME_WHAT; NAME_predicted_WHAT if a value has that name."""
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
 
 def _not_among(name: str, taken: Iterable[str]) -> str:
-    """Return the name of a value's column; another name where that is taken by a column of ours."""
+    """Return the name of a value's column: `name`, or NAME_value if that is among `taken`."""
     return f"{name}_value" if name in taken else name
 
 
 def _at(
     times: np.ndarray, channels: np.ndarray | None, channel_names: tuple[Any, ...] | None, time_zone: str | None
 ) -> dict[str, Any]:
-    """Return the columns time and channel."""
+    """Return {"time": column}, of dates if there is a zone; with channels also "channel", a column of their names."""
     when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
     columns: dict[str, Any] = {"time": when}
     if channels is not None and channel_names is not None:

@@ -24,18 +24,21 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool 
 
 
 def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
-    """Return the share [T] of series not yet censored, as `kaplan_meier`; at equal times events come first."""
+    """Return the share [T] of series not yet censored at each time; arguments as in `kaplan_meier`.
+
+    At equal times events come first.
+    """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return _product_limit(time, ~event, time[event], at, before)
 
 
 def _product_limit(time: Floats, ends: NDArray[np.bool_], earlier: Floats, at: ArrayLike, before: bool) -> Floats:
-    """Return the product-limit estimate at given times.
+    """Return the product-limit estimate [T] at given times.
 
     Args:
         time: durations of all series.
-        ends: which of them ended in what is counted.
-        earlier: durations that leave the risk set at equal times before that.
+        ends: which of them ended in the outcome that is counted.
+        earlier: durations of series that leave the risk set before the outcomes of the same time.
         at, before: as in `kaplan_meier`.
     """
     steps, counts = np.unique(time[ends], return_counts=True)
@@ -68,7 +71,7 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
 
 
 def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int:
-    """Count pairs i < j with rank[i] < rank[j], for i where `counts` is True, by merging halves."""
+    """Return the number of pairs i < j with rank[i] < rank[j], for i where `counts` is True, by merging halves."""
     size = 1 << max(len(rank) - 1, 0).bit_length()
     low = np.full(size - len(rank), rank.min(initial=0))  # padding is later than all, and larger than none
     rank, counts = np.concatenate([rank, low]), np.concatenate([counts, np.zeros(len(low), bool)])
@@ -91,6 +94,7 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayL
     Each series has as weight the inverse of the probability that it was not censored before.
 
     Args:
+        survival: probabilities of no event until each time.
         at: ascending times [T], before the last duration.
     """
     time, event, at = np.asarray(time, np.float64), np.asarray(event, bool), np.asarray(at, np.float64)
@@ -101,6 +105,9 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayL
 
 
 def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> float:
-    """Return the Brier score averaged over the span of the times; for one time the score itself."""
+    """Return the Brier score averaged over the span of the times; for one time the score itself.
+
+    Arguments are those of `brier_scores`.
+    """
     scores, at = brier_scores(time, event, survival, at), np.asarray(at, np.float64)
     return float(np.trapezoid(scores, at) / (at[-1] - at[0]) if len(at) > 1 else scores.mean())

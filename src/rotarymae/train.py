@@ -139,11 +139,11 @@ def train(
             for durations with a status.
         holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
         split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
-        columns: layout of the table, which is saved with the pipeline.
+        columns: layout of the table, which is saved with the pipeline; None keeps that of `start`.
         plan: run folder for checkpoints, and the time of the run; the folder must be empty, or that of the same run to
-            resume.
+            resume. None keeps no checkpoints.
         continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
-        reporter: shows progress.
+        reporter: shows progress and warnings; None shows warnings only.
 
     Raises:
         InputError: before any training: labels or settings that cannot be used; a start with other values or channels;
@@ -257,7 +257,14 @@ def labelled(
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
     """Return the kind of labels, the indices of labelled series, and their classes for a stratified split.
 
-    Without targets kind and classes are None; for a regression only the classes are.
+    Without targets kind and classes are None, and all series are returned; for a regression only the classes are None.
+
+    Args:
+        targets: [S] labels, None or NaN for a series without one; or None.
+        task: as in `train`.
+
+    Raises:
+        InputError: no series has a label; labels that cannot be used for the task or with the options.
     """
     rows = np.arange(len(dataset))
     if targets is None:
@@ -274,7 +281,12 @@ def labelled(
 
 
 def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
-    """Warn where the length of series reveals their durations, as when observations continue until the event."""
+    """Warn (InputWarning) if the length of series reveals their durations, as if observations continue until the event.
+
+    Args:
+        targets: [S] times to an event.
+        rows: indices of the labelled series.
+    """
     spans = (dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]])[rows]
     time = EventTimes.check(targets[rows], len(rows))["time"]
     if len(rows) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
@@ -299,7 +311,13 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
-    """Split the data set; return the parts, and how it was split."""
+    """Split the data set; return the parts, and how it was split as in metrics.json. Says how, through the reporter.
+
+    Args:
+        rows: indices of the labelled series.
+        strata: their classes, or None.
+        holdout, split_by: as in `train`.
+    """
     method = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
@@ -326,7 +344,14 @@ def _fit_partners(
     plan: Plan | None,
     reporter: Reporter,
 ) -> FittedPartners:
-    """Fit the partners before the network, so that their time is known and trainings get the rest."""
+    """Fit the partners, as `fit_partners`, before the network, so that their time is known and trainings get the rest.
+
+    Args:
+        targets: [S] labels.
+        labels: the fitted labels of the pipeline.
+        static: the columns that the partners read.
+        plan: limits their time; None does not.
+    """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
     every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
@@ -343,7 +368,14 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose the predictor, and how classes are decided from probabilities."""
+    """Let the validation part choose the predictor, and how classes are decided from probabilities.
+
+    Replaces `result.pipeline` and sets `result.validation_outputs`.
+
+    Args:
+        targets: [S] labels.
+        fitted: the partners.
+    """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
@@ -379,25 +411,33 @@ def _choose(
 
 
 def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """With `early`, return the series and copies of them that end early, with their targets; else both as they are."""
+    """With `early`, return the series and copies that end early, and their targets; else both as they are.
+
+    Args:
+        targets: [S, ...].
+    """
     if not config.early:
         return dataset, targets
     return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
 
 
 def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
-    """Return the indices of some series among several stacked copies of `series` series."""
+    """Return the indices `rows` in each of several stacked copies of `series` series.
+
+    Args:
+        copied: number of series in all copies together.
+    """
     return np.concatenate([rows + start for start in range(0, copied, series)])
 
 
 def as_parameters(config: Any) -> dict[str, Any]:
-    """Return the options of a fit as JSON can hold them."""
+    """Return the options of a fit, a dataclass or a mapping, as {name: value} that JSON can hold."""
     fields = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config)  # pyright: ignore
     return {name: _plain(value) for name, value in fields.items()}  # type: ignore[union-attr]
 
 
 def _plain(value: Any) -> Any:
-    """Convert numpy values, tuples and paths to what JSON can hold."""
+    """Return numpy values, tuples and paths as JSON can hold them; other objects become text."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -434,7 +474,7 @@ def open_start(source: Any) -> Pipeline:
 
 
 def _without_head(start: Pipeline) -> Pipeline:
-    """Return the pre-trained part of a pipeline; if there is none, its model's encoder, without labels."""
+    """Return the pre-trained part of a pipeline; if there is none, the pipeline without its labels and partners."""
     if start.autoencoder is not None:
         return start.pretrained
     assert start.preprocessor is not None
@@ -442,7 +482,7 @@ def _without_head(start: Pipeline) -> Pipeline:
 
 
 def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
-    """Return the options with the sizes of the model that is trained further. Raises InputError for other sizes."""
+    """Return the options with `neighbours` of the model that is trained further. Raises InputError for other sizes."""
     model, known = start.require_autoencoder(), start.preprocessor
     assert known is not None
     if config.neighbours == "auto":
@@ -457,7 +497,7 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
 def as_configured(
     objective: Objective, examples: Examples, validation: Examples | None, training: TrainConfig
 ) -> TrainConfig:
-    """Train exactly as configured."""
+    """Return the settings `training` unchanged: the schedule of a fit without a time limit."""
     return training
 
 
@@ -466,6 +506,7 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
     What a prediction needs is nearby or a season away, and many small steps teach more than few large ones. A window
     has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all.
+    Options that are set stay; those of a fit from a trained model or of arrays are returned as they are.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
@@ -482,14 +523,15 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Check everything that training could refuse, then fit the preprocessor of a training set.
+    """Check everything that training could refuse, then return the preprocessor of a training set.
 
     Args:
-        start: the trained model from which training starts; its preprocessor is used unchanged.
+        start: the trained model from which training starts; its preprocessor is used, with the windows of this fit.
+            None fits a new one.
 
     Raises:
         InputError: no series with two tokens; an option that does not fit the data; data unlike those of `start`; a
-            training that would not fit into memory, or would take days.
+            training that would not fit into memory, or in which masking would hide nothing.
     """
     if config.pretrains and (dataset.lengths < 2).all():
         tokens = f"patches of {dataset.patch_size}" if dataset.kind == "patches" else "observations"  # pyright: ignore
@@ -515,7 +557,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
-    """Check the options for arrays, and return their preprocessor: fitted, or that of `start`."""
+    """Check the options for arrays, and return their preprocessor: fitted, or that of `start`. Raises InputError."""
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
@@ -530,7 +572,7 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | N
 
 
 def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
-    """Check the options for series, and return their preprocessor: fitted, or that of `start`."""
+    """Check the options for series, and return their preprocessor: fitted, or that of `start`. Raises InputError."""
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
         inputs = None
@@ -566,9 +608,12 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """Return window and overlap: those of the options, else of the model to start from, else none.
+    """Return window and overlap: those of the options, else of the model to start from, else none (None, 0).
 
-    Very long series get a window with which a training step fits into 2 GB.
+    Very long series get a window with which a training step fits into 2 GB, with a warning.
+
+    Args:
+        before: the preprocessor of the model to start from; None without.
     """
     if config.window is not None:
         return config.window, config.shared
@@ -598,12 +643,14 @@ def pretrain(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a masked autoencoder on a data set; series in which masking hides nothing are left out with a warning.
+    """Train a masked autoencoder on a data set and return it in a pipeline, without a calibration.
+
+    Series in which masking hides nothing are left out with a warning.
 
     Args:
-        preprocessor: of the data set, if `prepare` has fitted it already.
+        preprocessor: of the data set, if `prepare` has fitted it already; None calls `prepare`.
         start: the pipeline to start from, instead of random weights; it is not changed.
-        validation: another data set, whose loss chooses the best epoch.
+        validation: another data set, whose loss chooses the best epoch; None for none.
         schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
         how: folder, resume, on_step and on_resume, as `training.fit`.
 
@@ -661,18 +708,22 @@ def finetune(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
+    """Train a classifier or regressor, starting from the whole encoder (projection, [CLS] and blocks).
+
+    Return a pipeline.
 
     Args:
         pretrained: a pipeline with that encoder; it is not changed.
         targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `labels.EVENT_TIME` for
             task="survival".
-        validation: another data set and its targets, whose loss chooses the best epoch.
+        task: "classification", "regression" or "survival".
+        validation: another data set and its targets, whose loss chooses the best epoch; None for none.
         continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
         schedule, how: as in `pretrain`.
 
     Raises:
-        InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
+        InputError: fewer than two classes; a validation label that training lacks; a head or several networks that
+            training cannot continue with; and as `training.fit`.
     """
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
@@ -731,7 +782,12 @@ def finetune(
 def _with_new_head(
     pretrained: Pipeline, labels: Labels, config: FitConfig, pool: str, static_features: int, seed: int
 ) -> Classifier | Regressor:
-    """Return a copy of the pre-trained encoder with a head whose weights are drawn from a generator of its own."""
+    """Return a copy of the pre-trained encoder with a new head, whose weights are drawn from a generator of its own.
+
+    Args:
+        pool: of the head.
+        seed: of its weights.
+    """
     encoder = copy_encoder(pretrained.model, config)
     model = build(lambda: labels.model(Encoder(encoder.config), pool, static_features), make_generator(seed, 1))
     model.encoder = encoder
@@ -739,11 +795,20 @@ def _with_new_head(
 
 
 def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
+    """Call `on_step` with the step of one of several networks, counted over all of them."""
     on_step(member * steps + step, members * steps, loss)
 
 
 def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
-    """Return the number of networks to fine-tune and average: several where a rare class has few series, given time."""
+    """Return the number of networks to fine-tune and average.
+
+    It is `config.members`, or by default 3 if the rarer of two classes has few series and there is no limit of time,
+    else 1.
+
+    Args:
+        labels: the kind of labels; None without labels.
+        targets: the labels of the training series.
+    """
     if config.members is not None or config.minutes is not None or labels is not ClassLabels:
         return config.members or 1
     counts = np.unique(targets, return_counts=True)[1]
@@ -758,7 +823,7 @@ def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of a model's encoder, with all its weights, and with the dropout of fine-tuning."""
+    """Return a copy of a model's encoder, with all its weights, trainable, and with the dropout of fine-tuning."""
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once
         copied = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))

@@ -340,6 +340,7 @@ def feature(name: str, *arguments: Any, **options: bool) -> Callable[[Callable[.
     """
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        """Add the function to FEATURES and return it."""
         FEATURES.append(Feature(name, partial(function, **dict(arguments)) if arguments else function, **options))
         return function
 

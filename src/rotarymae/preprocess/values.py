@@ -50,6 +50,7 @@ def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def either(self: Any, *args: Any) -> Any:
+        """Call the method with tensors; return an array if the first argument was no tensor."""
         if isinstance(args[0], Tensor):
             return method(self, *args)
         return method(self, *(torch.tensor(np.asarray(arg)) for arg in args)).numpy()

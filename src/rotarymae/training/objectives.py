@@ -99,6 +99,7 @@ class TimeToEvent(Objective):
     """Likelihood of the intervals in which an event may have happened, as `losses.event_time` scores it."""
 
     def __init__(self, model: Classifier) -> None:
+        """Keep the model, whose classes are the intervals."""
         super().__init__()
         self.model = model
 
@@ -115,6 +116,7 @@ class Regression(Objective):
     """Error, squared or absolute, of targets [B, outputs], or [B, N, outputs] for one per token; NaN is missing."""
 
     def __init__(self, model: Regressor | TokenRegressor, loss: TargetLoss = "auto") -> None:
+        """Keep the model and the name of the loss, see `losses.regression`."""
         super().__init__()
         self.model = model
         self.loss: TargetLoss = loss
