@@ -46,8 +46,7 @@ def observation_scores(
 
     Returns:
         Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.
-        There is
-        a single column if no series has two.
+        There is a single column if no series has two.
     """
     series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
     several, scores = dataset.lengths >= 2, None

@@ -65,8 +65,7 @@ def standardise(
 
     Returns:
         Positions, standardised values, relative noise and the scale, all float64. Noise is the squared standard error
-        over the
-        channel's mean one, 1 where errors are not known.
+        over the channel's mean one, 1 where errors are not known.
     """
     batch, most = len(times), int(channels.max()) + 1
     units = Units.of(channels, times, visible, most)
@@ -142,11 +141,11 @@ class Units(NamedTuple):
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
-        """Return numbers of tokens [B, N] by channel [U, n]; 0 where there is no token. The inverse of `put`."""
+        """Return what is stored by token [B, N] by channel [U, n], 0 where there is no token; the inverse of `put`."""
         return part.flatten()[self.index] * self.real
 
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
-        """Return numbers by channel [U, n, ...] at their tokens [B, N, ...], 0 at all others; the inverse of `take`.
+        """Return what is stored by channel [U, n, ...] by token [B, N, ...], 0 at other tokens: the inverse of `take`.
 
         Args:
             shape: (B, N).
@@ -308,7 +307,8 @@ def ask_bank(
     A channel without observations is predicted as 0 with a standard deviation of 1.
 
     Args:
-        times, channels: of the queries; channels count from 0.
+        bank: the processes, fitted to observations of the same B series.
+        times, channels: of the queries; times standardised as those of the bank, channels counted from 0.
         real: False at padding.
 
     Returns:

@@ -379,7 +379,7 @@ class Calibration(nn.Module):
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice, weight: float) -> None:
         """Minimise a loss over some columns of the coefficients, in place.
 
-        Penalties keep curves smooth and offsets small.
+        Rough curves and large offsets are penalised.
 
         Args:
             loss: returns the loss for knots, offsets and degrees of freedom, which are fitted as well.
@@ -476,10 +476,7 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
     season = float(calibration.season)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
-        """Predict the hidden tokens of a batch.
-
-        Return, for each row, what `Calibration.fit` needs of its hidden values.
-        """
+        """Predict the hidden tokens of a batch and return, for each row, what `Calibration.fit` needs of them."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         masked, rows = batch.masked, []
         parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)

@@ -138,7 +138,7 @@ class RoMAEConfig:
     neighbours: bool = False
 
     def __post_init__(self) -> None:
-        """Check all fields and how they fit together. Raises InputError."""
+        """Raise InputError for a field of another type or out of its range, or sizes that do not fit together."""
         check_choices(self)
         for name, kind in get_type_hints(type(self)).items():
             _check_number(name, getattr(self, name), kind)

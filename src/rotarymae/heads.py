@@ -113,9 +113,7 @@ class _PooledHead(nn.Module):
     def __init__(
         self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int, members: int
     ) -> None:
-        """Build the pooling, the layers of static features, the norm and the linear layer.
-
-        And a copy for each further member.
+        """Build the pooling, the layers of static features, the norm and the linear layer, once for each member.
 
         Arguments are those of `Classifier`; `outputs` is the number of logits or values.
 

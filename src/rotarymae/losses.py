@@ -90,9 +90,9 @@ def classification(
 
 
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
-    """Return the negative log-likelihood of the intervals in which events may have happened, summed over B series.
+    """Return the negative log-likelihood of the intervals in which events may have happened, and the number of series.
 
-    And B.
+    It is the sum over the B series.
 
     Args:
         logits: of the intervals, and of "after all".
@@ -105,9 +105,7 @@ def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B cl
 
 
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
-    """Return the squared error of values, or another loss, as a sum and the number of its terms.
-
-    NaN targets are left out.
+    """Return the squared error of values, or another loss, as a sum and the number of its terms, without NaN targets.
 
     Args:
         loss: a name in `REGRESSION_LOSSES`; "auto" is the squared error.

@@ -62,7 +62,8 @@ class Masking(ABC):
 
         Args:
             noise: `noise(n)` gives uniform numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: of the wave of the rows' shares, one number per epoch; None draws each row's share.
+            phase: one number per epoch, which shifts the wave of the rows' shares over their lengths; None draws each
+                row's share at random. It has no effect if `ratio` is one number.
         """
 
     def _draw(
@@ -179,10 +180,7 @@ class MaskFuture(Masking):
     kind: str = field(default="future", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True for the tokens in the last share of each row's time span.
-
-        See `Masking.__call__`.
-        """
+        """Return the mask [B, N], True for the last share of each row's time span; see `Masking.__call__`."""
         share, _ = self._draw(tokens, noise, phase)
         times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
         first = times.masked_fill(~real, torch.inf).amin(1)

@@ -154,7 +154,9 @@ def auroc(positive: np.ndarray, scores: np.ndarray) -> float:
 def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
     """Return the average precision of scores [S].
 
-    `positive` bool [S] says which series are of the class, at least one.
+    Args:
+        positive: bool [S], True for the class sought, at least once.
+        scores: [S], larger for likelier ones.
     """
     order = np.argsort(-scores, kind="stable")
     hits, last = np.cumsum(positive[order]), np.append(np.diff(scores[order]) != 0, True)
@@ -214,9 +216,9 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
 def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
     """Return {metric: value} of survival predictions: concordance, Brier score and calibration error.
 
-    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges. The
-    calibration error compares the mean predicted survival at `labels.times` with Kaplan and Meier's estimate, in groups
-    of series with similar predictions, averaged over series and times.
+    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges, NaN if none
+    is before the longest duration. The calibration error compares the mean predicted survival at `labels.times` with
+    Kaplan and Meier's estimate, in groups of series with similar predictions, averaged over series and times.
 
     Args:
         truth: {"time": durations [S], "event": bool [S]}, or a structured array.
@@ -237,9 +239,7 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
 def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
     """Return row indices of at most `groups` groups of about equal size, by ascending `expected` [S].
 
-    Each has 20 or more.
-
-    Fewer than 40 series are one group.
+    Each group has 20 rows or more; fewer than 40 rows are one group.
     """
     return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
 
@@ -271,8 +271,7 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
     Returns:
         {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}, without calibration errors, whose resamples
-        are
-        biased.
+        are biased.
     """
     draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):
@@ -309,7 +308,7 @@ def interval_words(content: Mapping[str, Any]) -> str:
 
 
 def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return {method: {metric: "mean ± standard deviation over folds"}}, in words, from the metrics.json of folds."""
+    """Return {method: {metric: "mean ± standard deviation over folds"}}, named in words, from a metrics.json."""
     return {
         method_words(method): {
             metric_of(name).words: f"{spread['mean']:.3g} ± {spread['std']:.2g}" for name, spread in row.items()
@@ -319,7 +318,7 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return {metric: {method: {time span: score}}}, in words, for predictions from the beginnings of series.
+    """Return {metric: {method: {time span: score}}}, named in words, for predictions from the beginnings of series.
 
     The last span is "whole". `content` is a metrics.json with "early".
     """

@@ -354,11 +354,9 @@ class MaskedAutoencoder(nn.Module):
 def with_cls(
     positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None, cls_token: bool
 ) -> tuple[Float[Tensor, "B L A"], Bool[Tensor, "B L"] | None]:
-    """Put the position of [CLS], 0 on every axis, before positions and padding.
+    """Put the position of [CLS], 0 on every axis, before positions and padding, so that L is N + 1.
 
-    Without `cls_token` return them as they are.
-
-    L is N + 1, or N without [CLS].
+    Without `cls_token` both are returned as they are.
     """
     if not cls_token:
         return positions, padding

@@ -132,9 +132,9 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
     before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
 
     def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return value, mean, count, time distance and existence of the observation at an index.
+        """Return value, mean, count, time distance and existence of the observation at an index of each query.
 
-        0 in another channel.
+        In another channel there is none, and all are 0.
         """
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)

@@ -58,9 +58,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
-        """Return the outcome for some series only, where there is no time for all.
-
-        Series, labels and split are cut to them.
+        """Return the outcome cut to some series, with their labels and split, where there is no time for all.
 
         Added to `rows` are one training and one scored series, and a training series of each class.
 
@@ -103,9 +101,10 @@ class Outcome:
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the decision weights of the classes for the series at `rows`: [classes], or [rows, classes] of folds.
+        """Return the decision weights of the classes for the series at `rows`: [classes], [rows, classes], or ().
 
-        () for none.
+        There is a row for each series in a cross-validation, whose folds have their own weights; () stands for equal
+        weights.
         """
         return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 

@@ -39,9 +39,9 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 
 
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return (predictions [S, K], embeddings [S, D]) of a fine-tuned model, computed in one pass.
+    """Return predictions [S, K] and embeddings [S, D] of a fine-tuned model, computed in one pass.
 
-    See `predict_outputs`.
+    The predictions, `on_step` and errors are those of `predict_outputs`.
     """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:

@@ -291,7 +291,7 @@ def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
 def leave_one_out(fitted: Fitted, values: Float[Tensor, "U n"]) -> Answer:
     """Predict each observation from the others of its channel (Rasmussen & Williams 2006, equation 5.12).
 
-    Fields [U, n].
+    The fields of the answer are [U, n].
 
     Args:
         values: the values to which the processes were fitted.
@@ -443,9 +443,10 @@ def leave_one_out_joint(joint: Joint, values: Float[Tensor, "R n"], noise: Float
 
 
 def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
-    """Mix two predictions as a mixture of two distributions.
+    """Return the mixture of two predictions, whose fields have one shape.
 
-    `share` (0 to 1), of each value, is the weight of the second.
+    Args:
+        share: weight of the second, from 0 to 1, broadcast to that shape.
     """
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()
@@ -464,7 +465,7 @@ def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
     """Return each joint kernel's entry of the table for each observation's channel.
 
-    Q is 6, by shape and correlation.
+    The q kernels are 3 shapes with 2 correlations each.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 

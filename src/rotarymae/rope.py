@@ -69,7 +69,7 @@ def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
 
 
 def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B N H K"]:
-    """Rotate each pair of channels (i, i + K/2) by its angle, in the angles' precision; return the dtype of x."""
+    """Rotate each pair of channels (i, i + K/2) by its angle, in the angles' precision; return it in the dtype of x."""
     cos, sin = rotation
     x1, x2 = x.chunk(2, dim=-1)
     return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], dim=-1).to(x.dtype)

@@ -47,9 +47,9 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 
 def check_folder(out: Path, resume: bool) -> None:
-    """Raise InputError unless `out` is a new or empty folder and can be written.
+    """Raise InputError unless a run can be written to `out`.
 
-    Or, with `resume`, an unfinished run.
+    It must be a new or empty folder, or with `resume` the folder of an unfinished run, and writable.
     """
     check_writable(out)
     if out.exists() and not out.is_dir():
@@ -95,7 +95,8 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
         identity: from `identify`; it is written to a new folder, and compared with that of an old one.
 
     Raises:
-        InputError: the folder holds a run with other data or settings, which the message names.
+        InputError: the folder holds a run with other data or settings, which the message names; its identity.json is
+            damaged.
     """
     out.mkdir(parents=True, exist_ok=True)
     try:
@@ -239,7 +240,11 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 
 
 def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
-    """Return {name: column} of observations and their anomaly scores [n, V], null where there is no score."""
+    """Return {name: column} of observations and their anomaly scores, null where there is no score.
+
+    Args:
+        scores: [n, V] of the n observations and V value columns.
+    """
     names = dataset.value_names[: scores.shape[1]]
     called = ["anomaly_score"] if len(names) == 1 else [f"{name}_anomaly_score" for name in names]
     columns = observation_columns(dataset, *called)
@@ -314,7 +319,10 @@ def write_table(table: pa.Table, path: str | Path) -> None:
 
 
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
-    """Write a table that comes in parts with one schema, as `write_table`; without a part nothing is written."""
+    """Write a table that comes in parts with one schema, as `write_table`; without a part nothing is written.
+
+    Raises InputError for a path that does not end in .csv or .parquet.
+    """
     path = Path(path)
     check_output(path)
     parts = iter(parts)
@@ -329,7 +337,7 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Raise InputError, before any work, for a path to which no table could be written."""
+    """Raise InputError, before any work, for a path that does not end in .csv or .parquet or cannot be written."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
     check_writable(path)

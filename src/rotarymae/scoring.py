@@ -175,6 +175,7 @@ def evaluate_predictions(
         targets: labels [S], None or NaN for a series without one.
         on_step: called with (batches done, batches in all), for progress bars.
         spans: {name: time span}: also score predictions from what was known that long after `since`, under "early".
+            None means no early scores.
         since: a time for each series [S]; a series with NaN is left out of the early scores. None means no early
             scores.
 
@@ -371,7 +372,9 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
-        """Return all methods' errors at the hidden observations `rows` for value column `v`.
+        """Return {"hidden_observations": number, "methods": {method: errors}} at the observations `rows` of column `v`.
+
+        With bands there is "share_inside_band", too.
 
         Args:
             own_unit: also return errors in the table's units.

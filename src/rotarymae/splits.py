@@ -37,17 +37,17 @@ class Split:
 
     @property
     def pretrain(self) -> np.ndarray:
-        """Return the series used in pre-training."""
+        """Return the indices of the series used in pre-training, ascending: the training and the unlabelled ones."""
         return np.sort(np.concatenate([self.train, self.unlabelled]))
 
     @property
     def labelled(self) -> np.ndarray:
-        """Return all series but the unlabelled ones."""
+        """Return the indices of the labelled series of all three parts, ascending."""
         return np.sort(np.concatenate([self.train, self.validation, self.test]))
 
     @property
     def scored(self) -> np.ndarray:
-        """Return the series that are scored: the held-out ones; without any those of validation, else of training."""
+        """Return the indices of the scored series: those of `test`, else of `validation`, else of `train`."""
         return next((part for part in (self.test, self.validation) if len(part)), self.train)
 
     @property
@@ -112,9 +112,7 @@ class SplitColumn:
         return split, self._describe(split, method, drawn)
 
     def groups(self, rows: np.ndarray) -> np.ndarray:
-        """Return a group number for each series, int [S].
-
-        Equal values share one, and numbers follow the order of numeric values.
+        """Return a group number for each series, int [S], in the order of the values; equal values share one.
 
         Series without a value are groups by themselves.
 
@@ -148,12 +146,12 @@ class SplitColumn:
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
     def _named_parts(self) -> np.ndarray | None:
-        """Return the part of each series, int [S], if the column names parts; None if it does not.
+        """Return the part of each series, TRAIN, VALIDATION or TEST, int [S], if the column names parts; else None.
 
-        TRAIN is returned for series without a value.
+        Series without a value are TRAIN.
 
         Raises:
-            InputError: train or test, and other words next to them.
+            InputError: a word for train or test, and other words next to it.
         """
         there = self.values[self._known].tolist()
         words = {value.strip().lower() for value in there if isinstance(value, str)}

@@ -91,7 +91,8 @@ def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int
 def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> Floats:
     """Return the Brier score [T] of predicted survival [S, T], weighted for censoring (Graf et al. 1999).
 
-    Each series has as weight the inverse of the probability that it was not censored before.
+    Each series has as weight the inverse of the probability that it was not censored before; one that was censored
+    before a time counts nothing there.
 
     Args:
         survival: probabilities of no event until each time.

@@ -128,7 +128,9 @@ def train(
     continue_training: bool = False,
     reporter: Reporter | None = None,
 ) -> FitResult:
-    """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
+    """Train a pipeline on a data set; return it with its split and its losses.
+
+    The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
         targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
@@ -344,7 +346,9 @@ def _fit_partners(
     plan: Plan | None,
     reporter: Reporter,
 ) -> FittedPartners:
-    """Fit the partners, as `fit_partners`, before the network, so that their time is known and trainings get the rest.
+    """Fit the partners by `fit_partners` on the training and validation series; return what that returns.
+
+    It comes before the network, so that the partners' time is known and trainings get the rest.
 
     Args:
         targets: [S] labels.
@@ -411,10 +415,10 @@ def _choose(
 
 
 def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """With `early`, return the series and copies that end early, and their targets; else both as they are.
+    """Return series and targets, with `config.early` followed by three copies of each series that end early.
 
     Args:
-        targets: [S, ...].
+        targets: [S, ...]; they are repeated for the copies.
     """
     if not config.early:
         return dataset, targets
@@ -643,7 +647,7 @@ def pretrain(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a masked autoencoder on a data set and return it in a pipeline, without a calibration.
+    """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
 
     Series in which masking hides nothing are left out with a warning.
 
@@ -708,9 +712,9 @@ def finetune(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a classifier or regressor, starting from the whole encoder (projection, [CLS] and blocks).
+    """Train a classifier or regressor, starting from a pre-trained encoder; return its pipeline and its losses.
 
-    Return a pipeline.
+    The whole encoder is taken over: projection, [CLS] and blocks.
 
     Args:
         pretrained: a pipeline with that encoder; it is not changed.

@@ -61,7 +61,7 @@ class DropPath(Dropping):
 
 @contextmanager
 def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
-    """Let all dropout layers of `module` draw from `generator` inside the block, instead of torch's global state."""
+    """Let all dropout layers of `module` draw from `generator` inside the block, and from torch's state afterwards."""
     layers = [layer for layer in module.modules() if isinstance(layer, Dropping)]
     for layer in layers:
         layer.generator = generator
@@ -137,7 +137,11 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, 
 
 
 def _weighted(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
-    """Return attention [B, H, Q, K] of query, key and value [B, H, N, K], with dropout of its weights if that is on."""
+    """Return attention [B, H, Q, K] of query, key and value [B, H, N, K], with dropout of its weights if that is on.
+
+    Args:
+        key_mask: True for keys that may be attended to; None means all.
+    """
     if not dropout.drops:
         return F.scaled_dot_product_attention(query, key, value, key_mask)
     # torch's kernel would drop weights by the random state that all threads share. On processors it builds the matrix

@@ -210,7 +210,11 @@ def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tens
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
-    """Cut series that are longer than those in the model's training into overlapping windows."""
+    """Cut series that are longer than those in the model's training into overlapping windows.
+
+    Args:
+        errors: names of the last value columns, which are standard errors.
+    """
     columns = len(dataset.value_names) - len(errors)
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     window = max(2, min(WINDOW * channels, MAX_WINDOW // columns))

@@ -71,7 +71,10 @@ class ChannelMean:
     name = "mean"
 
     def fit(self, dataset: SeriesDataset) -> Self:
-        """Compute the mean of each value column in each channel; NaN for a channel without an observation."""
+        """Compute the mean of each value column in each channel and return self.
+
+        A channel without observations gets NaN.
+        """
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         total, count = np.zeros((channels, len(dataset.value_names))), np.zeros((channels, 1))
         for rows in chunks(dataset):

@@ -76,9 +76,10 @@ class SeriesReader:
 
     @staticmethod
     def suits(dataset: Any) -> bool:
-        """Return whether the series share one time grid, are long enough, and are not too many.
+        """Return whether there are at most `MOST_SERIES` series, on one time grid of `LENGTH` to `MAX_LENGTH` points.
 
-        Times count from each series' first, and may differ by a millionth of the longest series.
+        Times count from each series' first, and may differ by a millionth of the longest series. Single points may be
+        missing.
         """
         begins = np.asarray(dataset.times)[dataset.offsets[:-1]]
         if len(dataset) > MOST_SERIES or not LENGTH <= _distinct_per_series(dataset) <= MAX_LENGTH:
@@ -111,7 +112,7 @@ class SoundReader(SeriesReader):
 
     @staticmethod
     def suits(dataset: Any) -> bool:
-        """Return whether the arrays are sounds, and few and short enough."""
+        """Return whether the arrays are sounds, at most `MOST_SERIES` and at most `MOST_POINTS` points in all."""
         if dataset.sample_rate is None or dataset.arrays[0].shape[1:] != (BINS, 1):
             return False
         return len(dataset) <= MOST_SERIES and sum(len(array) for array in dataset.arrays) <= MOST_POINTS * FRAMES
@@ -389,7 +390,10 @@ def _features(
 
 
 def _blocks(x: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """Yield consecutive series [V, L] of equal length as arrays [s, V, L]: one series, or several of `BLOCK` points."""
+    """Yield consecutive series [V, L] of equal length as arrays [s, V, L].
+
+    An array is one series, or several with at most `BLOCK` points (s · L) in all.
+    """
     for length, run in itertools.groupby(x, key=lambda one: one.shape[1]):
         neighbours, most = list(run), max(1, BLOCK // length)
         yield from (np.stack(neighbours[i : i + most]) for i in range(0, len(neighbours), most))

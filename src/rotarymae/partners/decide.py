@@ -96,7 +96,7 @@ def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
-    """Return the weights [K] with the largest expected F1; with two classes, the F1 of the rarer one.
+    """Return the weights [K] with the largest expected F1: its mean over classes, or with two that of the rarer one.
 
     Expected counts are used, in which a series belongs to class k with its probability, because a threshold that
     maximises F1 on a few known positives is mostly chance. Probabilities are first scaled so that each class's mean is

@@ -51,6 +51,7 @@ def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) 
 
     Args:
         names: the value columns, one of which may be the standard errors of the first.
+        channel_names: of the channels, which the names of features begin with; ("all",) without channels.
     """
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
@@ -104,8 +105,10 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
     1 / e², and divided by its own standard error it is a second feature.
 
     Args:
+        groups: one for each channel of each series, series by series.
         tables: {feature: [series, channels]} of all features, from `compute`.
         name: the value column, for the names of the features.
+        channel_names: of the channels, for the names of the features.
     """
     series, number = tables["max"].shape
     of_series, channel = np.divmod(groups.present[groups.group], number)
@@ -150,8 +153,7 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     the change of the relative difference from the first window to the others, and the time between the maxima.
 
     Args:
-        tables: {feature: [series, channels]} of all features, from `compute`.
-        name: the value column, for the names of the features.
+        groups, tables, name, channel_names: as in `course`.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)

@@ -87,7 +87,9 @@ class Predictor:
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
-        """Return {predictor: calibrated predictions [S, K]} of the network, each partner, and the combination of them.
+        """Return {predictor: predictions [S, K]} of the network, each partner and, if there are partners, all combined.
+
+        Probabilities are calibrated; values of a regression are as they are.
 
         Args:
             of_model: the network's predictions [S, K] of the same series, uncalibrated.
@@ -109,7 +111,7 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: calibrated predictions [S, K]} of the network and of the given partners.
+        """Return {predictor: predictions [S, K]} of the network and the given partners, probabilities calibrated.
 
         "combined" is among them only if `of_partners` has all partners of this predictor, and at least one. Raises
         ModelDirectoryError if the shape of a partner's predictions is not that of the network's.
@@ -140,7 +142,8 @@ class Predictor:
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files to a folder, in place of an existing one.
 
-        OSError leaves that unchanged.
+        Raises:
+            OSError: there is no room, for example; an existing folder is left as it is.
         """
         described = {"format": FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
         with replacing_folder(folder) as beside:
@@ -150,7 +153,7 @@ class Predictor:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read what `save` wrote. No code is run from the files.
+        """Read a predictor from the folder that `save` wrote. No code is run from the files.
 
         Raises:
             ModelDirectoryError: a file that is missing, damaged or of another kind, or a field or an array that this
@@ -359,8 +362,8 @@ def choose_predictor(
             the validation part has also chosen the network's epoch.
 
     Returns:
-        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of partners fitted
-        on the training part only, and of the combination. They are empty without a validation part.
+        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of partners fitted on
+        the training part only, and of the combination. They are empty without a validation part.
 
     Warns:
         Through the reporter: `choice` needs a validation part, and there is none; `choice` could not be fitted.

@@ -122,9 +122,8 @@ class DatasetExamples(ABC):
     ) -> tuple[Tokens, Tokens]:
         """Draw a mask and split the tokens into (visible, masked).
 
-        Evaluation (epoch None) draws the same mask each time.
-
-        If nothing can be hidden, all tokens are visible, and the masked ones are padding.
+        For epoch None, in evaluation, the mask is always the same. If nothing can be hidden, all tokens are visible,
+        and the masked ones are padding.
         """
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
@@ -136,7 +135,7 @@ class DatasetExamples(ABC):
 
 
 def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
-    """Cut half of the rows, drawn at random, after a random number of tokens, at least one.
+    """Return the tokens with half of the rows, drawn at random, cut after a random number of tokens, at least one.
 
     Args:
         tokens: in order of time.
@@ -148,7 +147,7 @@ def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share of each row's tokens, at most `most`; one token always stays.
+    """Drop a random share of each row's tokens, drawn between 0 and `most`; one token always stays.
 
     Args:
         draw: gives uniform random numbers [B, n].

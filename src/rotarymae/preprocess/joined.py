@@ -76,7 +76,7 @@ def observations(joined: Tokens, columns: int) -> Tokens:
 
 
 def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share of each row's values, drawn up to `most`; dropped values are not carried forward.
+    """Drop a random share of each row's values, drawn between 0 and `most`; dropped values are not carried forward.
 
     Args:
         joined: tokens of times.

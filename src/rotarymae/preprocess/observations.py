@@ -96,7 +96,7 @@ class Inputs:
         return torch.cat(parts, -1)
 
     def describe(self) -> str:
-        """Return a description for reports and model cards."""
+        """Return a list of the further inputs in words, such as "asinh(flux / flux_err)"; "none" without any."""
         words = [f"the channel as a one-hot vector of {self.channels}"] if self.channels else []
         words += [f"asinh({column} / {error})" for column, error in self.signal_to_noise]
         return ", ".join(words) or "none"
@@ -162,7 +162,11 @@ class ObservationPreprocessor(Preprocessor):
     dates: bool | None = None
 
     def __post_init__(self) -> None:
-        """Check the settings and create buffers for the statistics, NaN until they are loaded. Raises InputError."""
+        """Check the settings and create buffers for the statistics, NaN until they are loaded.
+
+        Raises:
+            InputError: an unknown transform or origin; not one transform for each value; too many values and channels.
+        """
         self.transforms = self.transforms or ("robust",) * len(self.value_names)
         for name in self.transforms:
             choose("a transform", name, get_args(TransformKind))
@@ -324,7 +328,7 @@ class ObservationPreprocessor(Preprocessor):
     def tokens(self, rows: Rows) -> Tokens:
         """Return tokens before masking, whose numbers are not checked.
 
-        With joined times values are not carried forward yet.
+        Of joined times, no value is carried forward yet.
         """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)

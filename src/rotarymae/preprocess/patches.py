@@ -46,10 +46,7 @@ class PatchPreprocessor(Preprocessor):
     longest_side: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the settings and create buffers for mean and deviation, NaN until they are loaded.
-
-        Raises InputError.
-        """
+        """Create buffers for mean and deviation, NaN until they are loaded. Raises InputError for a size below 1."""
         if self.channels < 1 or not self.patch_size or min(self.patch_size) < 1:
             raise InputError(f"patch_size {self.patch_size} and {self.channels} channels; give at least 1 of each.")
         for name in ("mean", "std"):  # NaN until they are fitted or loaded

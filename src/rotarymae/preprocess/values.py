@@ -126,7 +126,7 @@ class ValueScaling(nn.Module):
         return scaling
 
     def _fit_channel(self, c: int, part: Float[Tensor, "n V"]) -> None:
-        """Set the statistics of channel number `c` from its training values `part`."""
+        """Set the statistics of channel number `c`, in place, from its training values `part`."""
         low, centre, high = _quantiles(part, (MIDDLE[0], 0.5, MIDDLE[1]))
         inner = _inner(part)
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
@@ -152,7 +152,9 @@ class ValueScaling(nn.Module):
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
         """Return standardised values, float64, limited to ±limit.
 
-        `channel` numbers the channel of each observation from 0.
+        Args:
+            values: in the table's units.
+            channel: the channel of each observation, from 0.
         """
         limit = self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))

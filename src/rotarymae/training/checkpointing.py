@@ -62,7 +62,7 @@ class RunState:
     stopped: bool = False
 
     def __post_init__(self) -> None:
-        """Check the values, which may come from a damaged file. Raises InputError."""
+        """Raise InputError for a negative count, as a damaged file may hold."""
         counts = ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count", "epochs_without_improvement")
         for name in counts:
             if getattr(self, name) < 0:

@@ -309,7 +309,8 @@ class Plan:
     def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
         """Return how many of the series a partner is trained on in the end; all without `minutes`.
 
-        The number is kept in plan.json for a resumed run.
+        With `minutes` it is as many as fit into the partners' share of the time, but not fewer than `compared`. The
+        number is kept in plan.json for a resumed run.
 
         Args:
             name: the partner.

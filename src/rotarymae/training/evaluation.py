@@ -73,9 +73,10 @@ def predict(
 
 @contextmanager
 def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device]:
-    """Yield the default device, with the module on it in evaluation mode and without gradients; then restore both.
+    """Put the module on the default device and in evaluation mode, without gradients; yield the device.
 
-    Within the context torch computes in the precision of `config`.
+    Within the context torch computes in the precision of `config`. Afterwards the module's device and mode are
+    restored.
     """
     device, training = next(module.parameters()).device, module.training
     there = default_device()

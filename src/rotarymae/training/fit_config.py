@@ -114,7 +114,7 @@ class TrainConfig(LoopOptions):
     """Training ends after this many steps were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
-        """Check every setting. Raises InputError."""
+        """Raise InputError for a setting of another type or out of its range."""
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
         check_settings(self, *RULES)
@@ -291,7 +291,10 @@ class FitConfig(
     """
 
     def __post_init__(self) -> None:
-        """Check every option, alone and together with others. Raises InputError."""
+        """Check every option, alone and together with others, and make the settings of both trainings.
+
+        Raises InputError.
+        """
         check_choices(self)
         for column, transform in (self.transforms or {}).items():
             choose(f"the transform of {column!r}", transform, get_args(Transform))

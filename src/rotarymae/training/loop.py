@@ -411,5 +411,5 @@ def _tokens(batch: Batch) -> float:
 
 
 def _step_seed(seed: int, step: int) -> int:
-    """Return a seed for the random numbers of a step, below 2^63."""
+    """Return a seed for the random numbers of a step, below 2^63; it depends on the run's seed and the step."""
     return int(np.random.SeedSequence([seed, step, 0]).generate_state(1, np.uint64)[0] >> np.uint64(1))
