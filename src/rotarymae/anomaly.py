@@ -68,10 +68,13 @@ def observation_scores(
 def anomaly_score(
     pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
 ) -> np.ndarray:
-    """Return one anomaly score per series, array [series], in nats: the mean of `observation_scores`.
+    """Return one anomaly score per series, array [series], in nats: the mean of its `observation_scores`.
 
-    A high score marks a series unlike those of pre-training, a candidate for an anomaly. A series of one observation
-    gets NaN.
+    The mean is over observations and value columns. A high score marks a series unlike those of pre-training, a
+    candidate for an anomaly. A series of one observation gets NaN.
+
+    Args:
+        on_step: called with (steps done, steps in all).
     """
     scores = observation_scores(pipeline, dataset, on_step).mean(1)
     return np.add.reduceat(scores, dataset.offsets[:-1]) / dataset.lengths

@@ -44,7 +44,7 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
     Raises:
         InputError: `normalize_targets` with one feature, which would make every target zero.
     """
-    target = _wide(out.masked.values)
+    target = _at_least_float32(out.masked.values)
     if out.masked.observed is not None:
         target = target.masked_fill(~out.masked.observed, torch.nan)
     if normalize_targets:
@@ -54,7 +54,7 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
         target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
     missing = target.isnan()
     target = target.masked_fill(missing, 0.0)
-    terms = LIKELIHOODS[out.likelihood].loss(_wide(out.parameters), target, beta)
+    terms = LIKELIHOODS[out.likelihood].loss(_at_least_float32(out.parameters), target, beta)
     if out.masked.padding is not None:
         missing = missing | out.masked.padding[..., None]
     # masked_fill, not a product: values at padded positions must not reach the gradient even if it overflows.
@@ -82,7 +82,7 @@ def classification(
             torch's weighted mean; None weighs all equally.
         loss: a name in `CLASSIFICATION_LOSSES`; "auto" is cross-entropy.
     """
-    logits = _wide(logits)
+    logits = _at_least_float32(logits)
     how = {"weight": class_weights, "label_smoothing": label_smoothing, "reduction": "sum"}
     terms = CLASSIFICATION_LOSSES[loss](logits, labels, **how)
     count = torch.tensor(len(labels), device=logits.device) if class_weights is None else class_weights[labels].sum()
@@ -99,8 +99,8 @@ def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B cl
         possible: weight of each class in the likelihood: 1 for the interval of an observed event; 1 for all later
             classes of a censored series, and a share of the interval of its censoring (`labels.EventTimes`).
     """
-    logits = _wide(logits)
-    known = (logits + _wide(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
+    logits = _at_least_float32(logits)
+    known = (logits + _at_least_float32(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
     return Loss((logits.logsumexp(-1) - known).sum(), torch.tensor(len(logits), device=logits.device))
 
 
@@ -117,12 +117,12 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
         raise InputError(
             f"predictions have the shape {tuple(predicted.shape)}, targets {tuple(target.shape)}; expected the same."
         )
-    predicted, target = _wide(predicted), _wide(target)
+    predicted, target = _at_least_float32(predicted), _at_least_float32(target)
     missing = target.isnan()
     terms = REGRESSION_LOSSES[loss](predicted - target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
     return Loss(terms.sum(), (~missing).sum())
 
 
-def _wide(x: Tensor) -> Tensor:
+def _at_least_float32(x: Tensor) -> Tensor:
     """Return x in float32, or as it is if it is in float64."""
     return x if x.dtype == torch.float64 else x.float()

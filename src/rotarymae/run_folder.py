@@ -159,7 +159,9 @@ def write_tables(outcome: Outcome, out: Path) -> None:
             hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
         )
         observed = np.asarray(hidden.values)
-        columns |= {_beside(value, "observed", names): pa.array(observed[:, v]) for v, value in enumerate(names)}
+        columns |= {
+            _column_of_value(value, "observed", names): pa.array(observed[:, v]) for v, value in enumerate(names)
+        }
         write_table(with_ids(pa.table(columns), pa.array(ids.tolist()), name), out / "interpolations.parquet")
 
 
@@ -233,10 +235,10 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
     Args:
         others: names of further columns; a value of the same name is called NAME_value.
     """
-    columns = _at(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
+    columns = _time_and_channel(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     taken = (*others, *columns)
     values = zip(dataset.value_names, dataset.values.T, strict=True)
-    return columns | {_not_among(name, taken): pa.array(column) for name, column in values}
+    return columns | {_free_name(name, taken): pa.array(column) for name, column in values}
 
 
 def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
@@ -279,30 +281,30 @@ def interpolation_columns(
         channel_names: by the numbers in `channels`.
         time_zone: zone of times that are dates; None for numbers.
     """
-    columns = _at(times, channels, channel_names, time_zone)
+    columns = _time_and_channel(times, channels, channel_names, time_zone)
     taken = ("distance", *columns)
     for v, name in enumerate(value_names):
-        columns[_not_among(name, taken)] = pa.array(answers.mean[:, v])
+        columns[_free_name(name, taken)] = pa.array(answers.mean[:, v])
         if answers.std is not None:
-            columns[_beside(name, "std", value_names)] = pa.array(answers.std[:, v])
+            columns[_column_of_value(name, "std", value_names)] = pa.array(answers.std[:, v])
         for share, (lower, upper) in answers.bands.items():
-            columns[_beside(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
-            columns[_beside(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
+            columns[_column_of_value(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
+            columns[_column_of_value(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
     return columns | {"distance": pa.array(answers.distance, mask=np.isinf(answers.distance))}
 
 
-def _beside(name: str, what: str, value_names: Sequence[str]) -> str:
+def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
     """Return the name of a column that belongs to a value, NAME_WHAT; NAME_predicted_WHAT if a value has that name."""
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
 
-def _not_among(name: str, taken: Iterable[str]) -> str:
-    """Return the name of a value's column: `name`, or NAME_value if that is among `taken`."""
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    """Return the name of a value's column: `name`, or NAME_value if `name` is among `taken`."""
     return f"{name}_value" if name in taken else name
 
 
-def _at(
+def _time_and_channel(
     times: np.ndarray, channels: np.ndarray | None, channel_names: tuple[Any, ...] | None, time_zone: str | None
 ) -> dict[str, Any]:
     """Return {"time": column}, of dates if there is a zone; with channels also "channel", a column of their names."""

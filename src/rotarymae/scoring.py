@@ -222,9 +222,9 @@ def evaluate_predictions(
 def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -> None:
     """Predict every fold's series with the pipeline that was trained without them, and score all together.
 
-    Everything is computed from the saved pipelines, so that a resumed run has the same metrics. `outcome` gets the
-    predictions and half widths of all series, those without a label by all folds' models; baselines, each series' fold,
-    and the metrics of all methods.
+    Everything is computed from the saved pipelines, so that a resumed run has the same metrics. `outcome`, whose
+    pipeline is an `Ensemble`, gets the predictions and half widths of all series, those without a label by all folds'
+    models; baselines, each series' fold, and the metrics of all methods.
 
     Args:
         splits: the split of each fold, in the order of `Ensemble.members`.

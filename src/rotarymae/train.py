@@ -226,7 +226,7 @@ def train(
     if kind is not None and targets is not None:
         choosing = None
         if validation is not None:
-            choosing = _early(validation, narrowed(targets[split.validation]), config)
+            choosing = _with_early_copies(validation, narrowed(targets[split.validation]), config)
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
                 result.pipeline,
@@ -358,8 +358,8 @@ def _fit_partners(
     """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
-    every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
-    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
+    every, learnt = _with_early_copies(dataset, learnt_by_partners(labels, truth), config)
+    train, validation = (_in_each_copy(part, len(dataset), len(every)) for part in (split.train, split.validation))
     parts = (train, validation, labels.outputs, static, config.seed, reporter)
     return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
 
@@ -414,7 +414,7 @@ def _choose(
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
 
-def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
+def _with_early_copies(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
     """Return series and targets, with `config.early` followed by three copies of each series that end early.
 
     Args:
@@ -425,7 +425,7 @@ def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, n
     return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
 
 
-def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
+def _in_each_copy(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
     """Return the indices `rows` in each of several stacked copies of `series` series.
 
     Args:
@@ -544,9 +544,9 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             "predicts them from the others."
         )
     if dataset.kind == "patches":
-        preprocessor: Any = _array_scalers(dataset, config, start)  # pyright: ignore
+        preprocessor: Any = _array_preprocessor(dataset, config, start)  # pyright: ignore
     else:
-        preprocessor = _series_scalers(dataset, config, start)  # pyright: ignore
+        preprocessor = _series_preprocessor(dataset, config, start)  # pyright: ignore
     windows = preprocessor.windows(dataset).dataset
     if start is None:
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
@@ -560,7 +560,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     return preprocessor
 
 
-def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
+def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
     """Check the options for arrays, and return their preprocessor: fitted, or that of `start`. Raises InputError."""
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
@@ -575,7 +575,7 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | N
     return preprocessor
 
 
-def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
+def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
     """Check the options for series, and return their preprocessor: fitted, or that of `start`. Raises InputError."""
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:

@@ -331,7 +331,7 @@ class FitConfig(
         self._stages: dict[str, TrainConfig] = made
 
     def _check_windows(self) -> None:
-        """Raise InputError unless window and overlap are valid and fit together."""
+        """Raise InputError for a window below 2, an overlap without a window, or an overlap not below the window."""
         if self.window is None:
             if self.overlap is not None:
                 raise InputError(
