@@ -416,7 +416,9 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
 
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
-    """Warn if a simpler method predicts hidden observations of a value better than the model, and say what may help.
+    """Warn if a simpler method predicts hidden observations of a value better than the model, by over 5 %.
+
+    The warning says what may help. With fewer than `MIN_HIDDEN` hidden observations there is none.
 
     Args:
         value: name of the value column.

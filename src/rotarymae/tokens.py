@@ -53,7 +53,7 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        """Check shapes and numbers, and zero what is padded. Raises InputError."""
+        """Check shapes, and with `check_values` also numbers, and zero what is padded. Raises InputError."""
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)

@@ -103,10 +103,13 @@ class LinearInterpolation(ChannelMean):
     name = "linear_interpolation"
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """Return predictions [n, V] of the hidden observations, between visible ones of the same series and channel.
+        """Return predictions [n, V] of the hidden observations from visible ones of the same series and channel.
 
-        They are ordered as in `Rows.of(hidden)`. Raises InputError unless both data sets hold the same series in one
-        order.
+        A prediction is on the straight line in time between its neighbours, constant beyond the first and last, and the
+        training mean without any. They are ordered as in `Rows.of(hidden)`.
+
+        Raises:
+            InputError: the data sets do not hold the same series in one order.
         """
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")

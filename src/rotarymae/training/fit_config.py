@@ -350,7 +350,7 @@ class FitConfig(
     def _check_pretrained(self) -> None:
         """Raise InputError for changed options that the trained model (`pretrained`) decides, such as its sizes.
 
-        Nothing is checked without one.
+        Without `pretrained` nothing is checked.
         """
         if self.pretrained is None:
             return
