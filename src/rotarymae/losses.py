@@ -74,7 +74,7 @@ def classification(
     class_weights: Float[Tensor, " classes"] | None = None,
     loss: TargetLoss = "auto",
 ) -> Loss:
-    """Return the cross-entropy of logits, or another loss, as a sum and a count.
+    """Return the cross-entropy of logits, or another loss, as a sum over rows and the number of rows.
 
     Args:
         label_smoothing: share of each label's probability that all classes get equally.

@@ -60,7 +60,8 @@ class Outcome:
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
         """Return the outcome cut to some series, with their labels and split, where there is no time for all.
 
-        Added to `rows` are one training and one scored series, and a training series of each class.
+        Added to `rows` are one training and one scored series, and a training series of each class. The numbers are in
+        its metrics under "sample".
 
         Args:
             rows: indices of the series.

@@ -81,7 +81,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 @contextmanager
 def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
-    """Catch errors in the block, except those of the disk, and warn that `what` (a baseline, a picture) is left out."""
+    """Catch errors in the block, except OSError, and warn that `what` (a baseline, a picture) is left out."""
     try:
         yield
     except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended

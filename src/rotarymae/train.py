@@ -283,7 +283,9 @@ def labelled(
 
 
 def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
-    """Warn (InputWarning) if the length of series reveals their durations, as if observations continue until the event.
+    """Warn (InputWarning) if the lengths of series reveal their durations, by a rank correlation above 0.9.
+
+    It is so when observations continue until the event. Few series, or equal ones, are not judged.
 
     Args:
         targets: [S] times to an event.
@@ -561,7 +563,10 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
-    """Check the options for arrays, and return their preprocessor: fitted, or that of `start`. Raises InputError."""
+    """Check the options for arrays, and return a fitted preprocessor, or that of `start`.
+
+    Raises InputError for options that do not suit the data, or data unlike those of `start`.
+    """
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
@@ -576,7 +581,10 @@ def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipelin
 
 
 def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
-    """Check the options for series, and return their preprocessor: fitted, or that of `start`. Raises InputError."""
+    """Check the options for series, and return a fitted preprocessor, or that of `start` with the windows of this fit.
+
+    Raises InputError for options that do not suit the data, or data unlike those of `start`.
+    """
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
         inputs = None

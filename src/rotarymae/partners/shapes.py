@@ -53,10 +53,12 @@ class Groups:
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
         """Sort observations into groups.
 
+        Observations whose value is not finite, or whose error is NaN or negative, are left out.
+
         Args:
-            keys: [n] group of each observation, 0 .. total - 1, in any order; times must rise within a group.
+            keys: [n] group of each observation, 0 .. total - 1, in any order.
             total: number of groups, some of which may be empty.
-            times, x: [n] of each observation.
+            times, x: [n] time and value of each observation; times ascend within a group.
             errors: [n] standard errors, or None.
         """
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False

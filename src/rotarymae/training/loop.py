@@ -75,7 +75,7 @@ def fit(
 ) -> TrainResult:
     """Train `objective.model` in place, leave it on the CPU in evaluation mode, and return history and totals.
 
-    Warns (InputWarning) of many skipped steps, and of a loss that ended above where it began.
+    Warns (InputWarning) of many skipped steps, and of a loss that ended far above where it began.
 
     Args:
         objective: model and loss.
@@ -91,7 +91,8 @@ def fit(
     Raises:
         InputError: no training or validation examples; a folder with another run, or in which another process trains.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
-        Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder they do what they always do.
+        Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder these signals have their usual
+            effect.
         ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
     """
@@ -280,7 +281,7 @@ class _Loop:
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
 
     def _warn_of_a_poor_run(self) -> None:
-        """Warn (InputWarning) of many skipped steps, and of a loss that ended above its start."""
+        """Warn (InputWarning) if over 3 % of the steps were skipped, and if the loss ended far above its start."""
         state, config = self.state, self.config
         if state.skipped > MANY_SKIPPED * state.step:
             warnings.warn(
