@@ -208,7 +208,8 @@ class SeriesExamples(DatasetExamples):
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the series at `index`, as `DatasetExamples.batch`, ready for the model.
 
-        It has static features if the model reads some, and hidden values' standard errors if the data have them.
+        It has static features if the model reads some, and log standard errors of the hidden values if the data have
+        errors.
         """
         batch = super().batch(index, epoch)
         # After hiding: what is hidden must not be carried forward.
