@@ -244,6 +244,8 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
     """Return {name: column} of observations and their anomaly scores, null where there is no score.
 
+    The scores are called anomaly_score, or NAME_anomaly_score if there are several value columns.
+
     Args:
         scores: [n, V] of the n observations and V value columns.
     """

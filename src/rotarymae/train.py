@@ -350,7 +350,8 @@ def _fit_partners(
 ) -> FittedPartners:
     """Fit the partners by `fit_partners` on the training and validation series; return what that returns.
 
-    It comes before the network, so that the partners' time is known and trainings get the rest.
+    With `config.early` the series' copies that end early are among them. It comes before the network, so that the
+    partners' time is known and trainings get the rest.
 
     Args:
         targets: [S] labels.
@@ -508,11 +509,12 @@ def as_configured(
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options adapted to a fit without labels: `neighbours="auto"` is switched on, long series are cut.
+    """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and long series are cut.
 
     What a prediction needs is nearby or a season away, and many small steps teach more than few large ones. A window
-    has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all.
-    Options that are set stay; those of a fit from a trained model or of arrays are returned as they are.
+    has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all, for
+    which `batch_size` is lowered. A window that is set stays. Neighbours are on, or off for data with further
+    positions. The options of a fit from a trained model or of arrays are returned as they are.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
