@@ -177,10 +177,13 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bin
 
 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Return {metric: value} for predictions [S, outputs]: RMSE, mean absolute error and R² of each output.
+    """Return {metric: value} for predictions [S, outputs]: RMSE and mean absolute error in the output's unit, and R².
 
-    They are in the output's own unit. With several outputs each name ends in the output's number. A NaN in `truth` is
-    left out; a metric without values is NaN.
+    With several outputs each name ends in the output's number. A NaN in `truth` is left out; a metric without values is
+    NaN.
+
+    Args:
+        truth, predicted: [S, outputs].
     """
     scores = {}
     for i in range(truth.shape[1]):
