@@ -18,12 +18,13 @@ from conftest import random_tokens, refuses, small
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of
+from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import FILES, write_config
-from rotarymae.pipeline import KINDS, Pipeline, check_replaceable
+from rotarymae.pipeline import KINDS, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.saving import check_replaceable
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.train import copy_encoder
 from rotarymae.training.fit_config import FitConfig
@@ -35,7 +36,6 @@ PREDICT = {
     "AnySeries": lambda model, tokens: model.decode(model.context(tokens), tokens.positions),
     "Classifier": lambda model, tokens: model(tokens),
     "Regressor": lambda model, tokens: model(tokens),
-    "TokenRegressor": lambda model, tokens: model(tokens),
 }
 
 
@@ -48,7 +48,6 @@ def make(kind, **changes):
     heads = {
         "Classifier": lambda: Classifier(Encoder(config), 3, "mean", 0.2),
         "Regressor": lambda: Regressor(Encoder(config), 2),
-        "TokenRegressor": lambda: TokenRegressor(Encoder(config), 2, 0.1),
     }
     return heads[kind]()
 
@@ -86,7 +85,6 @@ def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp
         "Regressor": ["rotarymae predict FOLDER table.csv --out predictions.csv"],
         "MaskedAutoencoder": ["rotarymae interpolate FOLDER", "rotarymae embed FOLDER"],
         "Encoder": [],
-        "TokenRegressor": [],
     }
     assert {*uses, "AnySeries"} == set(KINDS)  # whose card ships with it
     for kind, commands in uses.items():

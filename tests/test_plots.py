@@ -68,16 +68,6 @@ def test_hidden_points_are_hollow_and_seen_ones_filled():
     assert faces == {(0.0, 2.0): plots.COLOURS[0], (1.0,): "#ffffff"}
 
 
-def test_importance_is_area_and_what_speaks_against_is_hollow():
-    axes = drawn(plots.interpolation([0, 1, 2, 3], [1.0, 2.0, 3.0, 4.0], importance=[0.5, -1.0, 0.0, np.nan])).axes[0]
-    filled, hollow = axes.collections
-    assert filled.get_offsets()[:, 0].tolist() == [0, 2, 3] and hollow.get_offsets().tolist() == [[1, 2]]
-    assert to_hex(hollow.get_facecolor()[0]) == "#ffffff" != to_hex(filled.get_facecolor()[0])
-    assert filled.get_sizes().tolist() == [84, 4, 4] and hollow.get_sizes().tolist() == [164]
-    texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
-    assert texts == ["speaks for it", "speaks against it"]
-
-
 @pytest.mark.parametrize("scale,values", [(20, [0.0, 0.1]), (20, [-3.0, -3.0]), (1e-3, [0, 1e7])])
 def test_asinh_axis_has_ticks_within_the_data(scale, values):
     axes = drawn(plots.interpolation([0, 1], values, asinh_scale=scale)).axes[0]

@@ -23,10 +23,12 @@ batch
 series arrays tables preprocess
 model_files official
 training
-survival data plots partners labels models
+data partners targets survival plots labels models
 datasets queries splits metrics
 prediction interpolation importance reconstruction anomaly untrained
+saving
 pipeline
+ensemble
 run_folder
 train
 outcome scoring run

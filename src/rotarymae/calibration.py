@@ -275,7 +275,10 @@ class Calibration(nn.Module):
     def check(self) -> None:
         """Raise InputError if coefficients, which were loaded, are not finite or a reach or the season is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
-            raise InputError("the calibration holds NaN, infinity, a negative reach or season.")
+            raise InputError(
+                "the calibration in it is damaged: it holds NaN, infinity, a negative reach or a negative season. "
+                "Fit the model anew."
+            )
 
     @property
     def answers(self) -> Likelihood:

@@ -213,8 +213,8 @@ def interpolate(
         series = int(np.searchsorted(queries.offsets, int(bad.argmax()), side="right")) - 1
         raise InputError(
             f"the model's answer to {int(bad.sum()):,} of {bad.size:,} queries is NaN or infinite, first in series "
-            f"{plain(dataset.ids[series])!r}; its weights are damaged, or the values there lie far outside the "
-            "training range."
+            f"{plain(dataset.ids[series])!r}. Either its weights are damaged, so load or fit it anew; or the values "
+            "there lie far outside the training range, so check their unit."
         )
     if preprocessor.join_times:
         parts = scaled.reshape(len(scaled), -1, len(preprocessor.value_names), scaled.shape[-1])
@@ -268,7 +268,10 @@ def interpolated(
     if not return_std:
         return shape_answers(answer.mean, queries, layout)
     if answer.std is None:
-        raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
+        raise InputError(
+            "the model predicts values without standard deviations (likelihood='point'); leave out return_std, or "
+            "train with likelihood='gaussian'."
+        )
     return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
 
 

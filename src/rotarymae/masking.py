@@ -148,7 +148,8 @@ class MaskChannels(Masking):
         """Return the mask [B, N], True for all tokens of random channels. Raises InputError without a channel axis."""
         if tokens.axes < 2:
             raise InputError(
-                "masking 'channels' hides channels, the last axis; these positions have only that of time."
+                "masking 'channels' hides channels, the last axis of positions, and these positions have only that of "
+                "time; use 'ratio'."
             )
         return _hide_groups(tokens, [-1], *self._draw(tokens, noise, phase))
 
@@ -168,7 +169,9 @@ class MaskTubes(Masking):
         Raises InputError without an axis next to time.
         """
         if tokens.axes < 2:
-            raise InputError("masking 'tubes' needs axes next to time; these positions have only one axis.")
+            raise InputError(
+                "masking 'tubes' needs axes besides time; these positions have only one axis. Use 'ratio'."
+            )
         return _hide_groups(tokens, range(1, tokens.axes), *self._draw(tokens, noise, phase))
 
 

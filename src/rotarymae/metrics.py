@@ -15,7 +15,7 @@ from rotarymae.partners.decide import decide
 from rotarymae.survival import concordance, integrated_brier_score, kaplan_meier
 
 if TYPE_CHECKING:
-    from rotarymae.labels import EventTimes
+    from rotarymae.survival import EventTimes
 
 RMSE, SCALED_RMSE, MEDIAN_ERROR = "root_mean_squared_error", "root_mean_squared_error_scaled", "median_absolute_error"
 COVERAGE, WIDTH = "interval90_coverage", "interval90_width"

@@ -24,13 +24,14 @@ import torch
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.interpolation import Interpolation
-from rotarymae.labels import Labels, has_label
+from rotarymae.labels import Labels
 from rotarymae.model_files import CONFIG, MODEL
 from rotarymae.partners import INTERVAL
 from rotarymae.partners.decide import decide
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.splits import Fold, SplitColumn
 from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, sha256, versions, write_text
+from rotarymae.targets import has_label
 from rotarymae.training import taken_precision
 from rotarymae.training.checkpointing import digest_of
 from rotarymae.training.fit_config import FitConfig

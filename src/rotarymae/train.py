@@ -17,7 +17,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
@@ -26,19 +25,7 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor, encoder_of
-from rotarymae.labels import (
-    LABELS,
-    MIN_SERIES_TO_JUDGE,
-    ClassLabels,
-    EventTimes,
-    Labels,
-    as_targets,
-    choose_labels,
-    has_label,
-    learnt_by_partners,
-    narrowed,
-    truth_at,
-)
+from rotarymae.labels import LABELS, ClassLabels, Labels, choose_labels
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
 from rotarymae.partners.decide import decision_weights, resolve
@@ -58,6 +45,7 @@ from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
+from rotarymae.targets import as_targets, has_label, narrowed, truth_at
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, with_gradients
 from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
@@ -68,8 +56,6 @@ SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
-SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
-MEMBERS, FEW_OF_A_CLASS = 3, 200  # networks that are averaged where the rarer of two classes has fewer series
 LONG = 8192  # observations; longer series are read in windows
 WINDOW_LENGTHS, STEP = (
     (4096, 2048, 1024, 512, 256),
@@ -166,15 +152,17 @@ def train(
                 f"{config.batch_size} in a step (--window, --overlap, --batch-size)"
             )
     kind, rows, strata = labelled(dataset, targets, task, config)
-    if kind is EventTimes and dataset.kind == "observations":
-        _warn_if_followed_to_the_end(dataset, cast(np.ndarray, targets), rows)  # pyright: ignore
+    if kind is not None and targets is not None and dataset.kind == "observations":
+        kind.check_spans(targets[rows], _spans(dataset)[rows])  # pyright: ignore
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
         learnt = kind.check(narrowed(targets[split.train]), len(split.train))
         if not continue_training:
             static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
-        members = 1 if continue_training else number_of_members(config, kind, narrowed(targets[split.train]))
+        members = config.members or 1
+        if config.members is None and config.minutes is None and not continue_training:
+            members = kind.default_members(config.decide, narrowed(targets[split.train]))
         if config.members is None and members > 1:
             reporter.say(
                 f"fine-tuning trains {members} networks and averages them, as few series are of the rarer class "
@@ -282,28 +270,9 @@ def labelled(
     return kind, rows, kind.strata(kind.check(given, len(rows)))
 
 
-def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
-    """Warn (InputWarning) if the lengths of series reveal their durations, by a rank correlation above 0.9.
-
-    It is so when observations continue until the event. Few series, or equal ones, are not judged.
-
-    Args:
-        targets: [S] times to an event.
-        rows: indices of the labelled series.
-    """
-    spans = (dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]])[rows]
-    time = EventTimes.check(targets[rows], len(rows))["time"]
-    if len(rows) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
-        return
-    alike = float(spearmanr(spans, time).statistic)  # pyright: ignore
-    if alike > SAME_ORDER:
-        warnings.warn(
-            f"the longer a series was observed, the longer its duration (rank correlation {alike:.2f}): where "
-            "observations go on until the event, their last time tells it. Keep only observations before some time "
-            "(--until), and durations from then on.",
-            InputWarning,
-            stacklevel=3,
-        )
+def _spans(dataset: SeriesDataset) -> np.ndarray:
+    """Return the time from the first to the last observation of each series [S]."""
+    return dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]
 
 
 def _split(
@@ -361,8 +330,8 @@ def _fit_partners(
     """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
-    every, learnt = _with_early_copies(dataset, learnt_by_partners(labels, truth), config)
-    train, validation = (_in_each_copy(part, len(dataset), len(every)) for part in (split.train, split.validation))
+    every, learnt = _early(dataset, labels.for_partners(truth), config)
+    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     parts = (train, validation, labels.outputs, static, config.seed, reporter)
     return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
 
@@ -409,7 +378,8 @@ def _choose(
             )
         if decide == "f1" and not len(split.validation):
             reporter.warn(
-                "decide='f1' needs validation series and there are none; the most probable class is predicted."
+                "decide='f1' needs validation series and there are none; the most probable class is predicted. Set a "
+                "validation_fraction, or add series."
             )
         unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
         weights = decision_weights(decide, counts, unseen, config.costs)
@@ -476,7 +446,9 @@ def open_start(source: Any) -> Pipeline:
         )
     source.require_one()
     if source.preprocessor is None:
-        raise InputError("the pretrained model has no preprocessor; it was not trained on series.")
+        raise InputError(
+            "the pretrained model has no preprocessor, as it was not trained on a data set; give one that was."
+        )
     return source
 
 
@@ -496,7 +468,8 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
         config = replace(config, neighbours="on" if model.config.neighbours else "off")
     if model.config != config.model_config(known.axes, known.features, known.input_features):
         raise InputError(
-            "the sizes of the model have changed; warm_start continues only with a model of the same sizes."
+            "the sizes of the model have changed, and warm_start continues only with the same; set them as before, or "
+            "warm_start=False."
         )
     return config
 
@@ -572,9 +545,13 @@ def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipelin
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
-        raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
+        raise InputError(
+            f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none; use masking='ratio'."
+        )
     if config.masking == "channels":
-        raise InputError(f"masking='channels' hides channels of series; {dataset.noun} have none as tokens.")
+        raise InputError(
+            f"masking='channels' hides channels of series, and {dataset.noun} have none as tokens; use masking='ratio'."
+        )
     if start is None:
         return PatchPreprocessor.fit(dataset)
     preprocessor = start.require_arrays()
@@ -613,9 +590,14 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
             code="neighbours-of-positions",
         )
     if config.masking == "tubes":
-        raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
+        raise InputError(
+            "masking='tubes' hides the same patches in all frames of videos, and series have none; use "
+            "masking='blocks'."
+        )
     if config.masking == "channels" and preprocessor.channel_names is None:
-        raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
+        raise InputError(
+            "masking='channels' hides channels, and the table has none; use masking='ratio', or name its channels."
+        )
     return preprocessor
 
 
@@ -742,7 +724,9 @@ def finetune(
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
-        raise InputError("the pre-trained model has no preprocessor; it was not trained on a data set.")
+        raise InputError(
+            "the pre-trained model has no preprocessor, as it was not trained on a data set; give one that was."
+        )
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
@@ -759,13 +743,19 @@ def finetune(
     if continue_training and config.pool == "auto":
         pool = getattr(pretrained.model, "pool", pool)
     if continue_training and not (isinstance(pretrained.model, kind.head) and pretrained.model.pool == pool):
-        raise InputError(f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone.")
+        raise InputError(
+            f"the head has changed, and fine-tuning continues only with a {kind.task} of the same pool; set both as "
+            "before, or warm_start=False."
+        )
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
     targets = encoded[windows.series]
     members, models, results = config.members or 1, [], []
     if continue_training and (members > 1 or pretrained.model.members > 1):  # pyright: ignore
-        raise InputError("fine-tuning continues with one network; several that are averaged are trained anew.")
+        raise InputError(
+            "fine-tuning continues with one network, and here are several that are averaged; set members=1, or "
+            "warm_start=False to train anew."
+        )
     on_step = how.pop("on_step", None) or (lambda *_: None)
     folder = how.pop("folder", None)
     for member in range(members):
@@ -811,22 +801,6 @@ def _with_new_head(
 def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
     """Call `on_step` with the step of one of several networks, counted over all of them."""
     on_step(member * steps + step, members * steps, loss)
-
-
-def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
-    """Return the number of networks to fine-tune and average.
-
-    It is `config.members`, or by default 3 if the rarer of two classes has few series and there is no limit of time,
-    else 1.
-
-    Args:
-        labels: the kind of labels; None without labels.
-        targets: the labels of the training series.
-    """
-    if config.members is not None or config.minutes is not None or labels is not ClassLabels:
-        return config.members or 1
-    counts = np.unique(targets, return_counts=True)[1]
-    return MEMBERS if resolve(config.decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1
 
 
 def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:

@@ -20,7 +20,7 @@ from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
 from rotarymae.interpolation import SHOWN, Interpolation, Predicted, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LinearInterpolation
-from rotarymae.queries import Queries, as_queries
+from rotarymae.queries import Queries, as_queries, refuse_other_times
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training.batching import by_length
@@ -158,8 +158,7 @@ def ask(
     """
     if len(queries.offsets) != len(dataset) + 1:
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
-    if not np.isfinite(queries.times).all():
-        raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
+    refuse_other_times(queries)
     windows, fade = _windows(dataset, errors), None
     if len(windows.series) > len(dataset):
         queries, fade = queries.of_windows(windows)

@@ -28,6 +28,7 @@ from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.interpolation import Interpolation
 from rotarymae.partners import Predictor
 from rotarymae.pipeline import Pipeline
+from rotarymae.report.content import Table
 from rotarymae.system import Reporter
 from rotarymae.tables import TableReader, TableSchema, read_table
 from rotarymae.tables.labels import align_labels
@@ -903,7 +904,7 @@ def test_words_and_numbers_of_a_result_table_are_never_cut(width, capsys, monkey
     rows = {name: {metric: 0.1234 + i for i, metric in enumerate(metrics)} for name in names}
     del rows["most common class"]["AUROC"]
     monkeypatch.setenv("COLUMNS", str(width))
-    print_table("classes", rows, Reporter())
+    print_table(Table(list(rows.items()), "classes"), Reporter())
     text = capsys.readouterr().out
     assert "…" not in text and max(map(len, text.splitlines())) <= width
     assert all(text.count(f"{0.1234 + i:.4g}") == (2 if i == 2 else 3) for i in range(6))

@@ -259,9 +259,9 @@ def test_the_command(fitted, curves, tmp_path, capsys):
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--pool", "cls") == 2
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--stage", "finetuned") == 2
     card = (tmp_path / "model" / "README.md").read_text()
-    assert "license: cc-by-4.0" in card and "astronomy]" in card and "Fitted by `RoMAEClassifier(" in card
+    assert "license: cc-by-4.0" in card and "astronomy]" in card
     capsys.readouterr()
     both = clone(fitted).set_params(predictor="combined").fit(curves, KINDS)
     both.save(tmp_path / "both")
     assert command("export", tmp_path / "both", "--out", tmp_path / "b.pt2", "--format", "torch") == 0
-    assert "holds the model alone; `predict` takes combined" in " ".join(capsys.readouterr().err.split())
+    assert "holds the network alone, and `predict` uses combined" in " ".join(capsys.readouterr().err.split())

@@ -397,7 +397,7 @@ def test_a_dataset_of_other_values_or_channels_is_refused():
     data = two_channels(30)[0]
     made = ObservationPreprocessor.fit(data)
     made.check(data)
-    with refuses("y, x", "x, y", "in this order"):
+    with refuses("y, x", "x, y", "in the same order"):
         made.check(replace(data, value_names=("y", "x")))
     with refuses("('b', 'a')", "('a', 'b')", "channel_names="):
         made.check(replace(data, channel_names=("b", "a")))

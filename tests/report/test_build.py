@@ -41,7 +41,6 @@ def test_the_commands_report(fitted):
     for part in (
         "stars.csv", "At a glance", "macro-F1", "gradient boosting", "Classes, on held-out series",
         "linear interpolation", "Are the bands honest?", "Class by class", "Map of embeddings",
-        "Which observations mattered", "The model alone says",
         "each series' first observation", "light", "flux of g", "held-out series", "rows dropped", "95 % intervals of",
     ):  # fmt: skip
         assert part in html.unescape(text), part

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import warnings
 import zipfile
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -394,6 +395,11 @@ def test_another_unit_than_in_training_is_named_with_the_factor(base):
         warnings.simplefilter("error")
         read_table(in_unit("uJy", 1), trained)
         read_table(base, trained)  # which says no unit
+        converted = read_table(in_unit("nJy", 1000), replace(trained, convert=True))
+    np.testing.assert_allclose(converted.values, quiet(base, channel="band")[0].values, rtol=1e-12)
+    assert converted.reading.units == {"value": "uJy"} and "converted from nJy to uJy" in str(converted.reading)
+    with pytest.raises(InputError, match=r"'value' is in mag.* trained on uJy; astropy knows no factor"):
+        read_table(in_unit("mag", 1), replace(trained, convert=True))
 
 
 def test_columns_of_positions_are_read_with_the_times(base, tmp_path):

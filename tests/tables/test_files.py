@@ -103,7 +103,7 @@ READ: Any = {
     "own word for missing": (
         "t.csv",
         CSV + "b,9,--\n",
-        {"missing_cells": ["--"]},
+        {"na": ["--"]},
         "1 of 4 rows dropped: 'value' is missing in 1",
     ),
     "usual words for missing": ("t.csv", CSV + "b,9,NA\nb,8,nan\nb,7,n/a\nb,6,\n", {}, "4 of 7 rows dropped"),
@@ -353,7 +353,7 @@ def test_cells_that_mean_missing(tmp_path, kind):
     if kind == "table":
         data = TableReader.open(pa.table(table), TableSchema(static=("sex",), na=("-999", "?"))).read()
     else:
-        data = SeriesDataset.from_file(path, static=["sex"], missing_cells=["-999", "?"])
+        data = SeriesDataset.from_file(path, static=["sex"], na=["-999", "?"])
     assert data.ids.tolist() == ["a", "?"] and data.lengths.tolist() == [1, 1]
     assert data.static["sex"].tolist() == ["F", None]
 

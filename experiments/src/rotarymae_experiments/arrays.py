@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,10 +12,11 @@ import torch
 from rotarymae.arrays import ArrayDataset
 from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier
+from rotarymae.losses import classification
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.preprocess import ArrayExamples, PatchPreprocessor
-from rotarymae.training import Classification, Pretraining, TrainConfig, fit
+from rotarymae.training import Pretraining, Supervised, TrainConfig, fit
 from rotarymae.training import predict as predict_each
 from rotarymae_experiments.runner import Setup, Trial
 
@@ -91,7 +93,7 @@ def finetune_both(
         examples = ArrayExamples(
             train.arrays, preprocessor, trial.seed, targets=train.labels, drop=setup.drop, transform=transform
         )
-        objective = Classification(model, setup.label_smoothing)
+        objective = Supervised(model, partial(classification, label_smoothing=setup.label_smoothing))
         trial.fit(objective, examples, setup.finetuning, stage=f"finetuning{name}")
         classifiers[name] = model
     return classifiers

@@ -105,11 +105,13 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
         expected = list(shape)
         if array.ndim == len(shape):
             expected = [sizes.setdefault(one, n) if isinstance(one, str) else one for one, n in zip(shape, array.shape)]
-        if array.dtype != dtype or list(array.shape) != expected or not array.size or not np.isfinite(array).all():
+        if array.dtype != dtype or list(array.shape) != expected or not array.size:
             raise ModelDirectoryError(
-                f"{path}: the array {name!r} is {array.dtype} {list(array.shape)}, or holds NaN or infinity; wanted "
-                f"finite {np.dtype(dtype)} {expected}."
+                f"{path}: the array {name!r} is {array.dtype} {list(array.shape)}; wanted {np.dtype(dtype)} "
+                f"{expected}, not empty."
             )
+        if not np.isfinite(array).all():
+            raise ModelDirectoryError(f"{path}: the array {name!r} holds NaN or infinity; wanted finite numbers.")
     return arrays
 
 

@@ -139,7 +139,5 @@ class LastValue(LinearInterpolation):
         return values[np.searchsorted(times, query_times, side="right").clip(1) - 1]
 
 
-CLASSIFICATION = (MostCommonClass,)
-REGRESSION = (TrainingMean,)
-SURVIVAL = (LifeTable,)
+OF_TASK = {"classification": (MostCommonClass,), "regression": (TrainingMean,), "survival": (LifeTable,)}
 INTERPOLATION: tuple[type[ChannelMean], ...] = (LinearInterpolation, LastValue, ChannelMean)

@@ -73,7 +73,9 @@ def fit_trees(
     if classes:
         counts = np.bincount(target, minlength=classes)
         if classes < 2 or not counts.all():
-            raise InputError("gradient boosting needs two classes, and a series of each, to train on.")
+            raise InputError(
+                "gradient boosting needs at least two classes, and a series of each to train on; add labelled series."
+            )
         objective = {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
         if settings.get("balanced"):
             weight = (len(target) / (classes * counts))[target]

@@ -100,7 +100,8 @@ class Predictor:
         """Return `choice`, or the fit's choice if it is "auto". Raises InputError for one that is not available."""
         if choice not in ("auto", *self.available):
             raise InputError(
-                f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
+                f"predictor={choice!r} is none of this pipeline's, which are {listed(self.available)} "
+                f"({self.because}); leave it out."
             )
         return self.choice if choice == "auto" else choice
 
@@ -130,14 +131,12 @@ class Predictor:
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return the choice, its reason, and the weights, temperatures and losses of all methods, for metrics.json."""
-        return {
-            "chosen": self.choice,
-            "because": self.because,
-            "weights": self.weights,
-            "temperatures": self.temperatures,
-            "loss_per_validation_series": self.losses,
-        }
+        """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
+        chosen = {"chosen": self.choice, "because": self.because}
+        if not self.weights:  # of several predictors, each with its own
+            return chosen
+        scales = {"weights": self.weights, "temperatures": self.temperatures}
+        return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files to a folder, in place of an existing one.
@@ -326,27 +325,6 @@ def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None,
     return np.sort(order[:count])
 
 
-def fit_predictor(
-    choice: str,
-    task: str,
-    dataset: AnyDataset,
-    truth: NDArray[Any],
-    train: NDArray[np.int64],
-    validation: NDArray[np.int64],
-    of_model: Floats,
-    static: tuple[StaticColumn, ...],
-    seed: int,
-    reporter: Reporter,
-) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners by `fit_partners` and choose what predicts by `choose_predictor`, which says what is returned.
-
-    Args:
-        of_model: the network's predictions [validation series, K]. The other arguments are those of `fit_partners`.
-    """
-    fitted = fit_partners(choice, task, dataset, truth, train, validation, of_model.shape[1], static, seed, reporter)
-    return choose_predictor(choice, task, fitted, of_model, reporter)
-
-
 def choose_predictor(
     choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
 ) -> tuple[Predictor, dict[str, Floats]]:
@@ -371,7 +349,10 @@ def choose_predictor(
     partners, compared, series = fitted.partners, fitted.truth, len(fitted.truth)
     if fitted.held is None:
         if choice in (FEATURES, COMBINED):
-            reporter.warn(f"predictor={choice!r} needs validation series and there are none; the model predicts.")
+            reporter.warn(
+                f"predictor={choice!r} needs validation series and there are none; the network predicts instead. Set a "
+                "validation_fraction, or add series."
+            )
         return Predictor.of_model(task, "there are no validation series to compare by"), {}
     predictions = {MODEL: of_model, **fitted.predictions}
     temperatures = dict.fromkeys(predictions, 1.0)
@@ -387,7 +368,7 @@ def choose_predictor(
     because = f"asked for by predictor={choice!r}"
     predictor = Predictor(task, MODEL, because, partners, temperatures, named_weights, per_series)
     if choice not in ("auto", *predictor.available):
-        reporter.warn(f"predictor={choice!r} could not be fitted; the model predicts.")
+        reporter.warn(f"predictor={choice!r} could not be fitted; the network predicts instead.")
         return replace(predictor, because=f"predictor={choice!r} could not be fitted"), predictions
     if choice != "auto":
         return replace(predictor, choice=choice), predictions

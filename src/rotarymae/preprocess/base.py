@@ -64,7 +64,7 @@ class Preprocessor(nn.Module):
     def require_kind(self, dataset: Any) -> None:
         """Raise InputError for series if the model was trained on arrays, or the other way round."""
         if dataset.kind != self.kind:
-            raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}.")
+            raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
         """Return this preprocessor with the static columns `names`, fitted on the data set.

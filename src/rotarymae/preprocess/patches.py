@@ -46,9 +46,11 @@ class PatchPreprocessor(Preprocessor):
     longest_side: int | None = None
 
     def __post_init__(self) -> None:
-        """Create buffers for mean and deviation, NaN until they are loaded. Raises InputError for a size below 1."""
-        if self.channels < 1 or not self.patch_size or min(self.patch_size) < 1:
-            raise InputError(f"patch_size {self.patch_size} and {self.channels} channels; give at least 1 of each.")
+        """Check the settings and create the buffers for mean and deviation. Raises InputError."""
+        if self.channels < 1:
+            raise InputError(f"there are {self.channels} channels; wanted at least 1.")
+        if not self.patch_size or min(self.patch_size) < 1:
+            raise InputError(f"patch_size is {self.patch_size}; wanted a number of at least 1 for each axis.")
         for name in ("mean", "std"):  # NaN until they are fitted or loaded
             self.register_buffer(name, torch.full((self.channels,), torch.nan, dtype=torch.float64))
 
@@ -100,7 +102,10 @@ class PatchPreprocessor(Preprocessor):
         ours = (self.patch_size, self.channels, self.sample_rate)
         for name, given, trained in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
             if given != trained:
-                raise InputError(f"the {dataset.noun} have {name} {given}; the model was trained on {trained}.")
+                raise InputError(
+                    f"the {dataset.noun} have {name} {given}, and the model was trained with {trained}; give "
+                    f"{dataset.noun} with {name} {trained}."
+                )
         if self.sample_rate is not None:  # every spectrogram is in the same unit
             return
         cells = np.concatenate([np.ravel(array)[:: max(1, array.size // SAMPLED_CELLS)] for array in dataset.arrays])

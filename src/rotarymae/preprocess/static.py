@@ -99,7 +99,9 @@ class StaticColumn:
         if self.categories is None:
             if column.dtype.kind not in "iufb" and not gone.all():
                 strange = cells.plain(column[~gone][0])
-                raise InputError(f"the static column {self.name!r} holds {strange!r}; it was numbers in training.")
+                raise InputError(
+                    f"the static column {self.name!r} holds {strange!r}, and in training it held numbers; give numbers."
+                )
             return np.where(gone, np.nan, np.where(gone, 0, column).astype(np.float64))
         # Whether a text file's 3 is a number or a text depends on what else stands in its column.
         known = {cells.as_text(one): i for i, one in enumerate(self.categories)}

@@ -14,9 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
-from rotarymae.importance import importance
 from rotarymae.interpolation import SHARES, interpolate
-from rotarymae.labels import EventTimes
 from rotarymae.metrics import SCALED_RMSE, like_groups, method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
@@ -69,7 +67,13 @@ class Words:
         value: str | None = None,
         invert: Collection[str] = (),
     ) -> Words:
-        """Collect the names for a run's pictures: those given, or else the names of classes and columns."""
+        """Collect the names for a run's pictures: those given, or else the names of classes and columns.
+
+        Args:
+            class_names: {class: name for people}; a class that it lacks keeps its name.
+            time, value: labels of the axes; None for the columns' names.
+            invert: columns of values or channels that are drawn upside down.
+        """
         names = tuple(class_names.get(name, str(name)) for name in outcome.classes)
         preprocessor = outcome.pipeline.preprocessor
         assert preprocessor is not None
@@ -96,12 +100,18 @@ class Picture:
     kind: str = ""  # of the data that it can draw; all where it is empty
 
     def suits(self, kind: str, anonymous: bool) -> bool:
-        """Return whether the picture is for this kind of data, and shows no single example on an anonymous page."""
+        """Return whether the picture is for this kind of data ("observations" or "patches") and may be on the page.
+
+        One that shows single examples may not be on an anonymous page.
+        """
         return self.kind in ("", kind) and not (anonymous and self.private)
 
 
 def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw some series with shown and hidden observations, and the predicted curve."""
+    """Draw at most six scored series with visible and hidden observations, the predicted curve and its bands.
+
+    Nothing where the run did not interpolate. Only the first column of values and at most 12 channels are drawn.
+    """
     if outcome.visible is None or outcome.hidden is None:
         return
     preprocessor = outcome.pipeline.require_series()
@@ -150,10 +160,14 @@ def _observed(
     curve: plots.Curve | None = None,
     **marks: np.ndarray | None,
 ) -> Figure:
-    """Draw the observations at the indices `shown`, with the user's names, on the scale of the preprocessor.
+    """Draw one series in the table's units: those of its n observations that have an index in `shown`.
+
+    The axis of values is that of an asinh where a few reach far beyond the others.
 
     Args:
-        marks: errors, hidden and importance [n], as `plots.interpolation` takes them.
+        times, values, channels: [n], of all observations; channels are indices into the preprocessor's names.
+        curve: predicted curve; None for none.
+        marks: errors and hidden [n], as `plots.interpolation` takes them, each None if there is none.
     """
     middle = float(np.median(values))
     away = np.abs(values - middle)
@@ -177,20 +191,29 @@ def _observed(
 
 
 def error_column(preprocessor: ObservationPreprocessor) -> int | None:
-    """Return the index of the first value's measurement errors among the columns of values; None without any."""
+    """Return the index, among the columns of values, of the standard errors of the first value; None without any.
+
+    They are the first column of errors, or else a column of the value's name with "_err" at its end.
+    """
     first, columns = preprocessor.value_names[0], preprocessor.value_columns
     named = preprocessor.errors[:1] or tuple(name for name in columns if name == f"{first}_err")
     return columns.index(named[0]) if named else None
 
 
 def most_observed(channels: np.ndarray) -> np.ndarray:
-    """Return the channels with most observations, as many as there are panels for."""
+    """Return the channels with most observations, at most 12, the most frequent first.
+
+    `channels` int [n] is the channel of each observation.
+    """
     present, counts = np.unique(channels, return_counts=True)
     return present[np.argsort(-counts, kind="stable")[:PANELS]]
 
 
 def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw some pictures, or spectrograms, with hidden patches and their reconstructions."""
+    """Draw at most six scored pictures, or spectrograms, with hidden patches and their reconstructions.
+
+    Nothing where the run reconstructed none.
+    """
     dataset: Any = outcome.dataset
     scored = outcome.split.scored
     rows = scored[dataset.lengths[scored] >= 2]  # as `score` reconstructs them
@@ -208,9 +231,14 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.ndarray:
-    """Return an array [*sizes, C] as a picture [H, W], or [H, W, 3] with colours from 0 to 1.
+    """Return an array [*sizes, C] as a picture [H, W] in its own numbers, or [H, W, 3] with colours from 0 to 1.
 
-    A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom.
+    A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom. Of
+    other than three channels the first is shown.
+
+    Args:
+        dataset: the data set of the array, which says whether it is a sound.
+        black, white: values that become the colours 0 and 1.
     """
     picture = array
     while picture.ndim > 3:
@@ -225,7 +253,11 @@ def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.nda
 
 
 def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Compare the share of hidden points inside each band with its nominal share."""
+    """Tabulate and draw the share of hidden points inside each band, beside the share that the band promises.
+
+    Where there are groups by distance to the nearest observation, their errors are drawn, too. Nothing where the run
+    did not interpolate, or predicts no deviation. Only the first column of values counts.
+    """
     answers, hidden = outcome.interpolated, outcome.hidden
     if answers is None or answers.std is None or hidden is None:
         return
@@ -268,7 +300,9 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def verdict(promise: float, share: float, points: int) -> str:
-    """Return whether a band is too narrow or too wide, as far as `points` independent points can tell.
+    """Return "as promised", "too narrow" or "too wide" for a band.
+
+    It is as promised within 0.02, or within two standard errors of `points` independent points where that is more.
 
     Args:
         promise: the band's nominal share, such as 0.95.
@@ -306,7 +340,10 @@ class ClassPredictions:
 
 
 def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods."""
+    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods.
+
+    Nothing where the run has no classes.
+    """
     predictions = ClassPredictions.of(outcome)
     if predictions is None:
         return
@@ -319,7 +356,7 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
         rows.append((name, {column: float(x[i]) for column, x in columns.items()} | {"objects": int(support[i])}))
 
     def mean(column: str, guess: np.ndarray) -> float:
-        """Over the classes that are true or predicted of some object, as in metrics.json."""
+        """Return the mean of a column over the classes that are true, or predicted in `guess`, as in metrics.json."""
         return float(columns[column][np.union1d(predictions.labels, guess)].mean())
 
     model_means: dict[str, object] = {name: mean(name, predictions.predicted) for name in ("precision", "recall", "F1")}
@@ -337,12 +374,18 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
-    """Return (precision, recall, F1, support), each [k]; 0 for a class that is neither true nor predicted."""
+    """Return (precision, recall, F1, support), each [k], of k classes; 0 where one is not defined.
+
+    `labels` and `predicted` are int [n], class numbers from 0. Support is the number of series of a class.
+    """
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
 def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw ROC and precision-recall curves of the second of two classes."""
+    """Draw the ROC and the precision-recall curve of the second of two classes.
+
+    Nothing for another number of classes, or where the scored series are all of one.
+    """
     predictions = ClassPredictions.of(outcome)
     if predictions is None or len(words.classes) != 2 or len(np.unique(predictions.labels)) < 2:
         return
@@ -352,7 +395,7 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw how often predictions are right, by the probability that the model gave them."""
+    """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series."""
     predictions = ClassPredictions.of(outcome)
     if predictions is None or len(predictions.labels) < 20:
         return
@@ -361,7 +404,7 @@ def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw predicted against true values, one picture for each output."""
+    """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks."""
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
@@ -376,9 +419,13 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
-    labels, at = outcome.pipeline.labels, outcome.split.scored
-    if not isinstance(labels, EventTimes) or outcome.predicted is None or outcome.labels is None:
+    """Draw predicted survival of the scored series beside Kaplan and Meier's estimate; nothing for other tasks.
+
+    Series are in thirds by expected time, or in fewer groups where one would have less than 20.
+    """
+    labels: Any = outcome.pipeline.labels
+    at = outcome.split.scored
+    if "survival" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     truth, predicted = labels.truth(outcome.labels[at]), outcome.predicted[at]
     groups = like_groups(labels.predicted(predicted), GROUPS)
@@ -389,46 +436,11 @@ def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
 
 
-def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw some scored series, with markers as large as their observations' importance to the model."""
-    pipeline, dataset = outcome.pipeline, outcome.dataset
-    if pipeline.labels is None or outcome.labels is None or "folds" in outcome.metrics:  # which show their own
-        return
-    preprocessor, lengths = pipeline.require_series(), dataset.lengths
-    # A series of n costs n passes over n observations: together no more than a pass over the table, or a moment's.
-    affordable = lengths**2 <= max(lengths.sum(), 20_000) / EXAMPLES
-    fitting = (lengths >= 2) & affordable & (lengths <= (preprocessor.window or np.inf))
-    rows = outcome.split.scored[fitting[outcome.split.scored]]
-    rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
-    if not len(rows):
-        return
-    some: Any = dataset.select(rows)
-    importances = importance(pipeline, some)
-    answers = pipeline.outputs(some, "model")
-    alone = "" if pipeline.partners is None or pipeline.partners.choice == "model" else " alone"
-    for one, weights, answer, label in zip(some, importances, answers, outcome.labels[rows], strict=True):
-        channels = channel_index(one)
-        shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
-        values = one.values[:, 0]
-        figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights)
-        if isinstance(pipeline.labels, EventTimes):
-            event, time = label.item()
-            ended = "event" if event else "censored"
-            expected = pipeline.labels.predicted(answer[None])[0]
-            caption = f"The model{alone} expects the event after {expected:.4g}; true: {ended} at {time:.4g}."
-        elif not outcome.classes:
-            caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
-        else:
-            names = dict(zip(outcome.classes, words.classes, strict=True))
-            says = f"{words.classes[answer.argmax()]} ({answer.max():.0%})"
-            caption = f"The model{alone} says {says}; true: {names[plain(label)]}."
-        most = int(np.abs(weights).argmax())
-        alt = f"{words.value} of {one.id} by {words.time}; the observation at {one.times[most]:.6g} mattered most"
-        yield Drawing(figure, alt, caption, heading=str(one.id))
-
-
 def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw a map of the embedded series, coloured by class."""
+    """Draw a map of the scored series' embeddings, coloured by class if there are classes.
+
+    It is a t-SNE of at most 2,000 of them, or a PCA of fewer than 50; nothing for fewer than 5.
+    """
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
@@ -447,7 +459,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw the losses of pre-training and fine-tuning by epoch."""
+    """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         losses = {} if result is None else learning_curves(result)
         if losses:
@@ -455,7 +467,10 @@ def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
-    """Return (epochs, losses): the mean of training losses in each epoch, and validation losses if there are any."""
+    """Return {"training": (epochs, losses), "validation": (epochs, losses)} of one training, epochs counted from 1.
+
+    Training losses are means over an epoch. "validation" is absent if there are none, both if there are no losses.
+    """
     by_epoch: dict[int, list[float]] = {}
     for line in result.history:
         if "loss" in line:
@@ -523,15 +538,6 @@ PICTURES = [
         survival,
     ),
     Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
-    Picture(
-        "importance",
-        "Which observations mattered",
-        "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
-        "against the class that the model gives, or for an earlier event.",
-        important_observations,
-        private=True,
-        kind="observations",
-    ),
     Picture(
         "embedding",
         "Map of embeddings",

@@ -52,7 +52,7 @@ def hide(
         InputError: a share out of its range; another `by`; no series has anything to hide.
     """
     if not 0 < share < 1:
-        raise InputError(f"share {share}; wanted more than 0 and less than 1.")
+        raise InputError(f"share is {share}; wanted a share to hide of more than 0 and less than 1.")
     choose("by", by, ("observation", "stretch", "time", "latest"))
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
     unit = np.arange(len(series))

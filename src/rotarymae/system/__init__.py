@@ -11,7 +11,7 @@ from rotarymae.system.atomic_write import (
     sha256_of,
     write_text,
 )
-from rotarymae.system.fields import from_fields
+from rotarymae.system.fields import field_docs, from_fields
 from rotarymae.system.machine import free_memory, handled_signals, hardware, processor, versions
 from rotarymae.system.masked import unmasked
 from rotarymae.system.progress import Reporter, duration, moment
@@ -21,6 +21,7 @@ __all__ = [
     "Reporter",
     "check_writable",
     "duration",
+    "field_docs",
     "flush",
     "free_memory",
     "from_fields",

@@ -1,26 +1,47 @@
-"""Read a dataclass from the JSON of one of our files, whatever the file says."""
+"""The fields of dataclasses: their documentation, and a dataclass from the JSON of one of our files."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
+import inspect
 import math
+import textwrap
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rotarymae.errors import InputError
 
 
-def from_fields(kind: type, fields: Any, where: str) -> Any:
-    """Build a dataclass from a dictionary as `dataclasses.asdict` makes it, also after JSON, which lacks tuples.
+@functools.cache
+def field_docs(group: type) -> dict[str, str]:
+    """Return {field: the string below it in the source, on one line} for a dataclass and its base classes."""
+    docs: dict[str, str] = {}
+    for kind in reversed(group.__mro__):
+        if kind is object or not dataclasses.is_dataclass(kind):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[name] = " ".join(doc.split())
+    return docs
 
-    Every value is checked against its annotation.
+
+def from_fields(kind: type, fields: Any, where: str) -> Any:
+    """Return an instance of the dataclass `kind`, from a dictionary as `dataclasses.asdict` makes it, or JSON of that.
+
+    Lists become tuples and dictionaries dataclasses where the annotation says so. Every value is checked against its
+    annotation; a field with a default may be absent.
 
     Args:
-        kind: the dataclass.
+        fields: the dictionary.
         where: what the fields belong to, for messages.
 
     Raises:
-        InputError: a field that is unknown, missing, or of another type.
+        InputError: no dictionary; a field that is unknown, missing, or of another type.
     """
     if not isinstance(fields, dict):
         raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")
@@ -36,7 +57,17 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Return a JSON value as its annotation demands: lists become tuples, objects dataclasses. Raises InputError."""
+    """Return a JSON value as the annotation `kind` demands: lists become tuples, dictionaries dataclasses.
+
+    Whole numbers become floats where one is wanted; True and False are no numbers. An annotation other than tuple,
+    Literal, union, dict, dataclass, int, float, str, bool and None is not checked.
+
+    Args:
+        name: of the field, for messages.
+
+    Raises:
+        InputError: a value that does not fit.
+    """
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         for option in sorted(options, key=lambda option: option in (int, float)):  # True is no number
@@ -70,5 +101,6 @@ def _read(value: Any, kind: Any, name: str) -> Any:
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
-    text = repr(value)
-    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {kind}.")
+    """Return the error for a field `name` whose value does not fit the annotation `kind`."""
+    text, wanted = repr(value), kind.__name__ if isinstance(kind, type) else kind
+    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {wanted}.")

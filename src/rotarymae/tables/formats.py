@@ -36,7 +36,7 @@ UNREADABLE = (duckdb.Error, pa.ArrowException, OSError, ValueError, ArithmeticEr
 UNREADABLE += (EOFError, LookupError, AttributeError, NotImplementedError, SyntaxError)
 UNREADABLE += (csv.Error, zipfile.BadZipFile, zlib.error)
 HEAD = 1 << 16  # bytes from which the form of a text file is guessed
-LINE = 1 << 25  # bytes of the longest line of text
+LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
 MAX_BYTES = 1 << 29  # of a file that is read whole
 
@@ -51,7 +51,7 @@ def named(name: str, format: str) -> Iterator[None]:
     except UNREADABLE as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
         raise InputError(
-            f"{name} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?",
+            f"{name} cannot be read as {format}: {reason}. Check that it is complete and a {format} file.",
             code="unreadable",
         ) from error
 
@@ -169,7 +169,8 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     rows = _rows_of(lines, best)
     if start >= len(rows) or not rows[start]:
         raise InputError(
-            f"{path} has no line {start + 1} that could name its columns; is it complete, and is it a {format} file?",
+            f"{path} ends before line {start + 1}, where the names of its columns should be. Check that it is complete "
+            f"and a {format} file{', and --header-row' if header_row else ''}.",
             code="empty-file",
         )
     names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))
@@ -282,7 +283,9 @@ def sheet_as_text(path: Path, changed: int) -> Path:
                 width = max(width, len(row))
             if width * len(rows) > MAX_CELLS or line > MAX_CELLS // 16:
                 raise InputError(
-                    f"{path}: a cell lies in row {line + 1}, column {width}; take far cells away.", code="too-large"
+                    f"{path}: a cell lies in row {line + 1}, column {width}, which makes the sheet too large; delete "
+                    "cells that lie far from the table.",
+                    code="too-large",
                 )
     finally:
         book.close()

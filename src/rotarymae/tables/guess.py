@@ -98,16 +98,11 @@ LABEL = Rule(
 class Proposal:
     """The probable layout of a table.
 
-    Attributes
-    ----------
-    schema
-        The columns.
-    given
-        The fields of it that are proposed, as the user did not name them.
-    label, split
-        Columns that look like a label, and like groups of series that a random split would tear apart.
-    unsure
-        Sentences on what is doubtful.
+    Attributes:
+        schema: the columns.
+        given: the fields of it that are proposed, as the user did not name them.
+        label, split: columns that look like a label, and like groups of series that a random split would tear apart.
+        unsure: sentences on what is doubtful.
     """
 
     schema: TableSchema
@@ -141,13 +136,14 @@ def looks_like_outcome(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as described by the first rows of a table.
+    """A column as described by its `cells` in the first rows of a table.
 
     `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
     """
 
     name: str
     words: tuple[str, ...]
+    cells: pa.Array
     dates: bool
     clock: bool
     text: bool
@@ -168,6 +164,12 @@ class Column:
     @property
     def distinct(self) -> int:
         return int(self.codes.max(initial=-1)) + 1
+
+    @property
+    def whole_days(self) -> bool:
+        """Whether its dates have no time of day."""
+        kind = self.cells.type
+        return pa.types.is_date(kind) or (cells.is_text(kind) and not cells.matches(self.cells, ":").any())
 
     @property
     def is_error(self) -> bool:
@@ -223,19 +225,20 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
-    if text:
+    codes = np.zeros(len(column), np.int64)
+    with suppress(InputError, pa.ArrowException):
+        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
+    words = text and not cells.matches(column.unique(), r"^\W*\d").any()
+    if text and not words:
         half = max(1, int((~cells.missing_texts(column)).sum())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
-    if not is_date and not is_clock:
+    if not is_date and not is_clock and not words:
         with suppress(InputError):
             read = cells.numbers(column, name, na)
             mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
             numbers = read.values.astype(np.float64) if mostly or not text else None
-    codes = np.zeros(len(column), np.int64)
-    with suppress(InputError, pa.ArrowException):
-        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
     text = text and numbers is None
-    return Column(name, tuple(pieces(name)), is_date, is_clock, text, of_lists, codes, numbers)
+    return Column(name, tuple(pieces(name)), column, is_date, is_clock, text, of_lists, codes, numbers)
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -251,15 +254,11 @@ def _series_per_row(source: Source) -> str | None:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of the schema that the user did not name: id, time, channel, values and so on.
 
-    Parameters
-    ----------
-    named
-        The fields of the schema that the user has named.
+    Args:
+        named: the fields of the schema that the user has named.
 
-    Raises
-    ------
-    InputError
-        No column that could hold times or values ("no-time", "no-values").
+    Raises:
+        InputError: no column that could hold times or values ("no-time", "no-values").
     """
     stem = schema.numbered or (None if "time" in named else _series_per_row(source))
     if stem is None:
@@ -299,7 +298,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             )
     time = columns.get(given.get("time", schema.time))
     if "time_format" not in named and time is not None and not (time.dates or time.clock or time.listed):
-        formats, example = _time_formats(source, time)
+        formats, example = _time_formats(time)
         if len(formats) == 1:
             given["time_format"] = formats[0]
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
@@ -317,7 +316,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     series = columns[name].codes if name in columns else np.zeros(n, np.int64)
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
-    if "clock" not in named and time is not None and time.dates and _only_days(source, time):
+    if "clock" not in named and time is not None and time.dates and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
@@ -414,18 +413,18 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
     return None
 
 
-def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
+def _time_formats(time: Column) -> tuple[list[str], str]:
     """Return the date formats that fit all of the first times, and the last of these times as an example."""
     if time.numeric and not time.whole:
         return [], ""
-    column = cells.trimmed(source.read([time.name], ROWS)[time.name].cast(pa.string()))
-    texts = [text for text in column.unique().to_pylist() if text]
+    texts = [text for text in time.cells.cast(pa.string()).unique().to_pylist() if text]
     known = TIME_FORMATS
     if time.numeric:  # 20240331 is a date where all are
-        known = [WHOLE_DATES.get(digits, "") for digits in {len(text) for text in texts}]
-        known = known if len(known) == 1 and all(text.startswith(("19", "20")) for text in texts) else []
+        digits = len(texts[0]) if texts else 0
+        dated = all(len(text) == digits and text.startswith(("19", "20")) for text in texts)
+        known = [WHOLE_DATES[digits]] if dated and digits in WHOLE_DATES else []
     formats = []
-    for written in filter(None, known):
+    for written in known:
         with suppress(ValueError):
             for text in texts:
                 datetime.strptime(text, written)
@@ -494,14 +493,6 @@ def _channel(
     return None
 
 
-def _only_days(source: Source, time: Column) -> bool:
-    """Return whether the first times are dates without a time of day."""
-    column = source.read([time.name], ROWS)[time.name]
-    if pa.types.is_date(column.type):
-        return True
-    return cells.is_text(column.type) and not cells.matches(column, ":").any()
-
-
 def _stem(name: str) -> str:
     """Return the common part of a value's and its error's name: "flux" for flux_err, "psf" for magpsf and sigmapsf."""
     words = [re.sub(r"(err|error|sigma)$", "", word) for word in pieces(name) if word not in ERRORS]
@@ -513,10 +504,8 @@ def _stem(name: str) -> str:
 def key_column(table: Source, id: str) -> str:
     """Return the id column of a table of objects: `id`, or else the only column whose name looks like an id.
 
-    Raises
-    ------
-    InputError
-        No such column, or several ("unknown-column").
+    Raises:
+        InputError: no such column, or several ("unknown-column").
     """
     likely = [name for name in table.columns if looks_like_id(name)]
     if id not in table.columns and len(likely) == 1:

@@ -66,9 +66,11 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
         lengths: tokens of each example.
     """
     if (batch_size is None) == (batch_tokens is None):
-        raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
+        given = "neither is given" if batch_size is None else "both are given"
+        raise InputError(f"a batch has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
     if (batch_size or batch_tokens or 0) < 1:
-        raise InputError(f"batch_size {batch_size}, batch_tokens {batch_tokens}; wanted at least 1.")
+        name, size = ("batch_tokens", batch_tokens) if batch_size is None else ("batch_size", batch_size)
+        raise InputError(f"{name} is {size}; wanted at least 1.")
     if batch_size is not None:
         return [np.arange(i, min(i + batch_size, len(lengths))) for i in range(0, len(lengths), batch_size)]
     budget, batches, start = int(batch_tokens or 0), [], 0

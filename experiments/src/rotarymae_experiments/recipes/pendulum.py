@@ -16,12 +16,14 @@ import torch
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform
-from rotarymae.heads import Regressor, TokenRegressor
+from rotarymae.heads import Regressor
+from rotarymae.losses import regression
 from rotarymae.model import Encoder
 from rotarymae.tokens import Tokens
-from rotarymae.training import Regression, TrainConfig
+from rotarymae.training import Supervised, TrainConfig
 from rotarymae_experiments import DrawnExamples, Figures, Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import pendulum as data
+from rotarymae_experiments.token_regressor import TokenRegressor
 
 SMALL, DEEPER = "Table 14's size", "deeper"
 MEAN = 0.25  # of the training pixels; their deviation is 0.27
@@ -71,7 +73,7 @@ def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
     encoder, frames = Encoder(config), sets.train.times.shape[1]
     model = TokenRegressor(encoder, 2) if setup.per_frame else Regressor(encoder, 2 * frames, pool="cls")
     # The validation set chooses nothing within a run, so the weights of the last step are scored.
-    trial.fit(Regression(model), _examples(sets.train, setup, trial.seed), train)
+    trial.fit(Supervised(model, regression), _examples(sets.train, setup, trial.seed), train)
     predicted = {name: _predict(model, part, setup) for name, part in (("valid", sets.valid), ("test", sets.test))}
     guess = sets.train.targets.mean(axis=(0, 1))
     metrics = {

@@ -15,12 +15,13 @@ import torch
 
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
-from rotarymae.heads import TokenRegressor
+from rotarymae.losses import regression
 from rotarymae.model import Encoder
 from rotarymae.tokens import Tokens
-from rotarymae.training import Regression, TrainConfig
+from rotarymae.training import Supervised, TrainConfig
 from rotarymae_experiments import DrawnExamples, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import position as data
+from rotarymae_experiments.token_regressor import TokenRegressor
 
 CASES = {
     "tiny": ("tiny", True),
@@ -63,7 +64,11 @@ def run(setup: PositionSetup, case: str, trial: Trial) -> Score:
     model = TokenRegressor(Encoder(RoMAEConfig.named(size, cls_token=cls_token, **changes)))
     middle, spread = (setup.low + setup.high) / 2, (setup.high - setup.low) / 12**0.5
     shift, unit = (middle, spread) if setup.standardize else (0.0, 1.0)
-    trial.fit(Regression(model), examples(sets.train, shift, unit), setup.train if cls_token else setup.train_without)
+    trial.fit(
+        Supervised(model, regression),
+        examples(sets.train, shift, unit),
+        setup.train if cls_token else setup.train_without,
+    )
     predicted = shift + unit * predict(model, sets.test)
     variance = data.trivial_mse(setup.low, setup.high)
     error = data.mse(predicted, sets.test.targets)

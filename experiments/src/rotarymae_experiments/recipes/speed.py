@@ -6,6 +6,7 @@ positions to be at least 0.97 of that of absolute ones (paper: 0.87). Scale `sma
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -55,8 +56,8 @@ def run(setup: SpeedSetup, case: str, trial: Trial) -> Score:
     with ExitStack() as stack:
         for way in WAYS:
             encoding = "absolute" if way == "absolute" else "rotary"
-            fields = {**setup.model.to_dict(), "position_encoding": encoding}
-            model = MaskedAutoencoder(RoMAEConfig.from_dict(fields)).to(device)
+            config = dataclasses.replace(setup.model, position_encoding=encoding)
+            model = MaskedAutoencoder(config).to(device)
             if setup.compile:
                 stack.enter_context(compile_blocks(model))
             steps[way] = _Step(model, Tokens(values, given[way]).to(device))

@@ -69,10 +69,10 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
     test = ArrayDataset.from_arrays(pictures.validation, setup.patch)
     preprocessor = PatchPreprocessor(arrays.patch_size, len(MEAN))
     preprocessor.mean[:], preprocessor.std[:] = torch.tensor(MEAN), torch.tensor(STD)
-    model = {**setup.model.to_dict(), "cls_token": case != ROTARY}
+    model = dataclasses.replace(setup.model, cls_token=case != ROTARY, features=preprocessor.features)
     if case == ABSOLUTE:
-        model |= {"position_encoding": "absolute", "base": 10_000.0}
-    sized = dataclasses.replace(setup, model=RoMAEConfig.from_dict({**model, "features": preprocessor.features}))
+        model = dataclasses.replace(model, position_encoding="absolute", base=10_000.0)
+    sized = dataclasses.replace(setup, model=model)
     moved = None if setup.margin is None else flip_and_crop(setup.margin)
     pretrained = pretrain_arrays(sized, trial, others, preprocessor, moved)
     train = LabelledArrays(arrays, pictures.train_labels, len(pictures.classes))
