@@ -204,7 +204,7 @@ class _PooledHead(nn.Module):
         return outputs, vector
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Average the outputs of all members."""
+        """Return the mean of the outputs of all members."""
         return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
@@ -232,7 +232,10 @@ class _PooledHead(nn.Module):
     def _from_vector(
         self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None
     ) -> Float[Tensor, "B outputs"]:
-        """Predict from pooled vectors by this head alone. Raises InputError for another number of static features."""
+        """Return the outputs of this head alone for pooled vectors.
+
+        Raises InputError for another number of static features.
+        """
         given = 0 if static is None else static.shape[1]
         if given != self.static_features:
             raise InputError(f"{given} static features are given; the head was made for {self.static_features}.")
@@ -283,7 +286,7 @@ class Classifier(_PooledHead):
         self.classes = classes
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Average the members' probabilities, and return their logarithms."""
+        """Return the logarithms of the members' mean probabilities, from their logits."""
         return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
 
 

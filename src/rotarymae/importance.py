@@ -63,10 +63,12 @@ def _occlusion(
 ) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
     """Return a function that computes the importance of every observation in a batch, by leaving out each in turn.
 
+    It returns an array [n] for each series of the batch.
+
     Args:
         examples: makes the tokens of the shortened series.
         most_tokens: tokens of one forward pass, at most.
-        labels: of the pipeline; times to an event are decoded by them.
+        labels: of the pipeline; they say how much a prediction changes.
     """
 
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:

@@ -84,7 +84,7 @@ def classification(
             torch's weighted mean; None weighs all equally.
         loss: a name in `CLASSIFICATION_LOSSES`; "auto" is cross-entropy.
     """
-    logits = _wide(logits)
+    logits = _at_least_float32(logits)
     weights = None if class_weights is None else class_weights.to(logits.device)
     how = {"weight": weights, "label_smoothing": label_smoothing, "reduction": "sum"}
     terms = CLASSIFICATION_LOSSES[loss](logits, labels, **how)

@@ -84,7 +84,11 @@ def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
 
 
 def _decode(pipeline: Pipeline, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
-    """Return probabilities or values of each series, averaged over the windows of a long one."""
+    """Return probabilities or values of each series, averaged over the windows of a long one.
+
+    Args:
+        outputs: what the model returned for each window.
+    """
     return windows.mean(pipeline.require_labels().decode(_finite(outputs)).numpy())
 
 

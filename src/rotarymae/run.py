@@ -128,7 +128,8 @@ def run_folds(
     """Cross-validate: train and score each fold in its own run folder, and score all out-of-fold predictions together.
 
     What is chosen (the epoch, the blend, the calibration, the decision) is chosen within a fold's training part. The
-    folder answers later as the average of the folds' models (`ensemble.Ensemble`).
+    folder answers later as the average of the folds' models (`ensemble.Ensemble`). Folds that are finished are not
+    trained again. The results of all folds together are written to `out` and returned.
 
     Args:
         labels: [S] classes or numbers; a series without one is in no fold, and pre-trained on in all.

@@ -126,7 +126,12 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return the function (truth, predicted) → metrics of a task; `weights` replace the labels' decision weights."""
+    """Return the function (truth, predicted) → {metric: value} of a task.
+
+    Args:
+        truth: of the scored series, encoded; it decides which class is the rarest.
+        weights: replace the decision weights of the labels; None keeps them. Only classes have some.
+    """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
         return partial(classification_metrics, weights=weights, rare=rarest_class(truth))
@@ -136,7 +141,13 @@ def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable
 def _scores(
     pipeline: Pipeline, measure: Callable[..., dict[str, float]], truth: np.ndarray, guesses: dict[str, np.ndarray]
 ) -> dict[str, dict[str, float]]:
-    """Return {method: metrics} for predictions by method, with those of intervals where a method has some."""
+    """Return {method: {metric: value}} for predictions by method, with metrics of intervals if a method has some.
+
+    Args:
+        measure: from `_measure`.
+        truth: of the predicted series.
+        guesses: {method: predictions}.
+    """
     return {
         name: measure(truth, guess) | interval_metrics(truth, guess, pipeline.half_widths(predictor=name))
         for name, guess in guesses.items()

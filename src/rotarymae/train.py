@@ -330,8 +330,8 @@ def _fit_partners(
     """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
-    every, learnt = _early(dataset, labels.for_partners(truth), config)
-    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
+    every, learnt = _with_early_copies(dataset, labels.for_partners(truth), config)
+    train, validation = (_in_each_copy(part, len(dataset), len(every)) for part in (split.train, split.validation))
     parts = (train, validation, labels.outputs, static, config.seed, reporter)
     return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
 

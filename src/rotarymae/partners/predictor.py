@@ -131,7 +131,10 @@ class Predictor:
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
+        """Return the choice and its reason, for metrics.json.
+
+        Weights, temperatures and losses of all methods are added, unless it has no weights, as for several predictors.
+        """
         chosen = {"chosen": self.choice, "because": self.because}
         if not self.weights:  # of several predictors, each with its own
             return chosen

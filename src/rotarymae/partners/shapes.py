@@ -54,7 +54,16 @@ class Groups:
     """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
-        """Sort observations into groups."""
+        """Sort observations into groups.
+
+        Observations whose value is not finite, or whose error is NaN or negative, are left out.
+
+        Args:
+            keys: [n] group of each observation, 0 .. total - 1, in any order.
+            total: number of groups, some of which may be empty.
+            times, x: [n] time and value of each observation; times ascend within a group.
+            errors: [n] standard errors, or None.
+        """
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
         order = np.argsort(keys, kind="stable")
@@ -239,17 +248,18 @@ class Groups:
 
     @cached_property
     def ratio(self) -> Floats:
-        """Return x / e; NaN for an exact value."""
+        """Return x / e of each observation; NaN for an exact value."""
         return divide(self.x, self.e)
 
     @cached_property
     def weighted_mean(self) -> Floats:
+        """Return the mean of each group, weighted by 1 / e²."""
         weight = 1 / np.maximum(self.e, 1e-12) ** 2
         return divide(self.sum(self.x * weight), self.sum(weight))
 
     @cached_property
     def residual(self) -> Floats:
-        """Return (x - weighted mean) / e."""
+        """Return (x - weighted mean) / e of each observation; NaN for an exact value."""
         return divide(self.x - self.weighted_mean[self.group], self.e)
 
     @cached_property
@@ -298,7 +308,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: its name, its formula, and the function that computes one number for each group.
+    """A feature: its name, its formula, and the function that computes a number for each group with an observation.
 
     Attributes:
         needs_errors: whether it needs standard errors.
@@ -313,38 +323,45 @@ class Feature:
 
 
 def _std_of_changes(g: Groups) -> Floats:
+    """Return the standard deviation of the changes in each group."""
     mean = divide(g.sum(g.change), g.count - 1)
     return np.sqrt(divide(g.sum(np.where(g.follows, g.change - mean[g.group], 0.0) ** 2), g.count - 1))
 
 
 def _skew_of_quantiles(g: Groups) -> Floats:
+    """Return how much farther the 95 % than the 5 % quantile is from the median in each group, over their distance."""
     high, low = g.quantile(0.95), g.quantile(0.05)
     return divide(high + low - 2 * g.base, high - low)
 
 
 def _median_deviation(g: Groups) -> Floats:
+    """Return the median distance from the median in each group, in standard deviations."""
     away = np.abs(g.x - g.base[g.group])
     return divide(g.quantile(0.5, away[np.lexsort((away, g.group))]), np.sqrt(g.variance))
 
 
 def _largest_slope(g: Groups) -> Floats:
+    """Return the largest absolute slope between two neighbours in each group."""
     gap = np.where(g.follows, np.diff(g.t, prepend=g.t[:1]), 0.0)
     return g.reduce(np.fmax, np.abs(divide(g.change, gap)))
 
 
 def _range_of_sums(g: Groups) -> Floats:
+    """Return the range of the running sums of x - mean(x) in each group, over n std(x)."""
     running = np.cumsum(g.away)
     running = running - (running - g.away)[g.first][g.group]
     return divide(g.reduce(np.maximum, running) - g.reduce(np.minimum, running), g.count * np.sqrt(g.variance))
 
 
 def _correlation_with_time(g: Groups) -> Floats:
+    """Return the correlation of values and times in each group."""
     slope, _ = g.line(g.t, g.x, np.ones(len(g.x), bool))
     time = g.t - g.mean(g.t)[g.group]
     return divide(slope * np.sqrt(g.mean(time**2)), np.sqrt(g.variance))
 
 
 def _cycles_of_largest_power(g: Groups) -> Floats:
+    """Return the number of cycles per span, 1 to 16, that explains most of the variance of each group, or NaN."""
     known = ~np.isnan(g.power).all(0)
     return np.where(known, np.argmax(np.nan_to_num(g.power, nan=-1.0), 0) + 1, np.nan)
 
@@ -371,6 +388,7 @@ def _decay(g: Groups) -> tuple[Floats, Floats]:
 
 
 def _power_of_decay(g: Groups) -> Floats:
+    """Return, for each group, less the slope of log(x - median(x)) against log(t - t[peak]) after the peak."""
     later = g.since_peak > 0
     return -g.line(np.log(np.where(later, g.since_peak, 1.0)), g.brightness, g.bright & later)[0]
 
@@ -380,11 +398,13 @@ def _quiet(g: Groups, where: Mask) -> Floats:
 
 
 def _second_peak(g: Groups) -> Floats:
+    """Return the largest x - median(x) outside of each group's outburst, over its height; NaN if all is outburst."""
     other = g.reduce(np.maximum, np.where(g.outside, g.x - g.base[g.group], -np.inf))
     return np.where(np.isfinite(other), divide(other, g.height), np.nan)
 
 
 def _stetson_j(g: Groups) -> Floats:
+    """Return Stetson's J of each group, from the products of the residuals of neighbours."""
     product = np.where(g.follows, g.residual * np.r_[0.0, g.residual[:-1]][: len(g.x)], np.nan)
     return g.mean(np.sign(product) * np.sqrt(np.abs(product)))
 
@@ -579,9 +599,12 @@ FEATURES = (
 
 
 def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
-    """Return {feature: numbers [total]}, of all features or of the basic ones.
+    """Return {feature: numbers [groups.total]}; NaN for a group without observations, whose count is 0.
 
-    They are NaN for a group without observations, whose count is 0.
+    Features that need errors are left out if there are none.
+
+    Args:
+        everything: whether all features are computed, or the basic ones only.
     """
     usable = [one for one in FEATURES if (everything or one.basic) and (groups.e is not None or not one.needs_errors)]
     table = {one.name: groups.spread(one.compute(groups)) for one in usable}
@@ -592,11 +615,18 @@ def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
 
 
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return how each channel goes before and after the peak of the leading channel.
+    """Return how each channel goes before and after the peak of the leading channel: {feature: numbers [series]}.
 
     Window 0 is within 1/256 of the series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on
     to 1/4, and -7 and 7 at the whole span. For each the mean of x less the channel's median, over the height of the
-    leading channel. With errors it is weighted by 1 / e², and divided by its own standard error it is a second feature.
+    leading channel, which has the greatest height (with errors: the largest x / e). With errors the mean is weighted by
+    1 / e², and divided by its own standard error it is a second feature.
+
+    Args:
+        groups: one for each channel of each series, series by series.
+        tables: {feature: [series, channels]} of all features, from `compute`.
+        name: the value column, for the names of the features.
+        channel_names: of the channels, for the names of the features.
     """
     series, number = tables["max"].shape
     of_series, channel = np.divmod(groups.present[groups.group], number)
@@ -623,18 +653,25 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 
 
 def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
-    """Return the leading channel [S]: of the greatest height, or with errors of the largest x / e."""
+    """Return the index of the leading channel [S]: of the greatest height, or with errors of the largest x / e.
+
+    Args:
+        tables: {feature: [S, channels]}; a channel without observations is NaN.
+    """
     rank = tables["height" if groups.e is None else "largest signal to noise"]
     return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
 
 
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return features of every pair of channels: how they differ, from their tables [S, channels] and observations.
+    """Return features of every pair of channels, which say how they differ: {feature: numbers [series]}.
 
     Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means in three
     windows around the peak of the leading channel, the one with the greatest height (with errors: the largest x / e).
     The windows are at -0.5 to 0.5, 0.5 to 1.5 and 1.5 to 4 times the outburst's width at half height. Further features:
     the change of the relative difference from the first window to the others, and the time between the maxima.
+
+    Args:
+        groups, tables, name, channel_names: as in `course`.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)

@@ -46,7 +46,22 @@ class DatasetExamples(ABC):
         noise: float = 0.0,
         early: bool = False,
     ) -> None:
-        """Store the data set, its preprocessor, and what is done to each batch."""
+        """Store the data set, its preprocessor, and what is done to each batch.
+
+        Args:
+            dataset: series or arrays; a batch's index is of its members.
+            preprocessor: fitted on the data set, or one that has checked it (`Preprocessor.check`).
+            seed: of masks and augmentation.
+            masking: how tokens are hidden, for pre-training: a new draw each epoch, a fixed one for evaluation. None
+                hides none.
+            targets: labels (integers) or values, one row per member, for supervised training; None without.
+            drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch.
+            noise: augmentation; standard deviation of normal noise added to standardised values.
+            early: augmentation; half of the members end after a random number of their tokens, drawn anew each epoch.
+
+        Raises:
+            InputError: `drop` outside 0 to 1, negative noise, or another number of targets than of members.
+        """
         if not 0 <= drop < 1:
             raise InputError(f"drop is {drop}; wanted a share of at least 0 and less than 1.")
         if noise < 0:

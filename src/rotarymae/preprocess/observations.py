@@ -544,7 +544,11 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
 
 
 def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
-    """Raise InputError for a negative standard error, naming its column, value, series and time."""
+    """Raise InputError for a negative standard error, naming its column, value, series and time.
+
+    Args:
+        errors: the columns of errors, which are the last value columns; nothing is checked if there are none.
+    """
     rest = len(dataset.value_names) - len(errors)
     for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)

@@ -46,7 +46,7 @@ class PatchPreprocessor(Preprocessor):
     longest_side: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the settings and create the buffers for mean and deviation. Raises InputError."""
+        """Create buffers for mean and deviation, NaN until they are loaded. Raises InputError for a size below 1."""
         if self.channels < 1:
             raise InputError(f"there are {self.channels} channels; wanted at least 1.")
         if not self.patch_size or min(self.patch_size) < 1:

@@ -69,9 +69,15 @@ class Supervised(Objective):
     """A loss of the model's outputs and the batch's targets, such as `losses.classification` with its options."""
 
     def __init__(self, model: nn.Module, loss: Callable[[Tensor, Tensor], Loss]) -> None:
+        """Keep the model and its loss.
+
+        Args:
+            loss: returns the loss for (outputs, targets).
+        """
         super().__init__()
         self.model, self.loss = model, loss
 
     def forward(self, batch: Batch) -> Loss:
+        """Return the loss of a batch's targets. AssertionError for a batch without targets."""
         assert batch.targets is not None, "a supervised training needs batches with targets"
         return self.loss(self.model(batch.inputs, batch.static), batch.targets)
