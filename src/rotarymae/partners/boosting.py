@@ -93,7 +93,9 @@ def fit_trees(
 
 
 def _gradients(log_risk: Floats, events: Floats, follow_up: FollowUp) -> tuple[Floats, Floats]:
-    """Return gradient [S] and curvature [S] of Cox's negative log partial likelihood with respect to log-risks [S].
+    """Return the gradient [S] of Cox's negative log partial likelihood by log-risks [S], and about its curvature [S].
+
+    The curvature is the expected number of events, as of a Poisson likelihood.
 
     Args:
         events: number of observed events [S].

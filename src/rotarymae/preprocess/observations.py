@@ -372,6 +372,8 @@ class ObservationPreprocessor(Preprocessor):
     ) -> Float[Tensor, "B M A"]:
         """Return positions, float32 [B, M, A], for times, channels and further positions in the table's units.
 
+        The axes are time, further positions and the channel, which has none if times are joined.
+
         Args:
             channels: channel numbers from 0; None without channels.
             positions: None without further positions.
