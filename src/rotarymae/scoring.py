@@ -1,4 +1,4 @@
-"""How good a trained model is on series that training never saw, beside what is simpler."""
+"""How good a trained model is on series that training never saw, compared with simpler methods."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def count_parts(outcome: Outcome) -> dict[str, Any]:
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
-    """Predict and score a run, next to the baselines, on held-out series if there are any; fill in `outcome`."""
+    """Predict and score a run, next to the baselines; the results are written to `outcome`.
+
+    The scored series are those held out, or the validation series if none are.
+    """
     dataset, split = outcome.dataset, outcome.split
     if outcome.pipeline.autoencoder is not None:
         SCORES[dataset.kind](outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
@@ -70,7 +73,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 @contextmanager
 def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
-    """Catch errors in the block, except those of the disk, and warn that `what` (a baseline, a picture) is left out."""
+    """Catch errors in the block, except OSError, and warn that `what` (a baseline, a picture) is left out."""
     try:
         yield
     except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
@@ -80,7 +83,11 @@ def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Predict the scored series with the chosen predictor, and compute the metrics of all methods."""
+    """Predict with the chosen predictor and score all methods; the results are written to `outcome`.
+
+    The model's raw outputs in `outcome.predicted` are replaced by the predictor's, for all series. The metrics are of
+    the scored series.
+    """
     predictor = outcome.pipeline.partners
     assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
     dataset, split = outcome.dataset, outcome.split
@@ -115,7 +122,11 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return the function (truth, predicted) → metrics of a task; `weights` replace the labels' decision weights."""
+    """Return the function (truth, predicted) → {metric: value} of the labels' task.
+
+    Args:
+        weights: decision weights of the classes, instead of those of the labels.
+    """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
         return partial(classification_metrics, weights=weights, rare=rarest_class(truth))

@@ -42,7 +42,7 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
 
 
-def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
+def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return {name: numbers [S]} for a block of series."""
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
@@ -118,7 +118,7 @@ def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SeriesRows:
     """Observations of some series as flat columns, in the order of series and time."""
 
     series: Integers  # [n] index of the series that owns the row
@@ -129,7 +129,7 @@ class Rows:
     num_channels: int
 
     @classmethod
-    def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> Rows:
+    def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> SeriesRows:
         """Return the observations of the series at `index`, or of all series."""
         index = np.arange(len(dataset)) if index is None else index
         times, channels, values, _ = dataset.gather(index)
@@ -139,6 +139,6 @@ class Rows:
         return cls(series, number, np.asarray(times, np.float64), np.asarray(values, np.float64), len(index), named)
 
 
-def chunks(dataset: SeriesDataset) -> Iterator[Rows]:
+def chunks(dataset: SeriesDataset) -> Iterator[SeriesRows]:
     """Yield the rows of all series, in parts that fit into memory."""
-    return (Rows.of(dataset, index) for index in dataset.series_chunks())
+    return (SeriesRows.of(dataset, index) for index in dataset.series_chunks())

@@ -53,7 +53,7 @@ OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death"
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
-STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
+STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,13 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by its first cells: type, whether it holds numbers, dates or text, and how it varies."""
+    """Describe a column: whether it holds dates, clock times, numbers or text, and how it varies.
+
+    Args:
+        column: its first cells; for lists, their entries.
+        of_lists: whether the cells were entries of lists.
+        na: cells that mean "missing".
+    """
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -516,7 +522,7 @@ def key_column(table: Source, id: str) -> str:
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
     """Return the column that may say whether durations ended in an event; None where the label is no duration."""
-    status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
+    status = (name for name in columns if name != label and set(pieces(name)) & STATUS_NAMES)
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 

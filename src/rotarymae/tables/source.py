@@ -57,12 +57,12 @@ NAME = re.compile(
 )
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
-COMMA = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
+COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
 LONG = 1 << 24  # bytes of text; more are not read for a sample of rows
-CHUNK = 1 << 18  # rows that are read at a time
+ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
 
@@ -185,8 +185,8 @@ class Source:
         """Raise InputError for columns that are absent, occur twice or are of mixed type.
 
         Args:
-            what: what the message calls the columns.
-            advice: what the message tells the user to type.
+            what: what the message calls absent columns.
+            advice: text right behind their names, such as ", give --time".
         """
         twice = [name for name in columns if name in self.twice]
         if twice:
@@ -248,7 +248,7 @@ class Source:
             query = f"SELECT *, {', '.join(parsed)} FROM ({query})"
             query = f"SELECT * REPLACE ({', '.join(f'CASE WHEN {part}' for part in rest)}) FROM ({query})"
         with named(self.name, self.format):
-            reader = self._database.sql(query).to_arrow_reader(CHUNK)
+            reader = self._database.sql(query).to_arrow_reader(ROWS_AT_ONCE)
             batches = [_coded(pa.Table.from_batches([batch], reader.schema), coded) for batch in reader]
             table = pa.concat_tables(batches or [_coded(reader.schema.empty_table(), coded)]).unify_dictionaries()
         read, mixed = self._restored(table, columns), []
@@ -444,7 +444,7 @@ def _pattern(path: Path) -> str:
 def _with_point(cell: str) -> str:
     """Return the SQL expression that reads a cell with a decimal comma."""
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
-    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA)}) THEN {plain} ELSE {cell} END"
+    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
@@ -782,7 +782,7 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     tables, units, notes, files = [], {}, (), []
     for path in paths:
         with named(str(path), format):
-            table, units_of_file, notes_of_file = formats.READERS[format](path)
+            table, units_of_file, notes_of_file = formats.FORMAT_READERS[format](path)
         units, notes = {**units, **units_of_file}, (*notes, *notes_of_file)
         tables.append(table)
         files += [path] * len(table) if len(paths) > 1 else []

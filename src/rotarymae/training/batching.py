@@ -68,7 +68,13 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
 def _pools(
     order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
 ) -> Iterator[np.ndarray]:
-    """Yield consecutive pieces of the shuffled order, of about `POOL_BATCHES` batches each."""
+    """Yield consecutive pieces of the shuffled order, of about `POOL_BATCHES` batches each.
+
+    Args:
+        order: indices of the examples.
+        lengths: [S] tokens of all examples, which `order` indexes.
+        batch_size, batch_tokens: size of a batch, in examples or in tokens; the other one is None.
+    """
     if batch_tokens is None:
         size = POOL_BATCHES * (batch_size or 1)
         yield from (order[i : i + size] for i in range(0, len(order), size))
