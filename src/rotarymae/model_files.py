@@ -121,8 +121,8 @@ def fold_folders(run: Path) -> list[Path]:
 def several_models(count: int) -> InputError:
     """Return the error ("several-models") for anything but predictions of the average of `count` folds' models."""
     return InputError(
-        f"these are {count} models, one for each fold: together they predict and no more. Name the folder of one, such "
-        f"as {FOLDS_FOLDER}/1 in that of the run.",
+        f"these are {count} models, one for each fold: together (rotarymae.load) they predict and no more. Name the "
+        f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
         code="several-models",
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -74,6 +74,7 @@ class Pipeline:
         A model of a class that no pipeline has.
     """
 
+    untrained: ClassVar[bool] = False  # on a table
     preprocessor: AnyPreprocessor | None
     model: Model
     autoencoder: MaskedAutoencoder | None = None
@@ -280,7 +281,13 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [outputs] or None
-            In the units of the targets; None where too few errors of validation series are known, and for classes.
+            In the units of the targets; None where too few errors of validation series are known, and for other tasks
+            than a regression.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned.
         """
         name = self.predictor.choice if predictor == "auto" else predictor
         return half_widths(self.predictor.errors.get(name, ()), share)
@@ -738,6 +745,8 @@ class AnySeriesPipeline(Pipeline):
     It has no preprocessor: each series is standardised by itself. `columns["errors"]` names the last value columns,
     if these are standard errors of the others.
     """
+
+    untrained = True
 
     @property
     def error_columns(self) -> tuple[str, ...]:

@@ -464,7 +464,7 @@ def survival(groups: Sequence[tuple[NDArray[Any], NDArray[np.float64]]], times: 
     """Draw observed survival (Kaplan and Meier's estimate) of groups in steps, and predicted survival dashed.
 
     Args:
-        groups: for each group the pair of durations and events, `labels.EVENT_TIME` [n], and mean predicted survival
+        groups: for each group the pair of durations and events, `survival.EVENT_TIME` [n], and mean predicted survival
             [T].
         times: ascending times [T] of the predicted survival, from 0; the last is the end of the axis.
     """

@@ -30,7 +30,16 @@ from rotarymae.partners import INTERVAL
 from rotarymae.partners.decide import decide
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.splits import Fold, SplitColumn
-from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, sha256, versions, write_text
+from rotarymae.system import (
+    as_json,
+    check_writable,
+    hardware,
+    remove_leftovers,
+    replacing,
+    sha256,
+    versions,
+    write_text,
+)
 from rotarymae.targets import has_label
 from rotarymae.training import taken_precision
 from rotarymae.training.checkpointing import digest_of
@@ -174,20 +183,6 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
         "hardware": hardware(),
     }
     write_text(out / "metrics.json", as_json(content))
-
-
-def as_json(content: dict[str, Any]) -> str:
-    """Return JSON with null for NaN and infinity."""
-    return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
-
-
-def _finite(content: Any) -> Any:
-    """Return JSON content in which NaN and infinity are None."""
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not np.isfinite(content) else content
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:

@@ -238,7 +238,6 @@ def evaluate_command(
         first: With --at: count from the first observation where this column is not 0, such as a detection.
     """
     from rotarymae.ensemble import load
-    from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
     from rotarymae.targets import has_label
 
@@ -299,7 +298,7 @@ def evaluate_command(
         if early["left_out"]:
             reporter.warn(f"{early['left_out']:,} series have no observation with {first}: --at leaves them out.")
     if out is not None:
-        system.write_text(out, as_json(metrics))
+        system.write_text(out, system.as_json(metrics))
     if picture is not None:
         from rotarymae import plots
         from rotarymae.metrics import early_rows
@@ -383,9 +382,7 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
     The error is printed next to that of a straight line. Only the first part of the table is read, a second time. Does
     nothing for another pipeline, or where `table` is "-" (standard input cannot be read twice).
     """
-    from rotarymae.pipeline import AnySeriesPipeline
-
-    if not isinstance(pipeline, AnySeriesPipeline) or str(table) == "-":
+    if not pipeline.untrained or str(table) == "-":
         return
     parts = pipeline.reader(table, pipeline.layout(asdict(columns))).parts()
     dataset = next((part.dataset for part in parts if part.dataset is not None), None)

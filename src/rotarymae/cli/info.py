@@ -45,7 +45,7 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
             labelled = objects.columns
-            label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
+            label, static, doubts = tables.propose_objects(objects, schema.id, label)
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
         event = tables.status_of(label or "", labelled)
@@ -114,9 +114,9 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     if dataset.time_zone is not None:
         ends = series.as_dates(np.array(ends), dataset.time_zone).to_pylist()
     lines.append(("times", " to ".join(str(end) for end in ends)))
-    counts = np.zeros(len(dataset.channel_names or ()), np.int64)
-    for part in row_chunks(dataset.offsets) if dataset.channels is not None else ():
-        counts += np.bincount(dataset.channels[part], minlength=len(counts))
+    counts = np.zeros(len(dataset.channel_names or (None,)), np.int64)
+    for part in row_chunks(dataset.offsets):
+        counts += np.bincount(series.channel_index(dataset.columns.take(part)), minlength=len(counts))
     some = dataset.sample(DESCRIBED_OBSERVATIONS) if is_mapped(dataset.times) else dataset
     if len(some) < len(dataset):
         lines.append(("sample", f"gaps and values are those of {len(some):,} series"))

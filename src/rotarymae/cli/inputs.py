@@ -122,7 +122,7 @@ class LabelColumn:
 
         Returns:
             What `tables.align_labels` returns, None for a series without a label; with --event, what
-            `labels.event_times` returns.
+            `survival.event_times` returns.
 
         Raises:
             InputError: a column that no table has, or that is a static column, too; labels that match no series.

@@ -18,10 +18,10 @@ from rotarymae.datasets import is_flat
 from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
-from rotarymae.pipeline import AnySeriesPipeline, Pipeline
-from rotarymae.system import Reporter, unmasked
+from rotarymae.pipeline import Pipeline
+from rotarymae.system import Reporter, plain_json, unmasked
 from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
-from rotarymae.train import as_parameters, open_start, train
+from rotarymae.train import open_start, train
 from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
 FRAME_COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
@@ -131,7 +131,7 @@ class Estimator(BaseEstimator):
             As `Pipeline.load`.
         """
         pipeline = load(folder)
-        if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
+        if pipeline.preprocessor is None and not pipeline.untrained:
             raise InputError(
                 f"the model in {folder} has no preprocessor, as it was not trained on a data set; load one that was."
             )
@@ -261,7 +261,7 @@ class Estimator(BaseEstimator):
             given["pretrained"] = None
         if isinstance(given["random_state"], np.random.RandomState):
             given["random_state"] = config.seed
-        return as_parameters(given)
+        return plain_json(given)
 
     def _dataset(self, X: Any, like: Pipeline | None, fits: str = "") -> Any:
         """Turn X, in any accepted form, into a SeriesDataset or ArrayDataset.

@@ -11,8 +11,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from rotarymae.datasets import AnyDataset
-from rotarymae.errors import ModelDirectoryError
+from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.preprocess import StaticColumn
+from rotarymae.system import from_fields
 
 Floats = NDArray[np.float64]
 
@@ -102,6 +103,14 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
         if not np.isfinite(array).all():
             raise ModelDirectoryError(f"{path}: the array {name!r} holds NaN or infinity; wanted finite numbers.")
     return arrays
+
+
+def read_settings(kind: type, settings: Any, path: Path) -> Any:
+    """Return a dataclass from its JSON. Raises ModelDirectoryError for a field that `save` would not write."""
+    try:
+        return from_fields(kind, settings, "its settings")
+    except (InputError, TypeError) as error:
+        raise ModelDirectoryError(f"{path}: {error}") from None
 
 
 def check(condition: bool, path: Path, field: str) -> None:

@@ -11,20 +11,23 @@ import math
 import time
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.model_files import dump_json, read_json
-from rotarymae.partners.base import AnyDataset, Floats, Partner, check
+from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
+
+if TYPE_CHECKING:
+    from rotarymae.training.cost import Plan
 
 PREDICTOR_FORMAT = 6
 JSON = "predictor.json"
@@ -153,65 +156,32 @@ class Predictor:
         path = Path(folder) / JSON
         described = read_json(path)
         check(described.get("format") == PREDICTOR_FORMAT, path, "format")
-        partners = described.get("partners")
-        check(isinstance(partners, dict) and set(partners) <= set(PARTNERS), path, "partners")
-        files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in partners}
+        del described["format"]
+        read = read_settings(cls, described, path)
+        read._check(path)
+        files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in read.partners}
         surplus = {file.name for file in path.parent.iterdir()} - {JSON, *(file.name for file in files.values())}
         check(not surplus, path, "partners")
-        check(set(described) == {"format", *(one.name for one in fields(cls))}, path, "fields")
-        _check_fields(described, path)
-        task = described["task"]
-        for name, settings in partners.items():
-            check(isinstance(settings, dict), path, "partners")
-            partners[name] = PARTNERS[name].load(files[name], task, settings)
-        del described["format"]
-        return cls(**described)
+        partners: Any = read.partners  # their settings
+        return replace(
+            read,
+            partners={name: PARTNERS[name].load(files[name], read.task, given) for name, given in partners.items()},
+        )
 
-
-def _check_fields(described: dict[str, Any], path: Path) -> None:
-    """Raise ModelDirectoryError where a field of predictor.json is not as `save` writes it; partners check theirs."""
-    methods = {MODEL, *described["partners"]}
-    available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
-    check(described["task"] in TASKS, path, "task")
-    check(described["choice"] in available, path, "choice")
-    check(isinstance(described["because"], str), path, "because")
-    for name, low, high in (("temperatures", 1e-3, 1e3), ("weights", 0, 1), ("losses", -math.inf, math.inf)):
-        numbers = described[name]
-        check(isinstance(numbers, dict), path, name)
-        named = set(numbers) <= {*methods, COMBINED} if name == "losses" else set(numbers) == methods
-        known = all(type(one) in (int, float) and math.isfinite(one) and low <= one <= high for one in numbers.values())
-        check(named and known, path, name)
-    check(math.isclose(sum(described["weights"].values()), 1, rel_tol=1e-9), path, "weights")
-    errors = described["errors"]
-    named = isinstance(errors, dict) and set(errors) <= {*methods, COMBINED}
-    check(named and (not errors or described["task"] == "regression"), path, "errors")
-    for outputs in errors.values():
-        check(isinstance(outputs, list) and all(map(_are_errors, outputs)), path, "errors")
-
-
-def _are_errors(numbers: Any) -> bool:
-    """Return whether `numbers` is an ascending list of non-negative finite numbers."""
-    if not isinstance(numbers, list) or not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
-        return False
-    return numbers == sorted(numbers)
-
-
-class Budget(Protocol):
-    """Decides how many series the partners are trained on."""
-
-    def compared(self, series: int) -> int:
-        """Return how many of the series partners are trained on while methods are compared."""
-        ...
-
-    def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return the number of series on which a partner is trained in the end.
-
-        Args:
-            name: the partner.
-            series: number of series there are to train on.
-            compared, seconds: a first training on this many series took this many seconds.
-        """
-        ...
+    def _check(self, path: Path) -> None:
+        """Raise ModelDirectoryError where a field is not as `save` writes it; partners check theirs."""
+        methods, known = {MODEL, *self.partners}, {MODEL, *self.partners, COMBINED}
+        check(methods <= {MODEL, *PARTNERS}, path, "partners")
+        check(self.task in TASKS, path, "task")
+        check(self.choice in self.available, path, "choice")
+        heats, weights = self.temperatures, self.weights
+        check(set(heats) == methods and all(1e-3 <= one <= 1e3 for one in heats.values()), path, "temperatures")
+        sound = set(weights) == methods and all(0 <= one <= 1 for one in weights.values())
+        check(sound and math.isclose(sum(weights.values()), 1, rel_tol=1e-9), path, "weights")
+        check(set(self.losses) <= known, path, "losses")
+        sound = set(self.errors) <= known and (not self.errors or self.task == "regression")
+        outputs = [one for several in self.errors.values() for one in several]
+        check(sound and all(one == sorted(one) and min(one, default=0) >= 0 for one in outputs), path, "errors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +212,7 @@ def fit_partners(
     static: tuple[StaticColumn, ...],
     seed: int,
     reporter: Reporter,
-    budget: Budget | None = None,
+    budget: Plan | None = None,
 ) -> FittedPartners:
     """Fit the partners on the training part, to compare them, and then on both parts.
 

@@ -43,6 +43,11 @@ class StaticColumn:
     std: float = 1.0
     missing: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise InputError for a deviation of zero, or no category."""
+        if not self.std > 0 or not self.width:
+            raise InputError(f"the static column {self.name!r} has no spread, or no category.")
+
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> StaticColumn:
         """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.

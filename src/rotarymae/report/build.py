@@ -32,9 +32,8 @@ from rotarymae.preprocess import WORDS
 from rotarymae.report.comparisons import comparisons
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
-from rotarymae.run_folder import as_json
 from rotarymae.splits import split_words
-from rotarymae.system import duration, hardware, versions, write_text
+from rotarymae.system import as_json, duration, hardware, versions, write_text
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
 

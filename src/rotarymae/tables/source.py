@@ -52,6 +52,9 @@ BEGINNINGS = {
     b"{": ".jsonl",
     b"[": ".json",
 }
+NAME = re.compile(
+    "(.*?)({})?({})?$".format(*("|".join(map(re.escape, part)) for part in (FORMATS, PACKED))), re.I | re.S
+)
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
 COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
@@ -623,19 +626,13 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 def stem(path: Path) -> str:
     """Return the name of a file without its suffixes of format and compression."""
-    name = path.name
-    for suffixes in (PACKED, FORMATS):
-        ending = next((suffix for suffix in suffixes if name.lower().endswith(suffix)), "")
-        name = name[: len(name) - len(ending)]
-    return name
+    return NAME.match(path.name)[1]  # pyright: ignore
 
 
 def _suffix(path: Path) -> str | None:
     """Return the suffix of a file's format, below that of compression; None for an unknown one."""
-    name = path.name.lower()
-    for packed in PACKED:
-        name = name.removesuffix(packed)
-    return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
+    suffix = NAME.match(path.name)[2]  # pyright: ignore
+    return suffix and suffix.lower()
 
 
 def format_of(path: Path) -> str:

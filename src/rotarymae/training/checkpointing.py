@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.system import (
     FolderLock,
+    as_json,
     flush,
     from_fields,
     remove_leftovers,
@@ -96,7 +96,7 @@ class RunFolder:
             raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
         history = read_checkpoint(self.checkpoint)[0]["history"] if self.checkpoint.exists() else []
         remove_leftovers(self.path, [self._log.name, CHECKPOINT])
-        write_text(self._log, "".join(_line(line) for line in history))
+        write_text(self._log, "".join(as_json(line, indent=None) for line in history))
         return history
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class RunFolder:
         """Append one line of JSON. Raises OSError that names the file."""
         try:
             with self._log.open("a", encoding="utf-8") as file:
-                file.write(_line(line))
+                file.write(as_json(line, indent=None))
         except OSError as error:
             raise OSError(f"{self._log} could not be written to ({error}).") from error
 
@@ -245,11 +245,3 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
-
-
-def _line(line: dict[str, Any]) -> str:
-    """Write one line of strict JSON: NaN and infinity become null."""
-    plain = {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
-    }
-    return json.dumps(plain, allow_nan=False) + "\n"
