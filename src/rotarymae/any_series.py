@@ -281,6 +281,11 @@ def ask_bank(
 
     A channel without observations is predicted as 0 with a standard deviation of 1.
 
+    Args:
+        bank: of B series, from `fit_bank`.
+        times, channels: of the queries.
+        real: False at padding.
+
     Returns:
         The predictions, and K numbers for each query [B, M, K] that the decoder reads as further input.
     """

@@ -204,7 +204,13 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Return the surroundings of queries on several position axes: the nearest token is the only guess."""
+    """Return the surroundings of queries on several position axes: the value of the nearest token is the only guess.
+
+    Args:
+        visible: the observed tokens.
+        positions: of the queries [B, M, A].
+        features: number of leading features that are values.
+    """
     away = torch.cdist(positions.float(), visible.positions.float())
     distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
@@ -352,9 +358,15 @@ class Calibration(nn.Module):
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return the mean squared error of the best method among values at a similar distance, for each value [n].
+        """Return, for each of n values, the mean squared error of the best method among values at a similar distance.
 
         The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
+
+        Args:
+            predicted, truth: [n].
+            guesses: of the simple methods, [n, G].
+            distance: logarithm of the distance to the nearest observation [n], in steps of the knots.
+            side: 0 between observations, 1 beyond them, 2 without any [n].
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)

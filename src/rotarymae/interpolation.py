@@ -292,7 +292,10 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
-    """Warn where a series with decoder_attention="joint" has far more queries than observations."""
+    """Warn of a series with far more queries than observations, if the model's queries attend to one another.
+
+    That is so with decoder_attention="joint".
+    """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
         warnings.warn(
@@ -306,7 +309,12 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Warn where a query lies far beyond the times of the training set."""
+    """Warn of the query farthest from its series' origin, if it lies 1.5 times as far as training reached, or more.
+
+    Args:
+        queries: at least one, for the series of `dataset`.
+        preprocessor: has the unit of time and the reach of training.
+    """
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit
     if at.max() > 1.5 * positions.reach + 1.0:

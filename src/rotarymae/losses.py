@@ -78,8 +78,13 @@ def classification(
 ) -> Loss:
     """Return the cross-entropy of logits, or another loss, as (sum, count).
 
-    With `class_weights` the sum and the count are both weighted by the weight of each row's class, so that the mean
-    is torch's weighted mean.
+    Args:
+        logits: [B, classes].
+        labels: class numbers from 0.
+        label_smoothing: share of each label's probability that is spread over all classes.
+        class_weights: weight of each class; sum and count are both weighted by the class of each row, so that the mean
+            is torch's weighted mean.
+        loss: "auto" for cross-entropy.
     """
     logits = _wide(logits)
     weights = None if class_weights is None else class_weights.to(logits.device)

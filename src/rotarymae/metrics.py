@@ -145,7 +145,13 @@ def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
 
 
 def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
-    """Return the expected calibration error: mean distance between confidence and accuracy over equal-width bins."""
+    """Return the mean distance between confidence and accuracy over bins of equal width, weighted by their counts.
+
+    Args:
+        truth: class numbers [S].
+        probabilities: [S, classes].
+        bins: number of bins from 0 to 1.
+    """
     sure, right = probabilities.max(1), probabilities.argmax(1) == truth
     bin_of = np.minimum((sure * bins).astype(int), bins - 1)
     away = np.bincount(bin_of, right - sure, minlength=bins)

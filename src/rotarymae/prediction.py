@@ -89,7 +89,15 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     on_step: Any = None,
 ) -> tuple[Windows, list[Any]]:
-    """Run `read` on batches of all series; return the windows into which long series were cut, and its results."""
+    """Run `read` on batches of all series; return the windows into which long series were cut, and its results.
+
+    Args:
+        read: computes a list with one result per row from (model, batch).
+        on_step: called with (done, all).
+
+    Raises:
+        InputError: a pipeline without a preprocessor; data unlike those of training.
+    """
     if pipeline.preprocessor is None:
         raise InputError("the model has no preprocessor; it was not trained on a data set.")
     windows = pipeline.preprocessor.windows(dataset)  # type: ignore[arg-type]

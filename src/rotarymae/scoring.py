@@ -136,7 +136,13 @@ def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable
 def _scores(
     pipeline: Pipeline, measure: Callable[..., dict[str, float]], truth: np.ndarray, guesses: dict[str, np.ndarray]
 ) -> dict[str, dict[str, float]]:
-    """Return {method: metrics} for predictions by method, with those of intervals where a method has some."""
+    """Return {method: {metric: value}}; the metrics of prediction intervals are added for methods that have them.
+
+    Args:
+        measure: computes {metric: value} from (truth, predictions).
+        truth: of the scored series.
+        guesses: {method: predictions of the scored series}.
+    """
     return {
         name: measure(truth, guess) | interval_metrics(truth, guess, pipeline.half_widths(predictor=name))
         for name, guess in guesses.items()
@@ -369,7 +375,14 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
 
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
-    """Warn where a simpler method predicts the hidden observations better than the model, and say what may help."""
+    """Warn if a simpler method predicts the hidden observations clearly better than the model; say what may help.
+
+    With fewer than `MIN_HIDDEN` hidden observations nothing is said.
+
+    Args:
+        value: the column of values.
+        row: its scores, as in metrics.json under "interpolation".
+    """
     errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
     if row["hidden_observations"] < MIN_HIDDEN or errors["model"] <= BEHIND * errors[closest]:

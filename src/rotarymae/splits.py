@@ -155,7 +155,13 @@ class SplitColumn:
         return part_of
 
     def _describe(self, split: Split, method: str, drawn: list[str]) -> dict[str, Any]:
-        """Return how a split was made, as in metrics.json."""
+        """Return how a split was made, as metrics.json holds it: method, groups or ranges, and counts of each part.
+
+        Args:
+            split: the parts.
+            method: "column", "groups" or "latest".
+            drawn: names of the parts whose series were drawn at random.
+        """
         parts = {}
         for name in PARTS:
             rows = getattr(split, name)
@@ -352,7 +358,17 @@ def _hold_out(
 
 
 def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by: str) -> Split:
-    """Return the split that `part_of` describes. Raises InputError where a class has no training series."""
+    """Return the split that `part_of` describes.
+
+    Args:
+        part_of: number of the part of each series, from `PARTS`.
+        rows: indices of the labelled series.
+        classes: of these, or None.
+        by: words for how the split was made, for the message.
+
+    Raises:
+        InputError: a class without a training series; no training series at all.
+    """
     if classes is not None:
         trained = part_of[rows] == TRAIN
         lost = np.setdiff1d(classes[~trained], classes[trained])

@@ -242,7 +242,12 @@ def labelled(
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
     """Return the kind of labels, the indices of labelled series, and their classes for a stratified split.
 
-    Without targets kind and classes are None; for a regression only the classes are.
+    Without targets, kind and classes are None and all series count; for a regression, only the classes are None.
+
+    Args:
+        targets: of all series, None or NaN where one is missing.
+        task: "auto", or the name of a task.
+        config: options, which are checked against the task.
     """
     rows = np.arange(len(dataset))
     if targets is None:
@@ -272,7 +277,14 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
-    """Split the data set; return the parts, and how it was split."""
+    """Split the data set; return the parts, and how they were made, as metrics.json holds it.
+
+    Args:
+        rows: indices of the labelled series.
+        strata: their classes, so that every part has each; None without classes.
+        holdout: share of `rows` that is only scored.
+        split_by: a column or fold that decides instead of chance.
+    """
     method = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
@@ -299,7 +311,13 @@ def _fit_partners(
     plan: Plan | None,
     reporter: Reporter,
 ) -> FittedPartners:
-    """Fit the partners before the network, so that their time is known and trainings get the rest."""
+    """Fit the partners, before the network, so that their time is known and the trainings get the rest.
+
+    Args:
+        targets: of all series.
+        static: static columns that the network's head reads.
+        plan: limits the number of series if time is short; None without a limit.
+    """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
     every, learnt = _early(dataset, labels.for_partners(truth), config)

@@ -27,7 +27,13 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 
 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
-    """Return the weighted mean [S, K] of several predictions: of log-probabilities, renormalised, or of values."""
+    """Return the weighted mean [S, K] of predictions: of log-probabilities, renormalised; for a regression, of values.
+
+    Args:
+        task: "classification", "regression" or "survival".
+        predictions: [S, K] of each method.
+        weights: one for each method.
+    """
     if task != "regression":
         predictions = [np.log(np.clip(one, MIN_PROBABILITY, 1)) for one in predictions]
     total = np.asarray(sum(weight * one for weight, one in zip(weights, predictions, strict=True)))

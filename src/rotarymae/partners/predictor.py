@@ -261,7 +261,12 @@ def fit_partners(
 
 
 def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
-    """Draw `count` of the rows at random, with at least one of each class; all of them if they are no more."""
+    """Draw `count` of the rows at random, at least one of each class; return all if there are no more.
+
+    Args:
+        rows: indices of series.
+        classes: of all series, or None.
+    """
     if len(rows) <= count:
         return rows
     order = np.random.default_rng(seed).permutation(rows)

@@ -130,7 +130,12 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of several text files; those with the same beginning as the first share its form."""
+    """Return the form of each of several text files; those that begin like the first one share its form.
+
+    Args:
+        format: "csv" or "tsv".
+        header_row: line that names the columns, from 1; None to recognise it.
+    """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
         first, same = texts[0], False

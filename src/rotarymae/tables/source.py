@@ -683,7 +683,14 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files; those of one form are read in one query."""
+    """Open text files as one table; neighbouring files of one form are read in one query.
+
+    Args:
+        paths: the files.
+        format: "csv" or "tsv".
+        name: of the table, for messages.
+        header_row: line that names the columns, from 1; None to recognise it.
+    """
     texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
     columns = [column for column in texts[0].names if column not in twice]

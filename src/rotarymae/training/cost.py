@@ -336,7 +336,13 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per training step, measured on some steps with a copy of the model."""
+    """Return the seconds of a training step: the median of some steps with a copy of the model, after a warm-up.
+
+    Args:
+        objective: model and loss, which are not changed.
+        examples: training data.
+        training: settings, of which the number of steps is replaced.
+    """
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:
@@ -352,7 +358,13 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per token of a forward pass without gradients."""
+    """Return the seconds per token of a forward pass without gradients, measured on the first batches of an epoch.
+
+    Args:
+        objective: model and loss.
+        examples: training data.
+        training: settings, which decide the batches.
+    """
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])
     some = _Some(examples, np.concatenate(every[: int(np.searchsorted(tokens, EVALUATED)) + 1]))

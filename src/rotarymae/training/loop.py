@@ -194,7 +194,13 @@ class _Loop:
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
-        """Take one optimiser step; return the mean loss, or None if the step was skipped for a non-finite number."""
+        """Take one optimiser step; return the mean loss, or None if the step was skipped for a non-finite number.
+
+        Args:
+            batch: on any device.
+            at: number of this step for the learning rate.
+            steps: number of all steps.
+        """
         config, state = self.config, self.state
         self.generator.manual_seed(_step_seed(config.seed, state.step))
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
