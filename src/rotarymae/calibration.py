@@ -78,9 +78,11 @@ def surroundings(
 ) -> Surroundings:
     """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
 
-    With position axes besides time and channel, only the nearest token on all axes together is used.
+    With position axes besides time and channel, the only guess is the value of the nearest token on all axes together.
 
     Args:
+        visible: the visible tokens, as the model takes them.
+        positions: of M queries per series.
         season: period after which series repeat, in units of position; 0 for none.
     """
     features = preprocessor.features
@@ -128,15 +130,15 @@ def a_season_away(
     line: Float[Tensor, "B Q W"],
     slopes: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Predict queries by the observations whole seasons earlier or later: two guesses, each [B, Q, W], for W values.
+    """Predict queries by the observations whole seasons earlier or later: return two guesses, each [B, Q, W].
 
-    The first guess is the value the fewest whole seasons before the query that reach back into the observations, or
-    after it if none do; between observations it is interpolated. The second adds how the series has changed since:
-    within one season, `line` minus the same line a season away; for each further season, the channel's mean slope.
-    Where the ends of the line were not observed a season away, both guesses are equal.
+    The first guess is the value, on the line between its neighbours, the fewest whole seasons before the query that
+    lead back among the observations (after it, if there are none before). The second adds the change since. For one
+    season that is `line` less the same line read a season away at `start` and `end`; for each further season it is the
+    channel's mean slope. Where the ends were not observed a season away, both guesses are equal.
 
     Args:
-        observed: the visible observations of B series.
+        observed: the visible observations of B series, with W values each.
         times, channel: of Q queries.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
@@ -160,7 +162,10 @@ def a_season_away(
 
 
 def slope(observed: Observed) -> Float[Tensor, "B E W"]:
-    """Return the mean slope of each observation's channel: last value minus first value, over the time between."""
+    """Return the mean slope of each observation's channel: last value minus first value, over the time between.
+
+    It is 0 for a channel of one time, and for missing observations.
+    """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
     edges = [real & (channel != channel.roll(by, 1)) for by in (1, -1)]
@@ -168,6 +173,7 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
     number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].clamp(min=1) - 1
 
     def at(edge: Tensor, part: Tensor) -> Tensor:
+        """Return, for each observation, the part that stands at its channel's edge."""
         index = number.expand_as(part)
         return torch.zeros_like(part).scatter_add(1, index, part * edge[..., None]).gather(1, index)
 
@@ -176,11 +182,12 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
 
 
 def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
-    """Return three logarithms for each observation's channel: roughness, variation, and distance of its mean from 0.
+    """Return three logarithms, each [B, E, W], for each observation's channel: roughness, variation, and size.
 
     Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
-    from the straight line between their two neighbours, divided by the variation; nearly 1 for channels with few
-    observations.
+    from the straight line between their two neighbours, divided by the variation; nearly 1, with logarithm 0, for
+    channels with few observations. Size is the root mean square of the values: how far the channel lies from the mean
+    of all series, 0. Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
     """
     values, times, channel = observed.values, observed.times, observed.channel
     real = channel.isfinite()
@@ -193,6 +200,7 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     number = number.clamp(min=0)
 
     def total(part: Tensor) -> Tensor:
+        """Return, for each observation, the sum over its channel."""
         return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
 
     variance = total((values - observed.mean).square() * real[..., None]) / observed.count.clamp(min=1) + LEAST_VARIANCE
@@ -204,13 +212,7 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Return the surroundings of queries on several position axes: the value of the nearest token is the only guess.
-
-    Args:
-        visible: the observed tokens.
-        positions: of the queries [B, M, A].
-        features: number of leading features that are values.
-    """
+    """Return the surroundings of queries on several position axes: all guesses are the value of the nearest token."""
     away = torch.cdist(positions.float(), visible.positions.float())
     distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
@@ -221,7 +223,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return an integer for each predicted value [B, M, V] that numbers its channel and value column."""
+    """Return the number, from 0, of the channel and value column that each predicted value belongs to."""
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
         return value.expand(*positions.shape[:2], -1)
@@ -231,10 +233,6 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 class Calibration(nn.Module):
     """Blend the model's prediction with simple methods and set its spread, by the distance to the nearest observation.
-
-    Args:
-        outputs: number of pairs of channel and value column; each has its offsets.
-        likelihood: of the model's predictions.
 
     Attributes:
         knots: [3, K, T, P] by side, log distance and trait: logits of the methods' weights, then constant and slope of
@@ -253,7 +251,12 @@ class Calibration(nn.Module):
     season: Tensor
 
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
-        """Create an unfitted calibration for `outputs` pairs of channel and value column."""
+        """Create an unfitted calibration, which mostly answers as the model does.
+
+        Args:
+            outputs: number of pairs of channel and value column; each has its offsets.
+            likelihood: of the model's predictions.
+        """
         super().__init__()
         self.likelihood = likelihood
         self.register_buffer("knots", prior().expand(3, KNOTS, -1, -1).clone())
@@ -270,7 +273,7 @@ class Calibration(nn.Module):
         return cls(channels * preprocessor.features, likelihood)
 
     def check(self) -> None:
-        """Raise InputError where loaded coefficients are not finite."""
+        """Raise InputError if coefficients, which were loaded, are not finite or a reach or the season is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
             raise InputError(
                 "the calibration in it is damaged: it holds NaN, infinity, a negative reach or a negative season. "
@@ -313,15 +316,15 @@ class Calibration(nn.Module):
         log_errors: Float[Tensor, " n"] | None = None,
         distinct: int | None = None,
     ) -> None:
-        """Fit the calibration to n hidden values and the model's predictions of them.
+        """Fit the calibration, in place, to n hidden values and the model's predictions of them.
 
         Args:
             parameters: the model's parameters for each hidden value.
             around: their surroundings, with fields [n, ...].
             output: the number of each value's channel and column.
             truth: the hidden values, standardised.
-            log_errors: logarithms of their standard errors, where known.
-            distinct: number of different observations among the n, each of which counts once; n if None.
+            log_errors: logarithms of their standard errors; None if they are not known.
+            distinct: number of different observations among the n, each of which counts once; None means n.
         """
         weight = min(1.0, (distinct or len(truth)) / len(truth)) / CORRELATED
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
@@ -333,9 +336,11 @@ class Calibration(nn.Module):
         scale = self._local_error(predicted, guesses, truth, distance, side)
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
+            """Return the blended values [n]."""
             return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
+            """Return half the sum of squared errors of the blended values, each divided by its local error."""
             return ((mean(knots, offsets) - truth).square() / scale).sum() / 2
 
         self._minimise(squared, slice(0, len(BLENDED)), weight)
@@ -364,9 +369,9 @@ class Calibration(nn.Module):
 
         Args:
             predicted, truth: [n].
-            guesses: of the simple methods, [n, G].
-            distance: logarithm of the distance to the nearest observation [n], in steps of the knots.
-            side: 0 between observations, 1 beyond them, 2 without any [n].
+            guesses: [n, G] of the simple methods.
+            distance: log distances [n].
+            side: [n], as in `Surroundings`.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
@@ -375,18 +380,21 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice, weight: float) -> None:
-        """Fit some columns of the coefficients in place, by L-BFGS; penalties keep curves smooth and offsets small.
+        """Minimise a loss over some columns of the coefficients, in place.
+
+        Rough curves and large offsets are penalised.
 
         Args:
-            loss: computes the loss from (knots, offsets, freedom).
-            columns: the coefficients to fit; the others stay.
-            weight: factor of the loss next to the penalties.
+            loss: returns the loss for knots, offsets and degrees of freedom, which are fitted as well.
+            columns: of `knots` and `offsets`, which may change.
+            weight: factor of the loss beside the penalties.
         """
         free = [part.clone().requires_grad_() for part in (self.knots[..., columns], self.offsets[..., columns])]
         free.append(self.freedom.clone().requires_grad_())
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
 
         def whole() -> tuple[Tensor, Tensor, Tensor]:
+            """Return knots, offsets and freedom, with the columns that are being fitted in their places."""
             knots, offsets = self.knots.clone(), self.offsets.clone()
             knots[..., columns], offsets[..., columns] = free[:2]
             return knots, offsets, free[2]
@@ -407,12 +415,12 @@ class Calibration(nn.Module):
 
 
 def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
-    """Return log2(1 + distance)."""
+    """Return log2(1 + distance), float64."""
     return (1 + around.distance.double()).log2()
 
 
 def prior() -> Float[Tensor, "T P"]:
-    """Return the coefficients [traits, P] where nothing was measured; they are the same for all series."""
+    """Return the coefficients [T, P] where nothing was measured; they are the same for all series."""
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
@@ -435,31 +443,30 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's prediction and the G guesses of simple methods.
-
-    Args:
-        coefficients: of each query, from `at`; the first ones are the logarithms of the weights.
-    """
+    """Return the mean of the model's prediction and the G guesses, by the softmax of the first 1 + G coefficients."""
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
 
 
 def spread(coefficients: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return the calibrated log variance: constant + slope · the model's log variance."""
+    """Return the calibrated log variance, constant + slope · the model's, by the last two coefficients."""
     constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
     return constant + slope * log_variance
 
 
 def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor, "*shape 3"]:
-    """Return the parameters of Student's t with this mean, log squared scale and raw degrees of freedom."""
+    """Return the parameters of Student's t with this mean, log squared scale and raw degrees of freedom, clamped."""
     return LIKELIHOODS["student_t"].clamp(torch.stack([mean, log_scale, freedom.expand_as(mean)], -1))
 
 
 def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Calibration:
-    """Measure the calibration of a pre-trained model on series in which stretches and ends are hidden.
+    """Return the calibration of a pre-trained model, fitted on series in which stretches and ends are hidden.
+
+    It is unfitted if no series has two observations.
 
     Args:
         dataset: series that the model did not learn from; those that it did, if there are no others.
+        seed: of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     calibration = Calibration.of(preprocessor, model.likelihood)
@@ -472,7 +479,7 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
     season = float(calibration.season)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
-        """Predict the hidden tokens of a batch, and return what `Calibration.fit` needs of them, row by row."""
+        """Predict the hidden tokens of a batch and return, for each row, what `Calibration.fit` needs of them."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         masked, rows = batch.masked, []
         parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)
@@ -504,7 +511,7 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
 
 
 def _sample(dataset: SeriesDataset, seed: int) -> SeriesDataset:
-    """Draw random series, enough to hide about `MAX_HIDDEN` values in all passes together."""
+    """Return random series, in their order, enough to hide about `MAX_HIDDEN` values in all passes together."""
     order = np.random.default_rng(seed).permutation(len(dataset))
     hidden = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH
     return dataset.select(np.sort(order[: int(np.searchsorted(hidden, MAX_HIDDEN / len(HIDES))) + 1]))
