@@ -544,7 +544,7 @@ PICTURES = [
     Picture(
         "mistakes",
         "Where it fails",
-        "For classes, the most certain mistake of each of the most frequent confusions; for numbers, the largest errors.",
+        "For classes, the most certain mistake of each frequent confusion; for numbers, the largest errors.",
         draw_mistakes,
         private=True,
         kind="observations",

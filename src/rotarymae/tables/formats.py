@@ -43,7 +43,10 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 
 @contextmanager
 def named(name: str, format: str) -> Iterator[None]:
-    """Add the name of the file to any error that reading it raises."""
+    """Turn an error of a reading library in this block into an InputError ("unreadable") with the file's name and format.
+
+    An InputError passes unchanged.
+    """
     try:
         yield
     except InputError:
@@ -259,10 +262,16 @@ def _check_size(path: Path, size: int) -> None:
 
 @functools.lru_cache(maxsize=1 << 16)
 def sheet_as_text(path: Path, changed: int) -> Path:
-    """Copy the first sheet of an Excel file, from its header on, to a text file; return its path.
+    """Copy the first sheet of an Excel file to a CSV file in the scratch folder; return its path.
+
+    Blank rows and cells far to the right are left out; a row with its first cell only, such as a title above the header,
+    is a line of one cell. Other sheets are named in an InputWarning.
 
     Args:
-        changed: time of the file's last change, so that a changed file is copied again.
+        changed: time of the file's last change; part of the cache's key, so that a changed file is copied again.
+
+    Raises:
+        InputError: openpyxl is lacking; the sheet is too large.
     """
     try:
         import openpyxl
