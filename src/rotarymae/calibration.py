@@ -290,8 +290,8 @@ class Calibration(nn.Module):
     ) -> Float[Tensor, "*shape Q"]:
         """Return the parameters [..., Q] of the calibrated distribution `answers`, float64.
 
-        Its mean blends the model's with the guesses of simple methods; its spread depends on the distance to the nearest
-        observation. Q is 1 (the mean) for a likelihood without spread, else 3, the parameters of Student's t.
+        Its mean blends the model's with the guesses of simple methods; its spread depends on the distance to the
+        nearest observation. Q is 1 (the mean) for a likelihood without spread, else 3, the parameters of Student's t.
 
         Args:
             parameters: the model's parameters [..., P] for each query and value.

@@ -43,7 +43,7 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 
 @contextmanager
 def named(name: str, format: str) -> Iterator[None]:
-    """Turn an error of a reading library in this block into an InputError ("unreadable") with the file's name and format.
+    """Turn errors of a reading library in this block into InputError ("unreadable") with the file's name and format.
 
     An InputError passes unchanged.
     """
@@ -264,8 +264,8 @@ def _check_size(path: Path, size: int) -> None:
 def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the scratch folder; return its path.
 
-    Blank rows and cells far to the right are left out; a row with its first cell only, such as a title above the header,
-    is a line of one cell. Other sheets are named in an InputWarning.
+    Blank rows and cells far to the right are left out; a row with its first cell only, such as a title above the
+    header, is a line of one cell. Other sheets are named in an InputWarning.
 
     Args:
         changed: time of the file's last change; part of the cache's key, so that a changed file is copied again.
