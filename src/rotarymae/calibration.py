@@ -288,7 +288,10 @@ class Calibration(nn.Module):
     def forward(
         self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape Q"]:
-        """Return the calibrated parameters of `answers`, float64: the blended value, and its spread by distance.
+        """Return the parameters [..., Q] of the calibrated distribution `answers`, float64.
+
+        Its mean blends the model's with the guesses of simple methods; its spread depends on the distance to the
+        nearest observation. Q is 1 (the mean) for a likelihood without spread, else 3, the parameters of Student's t.
 
         Args:
             parameters: the model's parameters [..., P] for each query and value.
@@ -363,7 +366,7 @@ class Calibration(nn.Module):
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return the mean squared error of the best method among values at a similar distance, for each value [n].
+        """Return, for each of n values, the mean squared error of the best method among values at a similar distance.
 
         The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
 

@@ -676,7 +676,12 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Check that several files have the same columns; return the names that occur twice in one of them.
+    """Check that files have the same columns, in any order; return the names of columns that occur twice in a file.
+
+    Args:
+        name: the words of messages for the files together.
+        paths: the files.
+        layouts: the column names of each file.
 
     Raises:
         InputError: files whose columns differ from the first's; a table with too many columns.
@@ -698,7 +703,14 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files; those of one form are read in one query."""
+    """Open text files as one table; neighbouring files of one form are read in one query.
+
+    Args:
+        paths: the files.
+        format: "csv" or "tsv".
+        name: of the table, for messages.
+        header_row: line that names the columns, from 1; None to recognise it.
+    """
     texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
     columns = [column for column in texts[0].names if column not in twice]
@@ -778,7 +790,18 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
-    """Open files that must be read whole into memory, by the library of their format."""
+    """Read files of one layout, by the library of their format, into one table in memory.
+
+    Of several files, columns whose name occurs twice in one are left out.
+
+    Args:
+        paths: the files.
+        format: a key of `formats.FORMAT_READERS`.
+        name: the words of messages for the files together.
+
+    Raises:
+        InputError: a file that cannot be read; files of different columns.
+    """
     tables, units, notes, files = [], {}, (), []
     for path in paths:
         with named(str(path), format):
