@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import rotarymae
-from conftest import random_tokens, refuses, small
+from conftest import identity, random_tokens, refuses, small
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import ModelDirectoryError
@@ -116,7 +116,7 @@ def test_what_a_directory_holds(tmp_path):
     for part in ("Classifier (24/2/2)", f"{parameters:,} parameters", "Seen: six nights.", "classes: a, b, c"):
         assert part in card
     back = Pipeline.load(tmp_path / "model")
-    assert back.preprocessor.identity() == made.identity() and back.labels == labels and back.model.pool == "mean"
+    assert identity(back.preprocessor) == identity(made) and back.labels == labels and back.model.pool == "mean"
     Pipeline(None, make("Encoder")).save(tmp_path / "model")  # a model directory is replaced
     assert Pipeline.load(tmp_path / "model").preprocessor is None
 

@@ -76,6 +76,12 @@ def test_asinh_axis_has_ticks_within_the_data(scale, values):
     assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
 
 
+def test_a_wide_band_leaves_the_observations_visible():
+    curve = plots.Curve([0, 1], [0.5, 0.5], {0.95: ([-1e9, 0], [1e9, 1])})
+    axes = drawn(plots.interpolation([0, 1, 2], [0.0, 1.0, 0.5], curve=curve)).axes[0]
+    assert axes.get_ylim() == (-2, 3)
+
+
 @pytest.mark.parametrize("count", [1, 2, 4, 17])
 def test_any_number_of_channels(count):
     names = [f"sensor {i}" for i in range(count)]
@@ -175,14 +181,14 @@ def test_reconstruction(shape):
     image = np.random.default_rng(0).random(shape)
     masked = image.copy()
     masked[:, :3] = np.nan
-    figure = drawn(plots.reconstruction(image, masked, image))
+    figure = drawn(plots.reconstructed(image, masked, image))
     assert len(figure.axes) == 3 and figure.axes[0].get_title(loc="left") == "input"
 
 
 def test_predictions_of_equal_numbers_can_be_drawn():
-    axes = drawn(plots.regression([1.0, 2.0, 3.0], [1.0, 2.5, 2.0], "mass ($)")).axes[0]
+    axes = drawn(plots.predicted_against_true([1.0, 2.0, 3.0], [1.0, 2.5, 2.0], "mass ($)")).axes[0]
     assert len(axes.collections[0].get_offsets()) == 3 and axes.get_ylabel() == r"true mass (\$)"
-    drawn(plots.regression([1.0, 1.0], [1.0, 1.0]))
+    drawn(plots.predicted_against_true([1.0, 1.0], [1.0, 1.0]))
     axes = drawn(plots.calibration([0.5, 0.95], [0.4, 0.9])).axes[0]
     assert axes.lines[0].get_ydata().tolist() == [0.4, 0.9]
 

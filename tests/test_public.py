@@ -21,10 +21,11 @@ tokens tokenizers config rope likelihoods masking transformer neighbours model h
 processes any_series
 batch
 series arrays tables preprocess
+datasets
 model_files official
 training
 data partners targets survival plots labels models
-datasets queries splits metrics
+queries splits metrics
 prediction interpolation importance reconstruction anomaly untrained
 saving
 pipeline

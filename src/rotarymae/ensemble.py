@@ -44,7 +44,7 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """What predicts: the choice of all folds, or `EACH_CHOICE` where they chose differently; it has no partners.
+        """Predictor in use: the choice of all folds, or `EACH_CHOICE` where they chose differently; it has no partners.
 
         Its errors are the validation errors of all folds, sorted in each output, for what every fold has.
         """
@@ -58,7 +58,8 @@ class Ensemble(Pipeline):
             if all(name in one for one in errors)
         }
         because = f"the validation series of each of {len(every)} folds chose"
-        return Predictor(every[0].task, choice, because, {}, {}, {}, {}, merged)
+        shared = {name: one for name, one in every[0].partners.items() if all(name in each.partners for each in every)}
+        return Predictor(every[0].task, choice, because, shared, {}, {}, {}, merged)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         """Return the mean of the folds' outputs; arguments as `Pipeline.outputs`."""
@@ -127,7 +128,7 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
     """
     folder = find_model(source)
     if not (folder / FOLDS_FOLDER).is_dir():
-        return Pipeline.load(source, precision)
+        return Pipeline.load(folder, precision)
     if not (folder / METRICS_FILE).is_file():
         raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
     return Ensemble.of([Pipeline.load(fold, precision) for fold in fold_folders(folder)])

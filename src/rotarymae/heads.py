@@ -1,6 +1,6 @@
 """Heads: what fine-tuning puts on an encoder (appendix A.2). Each is an RMSNorm and a linear layer.
 
-Ours may also pool by attention, and read features of the whole series (age, sex) beside its vector.
+Ours may also pool by attention, and read features of the whole series (age, sex) next to its vector.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rotarymae.tokens import Tokens
 from rotarymae.transformer import Dropout
 
 STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
-SETTINGS = ("classes", "outputs", "pool", "static_features", "members")  # of some head, beside its dropout
+SETTINGS = ("classes", "outputs", "pool", "static_features", "members")  # of some head, next to its dropout
 
 
 def encoder_of(model: nn.Module) -> Encoder:

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError, listed
-from rotarymae.heads import Classifier, Regressor
 from rotarymae.labels import Labels
 from rotarymae.prediction import inference
 from rotarymae.preprocess import SeriesExamples
@@ -38,11 +37,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     Raises:
         InputError: a model without a head; series longer than the model reads in one piece, or unlike training's.
     """
-    if not isinstance(pipeline.model, Classifier | Regressor):
-        raise InputError(
-            f"importance compares predictions, and a {type(pipeline.model).__name__} makes none; give a fine-tuned "
-            "model."
-        )
+    labels = pipeline.require_labels()
     preprocessor = pipeline.require_series()
     longer = np.flatnonzero(dataset.lengths > (preprocessor.window or np.inf))
     if len(longer):
@@ -54,7 +49,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     # Predictions that differ by one observation are distinguishable in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
-    read = _occlusion(examples, config.batch_tokens or 8192, pipeline.require_labels())
+    read = _occlusion(examples, config.batch_tokens or 8192, labels)
     return predict(pipeline.model, examples, read, config, on_step)
 
 

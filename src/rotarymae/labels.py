@@ -20,7 +20,7 @@ from torch import Tensor
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, classification, regression
-from rotarymae.partners.decide import check_decide, decide, resolve
+from rotarymae.partners.decide import check_decide, decide, decision_weights, resolve
 from rotarymae.series import as_text, plain
 from rotarymae.survival import EventTimes
 from rotarymae.targets import (
@@ -34,6 +34,7 @@ from rotarymae.targets import (
 from rotarymae.training import Objective, Supervised
 
 if TYPE_CHECKING:
+    from rotarymae.system import Reporter
     from rotarymae.training.fit_config import FitConfig
 
 MAX_WHOLE_CLASSES = 10  # distinct whole numbers; with more of them the labels may be amounts
@@ -74,8 +75,8 @@ class ClassLabels(Target):
             series: number of series.
 
         Raises:
-            InputError: another number of labels, a missing label, labels of other types than strings, numbers and
-                booleans, strings among numbers, or a single class.
+            InputError: another number of labels or several per series, a missing label, labels of other types than
+                strings, numbers and booleans, strings among numbers, or a single class.
         """
         labels = one_per_series(targets, series)
         if labels.ndim != 1:
@@ -146,13 +147,34 @@ class ClassLabels(Target):
         Args:
             encoded: class numbers [S] of the training series, for `class_weights`.
         """
-        assert isinstance(model, Classifier)
         weights = None
         if config.class_weights == "balanced":
-            counts = np.bincount(encoded, minlength=model.classes).clip(1)  # warm_start may lack a class
-            weights = torch.tensor(len(encoded) / (model.classes * counts), dtype=torch.float32)
+            counts = np.bincount(encoded, minlength=self.outputs).clip(1)  # warm_start may lack a class
+            weights = torch.tensor(len(encoded) / (self.outputs * counts), dtype=torch.float32)
         given = {"label_smoothing": config.label_smoothing, "class_weights": weights, "loss": config.loss}
         return Supervised(model, partial(classification, **given))
+
+    def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
+        """Return the labels with the weights by which classes are decided from probabilities.
+
+        Args:
+            truth: class numbers [S] of the training and the validation series.
+            unseen: probabilities of the validation series, by predictors that have not learnt these.
+        """
+        counts = np.bincount(truth, minlength=self.outputs)
+        rule = resolve(config.decide, counts)
+        if config.decide == "auto" and rule == "f1":
+            rare = self.classes[int(counts.argmin())]
+            reporter.say(
+                f"{counts.min():,} of {counts.sum():,} labels are of the class {rare!r}: it is predicted where that is "
+                "best for its F1 on validation series (decide='f1'); decide='accuracy' predicts the most probable class"
+            )
+        if rule == "f1" and not len(unseen):
+            reporter.warn(
+                "decide='f1' needs validation series and there are none; the most probable class is predicted. Set a "
+                "validation_fraction, or add series."
+            )
+        return replace(self, weights=decision_weights(rule, counts, unseen, config.costs))
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
@@ -271,7 +293,6 @@ class NumberTargets(Target):
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         """Return the loss of fine-tuning, `config.loss`, as a module that holds the model; `encoded` is not used."""
-        assert isinstance(model, Regressor)
         return Supervised(model, partial(regression, loss=config.loss))
 
     def decode(self, outputs: Tensor) -> Tensor:

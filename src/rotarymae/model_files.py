@@ -20,7 +20,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, import_extra, list
 from rotarymae.system import sha256, sha256_of
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-PARTNERS_FOLDER = "partners"  # the folder of what predicts beside the model
+PARTNERS_FOLDER = "partners"  # the folder of what predicts next to the model
 METRICS_FILE = "metrics.json"  # of a run
 MODEL = "model"  # the folder of a run in which its pipeline is saved
 FOLDS_FOLDER = "folds"  # the folder of a cross-validation in which each fold is a run: 1, 2, ..
@@ -121,8 +121,8 @@ def fold_folders(run: Path) -> list[Path]:
 def several_models(count: int) -> InputError:
     """Return the error ("several-models") for anything but predictions of the average of `count` folds' models."""
     return InputError(
-        f"these are {count} models, one for each fold: together they predict and no more. Name the folder of one, such "
-        f"as {FOLDS_FOLDER}/1 in that of the run.",
+        f"these are {count} models, one for each fold: together (rotarymae.load) they predict and no more. Name the "
+        f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
         code="several-models",
     )
 

@@ -28,7 +28,7 @@ BLOCK_TENSORS = {
     "feed_forward.w1.weight": "mlp.up.weight",
     "feed_forward.w2.weight": "mlp.down.weight",
 }
-# Constants that the published model stores beside its weights: frequencies and a buffer that holds a zero.
+# Constants that the published model stores next to its weights: frequencies and a buffer that holds a zero.
 CONSTANTS = ("zeros",)
 CONSTANT_SUFFIXES = ("attn_pos_embedding.timescale",)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -74,6 +74,7 @@ class Pipeline:
         A model of a class that no pipeline has.
     """
 
+    untrained: ClassVar[bool] = False  # on a table
     preprocessor: AnyPreprocessor | None
     model: Model
     autoencoder: MaskedAutoencoder | None = None
@@ -253,7 +254,7 @@ class Pipeline:
 
     @property
     def predictor(self) -> Predictor:
-        """What predicts: the model, its partners or all together, and how good they were on validation series.
+        """Predictor in use: the model, its partners or all together, and how good they were on validation series.
 
         Returns
         -------
@@ -280,7 +281,13 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [outputs] or None
-            In the units of the targets; None where too few errors of validation series are known, and for classes.
+            In the units of the targets; None where too few errors of validation series are known, and for other tasks
+            than a regression.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned.
         """
         name = self.predictor.choice if predictor == "auto" else predictor
         return half_widths(self.predictor.errors.get(name, ()), share)
@@ -739,6 +746,8 @@ class AnySeriesPipeline(Pipeline):
     if these are standard errors of the others.
     """
 
+    untrained = True
+
     @property
     def error_columns(self) -> tuple[str, ...]:
         """Names of the last value columns if these are standard errors of the others; () without any."""
@@ -778,7 +787,7 @@ class AnySeriesPipeline(Pipeline):
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations; return the model's error at them beside that of straight lines.
+        """Hide a tenth of some series' observations; return the model's error at them next to that of straight lines.
 
         None where all series have fewer than five observations.
         """

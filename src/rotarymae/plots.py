@@ -20,7 +20,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import ConfusionMatrixDisplay, PrecisionRecallDisplay, PredictionErrorDisplay, RocCurveDisplay
@@ -187,10 +187,11 @@ def interpolation(
         # A label of the whole figure would lie on the legend.
         axes.set(title=literal(channel_names[c]), xlabel=literal(time_label) if i >= len(panels) - 2 else "")
         _date_ticks(axes.xaxis) if dates else _plain_numbers(axes.xaxis, 4)
-        if asinh_scale is None:
-            _plain_numbers(axes.yaxis)
-        else:
+        if asinh_scale is not None:
             axes.set_yscale("asinh", linear_width=asinh_scale)
+        _limit(axes, y[channel == c], np.ptp(y) if len(y) else 0.0)
+        if asinh_scale is None or not _powers_of_ten(axes, asinh_scale):
+            _plain_numbers(axes.yaxis)
         if channel_names[c] in invert:
             axes.invert_yaxis()
     figure.supylabel(value_label.replace("$", r"\$"), fontsize=10)
@@ -198,6 +199,40 @@ def interpolation(
         figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
     legend_below(figure, _entries(hollow, errors is not None, curve))
     return figure
+
+
+def _limit(axes: Axes, values: NDArray[np.float64], spread: float) -> None:
+    """Limit the value axis to twice the range of observations beyond them, however wide a band is.
+
+    Args:
+        values: the observations of the panel.
+        spread: the range to use if these are all equal.
+    """
+    if not len(values):
+        return
+    low, high = float(values.min()), float(values.max())
+    room = 2 * ((high - low) or spread or 1.0)
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(max(bottom, low - room), min(top, high + room))
+
+
+def _powers_of_ten(axes: Axes, scale: float) -> bool:
+    """Set ticks at 0 and at two powers of ten on each side; return False, and set none, if there is no room for any.
+
+    Args:
+        scale: the value up to which the axis is linear; ticks nearer to 0 would overlap.
+    """
+    low, high = axes.get_ylim()
+    powers = np.arange(np.ceil(np.log10(3 * scale)), np.floor(np.log10(max(-low, high))) + 1)
+    if not len(powers):
+        return False
+    sizes = 10.0 ** powers[:: -max(1, -(-len(powers) // 2))]
+    ticks = [x for x in (*-sizes, 0.0, *sizes) if low <= x <= high]
+    if len(ticks) < 2:
+        return False
+    axes.set_yticks(ticks, labels=[f"{x:,.10g}" for x in ticks])
+    axes.yaxis.set_minor_locator(NullLocator())
+    return True
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:
@@ -266,7 +301,7 @@ def _date_ticks(axis: Axis) -> None:
 
 
 @styled
-def reconstruction(original: ArrayLike, masked: ArrayLike, reconstructed: ArrayLike, cmap: str = "gray") -> Figure:
+def reconstructed(original: ArrayLike, masked: ArrayLike, reconstructed: ArrayLike, cmap: str = "gray") -> Figure:
     """Draw three pictures [H, W], or [H, W, 3] with colours from 0 to 1, side by side.
 
     Args:
@@ -411,7 +446,7 @@ def by_distance(distances: Sequence[str], errors: Mapping[str, ArrayLike], insid
 
 
 @styled
-def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> Figure:
+def predicted_against_true(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> Figure:
     """Draw true (upward) against predicted values, both [n]; they agree on the dashed line. `name` labels both axes."""
     figure, n = Figure(SQUARE), np.size(truth)
     show = PredictionErrorDisplay(y_true=np.asarray(truth), y_pred=np.asarray(predicted))
@@ -429,7 +464,7 @@ def survival(groups: Sequence[tuple[NDArray[Any], NDArray[np.float64]]], times: 
     """Draw observed survival (Kaplan and Meier's estimate) of groups in steps, and predicted survival dashed.
 
     Args:
-        groups: for each group the pair of durations and events, `labels.EVENT_TIME` [n], and mean predicted survival
+        groups: for each group the pair of durations and events, `survival.EVENT_TIME` [n], and mean predicted survival
             [T].
         times: ascending times [T] of the predicted survival, from 0; the last is the end of the axis.
     """

@@ -46,9 +46,9 @@ from rotarymae.training.fit_config import FitConfig
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
-FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
+PIPELINE_FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
 WRITTEN_BY = "written by rotarymae"  # in every model card
-LEFT_AFTER = 3600.0  # seconds; saving takes far less
+SAVE_SECONDS = 3600.0  # seconds; saving takes far less
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, AnySeries, Classifier, Regressor)
 }
@@ -83,7 +83,7 @@ class Described:
 def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Sequence[str]) -> None:
     """Write a pipeline to a folder; arguments and errors are those of `Pipeline.save`.
 
-    What a killed process left half-written beside the folder is removed, if it is older than an hour.
+    What a killed process left half-written next to the folder is removed, if it is older than an hour.
     """
     folder = Path(folder)
     for word in (license, *tags):
@@ -93,7 +93,7 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
             )
     check_replaceable(folder)
     if folder.parent.is_dir():
-        remove_leftovers(folder.parent, [folder.name], LEFT_AFTER)
+        remove_leftovers(folder.parent, [folder.name], SAVE_SECONDS)
     modules = _modules(pipeline)
     # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
     tensors = {
@@ -101,15 +101,15 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
         for part, module in modules.items()
         for name, tensor in module.state_dict().items()
     }
-    with replacing_folder(folder) as beside:
+    with replacing_folder(folder) as temporary:
         try:
-            save_file(tensors, beside / WEIGHTS)
+            save_file(tensors, temporary / WEIGHTS)
             if pipeline.partners is not None:
-                pipeline.partners.save(beside / PARTNERS_FOLDER)
+                pipeline.partners.save(temporary / PARTNERS_FOLDER)
         except SafetensorError as error:
             raise OSError(f"{folder} could not be written: {error}") from None
-        write_config(beside, {"format": FORMAT, **dataclasses.asdict(_described(pipeline))})
-        (beside / CARD).write_text(_card(pipeline, note, license, tags), encoding="utf-8")
+        write_config(temporary, {"format": PIPELINE_FORMAT, **dataclasses.asdict(_described(pipeline))})
+        (temporary / CARD).write_text(_card(pipeline, note, license, tags), encoding="utf-8")
 
 
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
@@ -224,7 +224,7 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not path.is_file():
         raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder, or the folder of a finished run.")
-    content = read_config(folder, FORMAT)
+    content = read_config(folder, PIPELINE_FORMAT)
     content.pop("format")
     tensors = read_tensors(folder / WEIGHTS)
     try:

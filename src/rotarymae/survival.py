@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from rotarymae.training.fit_config import FitConfig
 
 EVENT_TIME = np.dtype([("event", np.bool_), ("time", np.float64)])  # as scikit-survival's `Surv`; NaN is no label
-STATUS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+STATUS_WORDS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
 MAX_INTERVALS, EVENTS_PER_INTERVAL = 20, 10  # of times to an event
 SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -241,13 +241,13 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
         out["event"] = status
         return out
     words = [as_text(one).lower() for one in status[known]]
-    strange = [word for word in words if word not in STATUS]
+    strange = [word for word in words if word not in STATUS_WORDS]
     if strange:
         raise InputError(
             f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 "
             "or false where the series was censored."
         )
-    out["event"][known] = [STATUS[word] for word in words]
+    out["event"][known] = [STATUS_WORDS[word] for word in words]
     return out
 
 
@@ -269,7 +269,7 @@ def _event_times(targets: Any, series: int) -> np.ndarray:
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
+def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
     """Return the share [T] of series without the event after each time (Kaplan & Meier 1958).
 
     Args:
@@ -281,17 +281,14 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool 
     return _product_limit(time, event, np.zeros(0), at, before)
 
 
-def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
-    """Return the share [T] of series not yet censored at each time; arguments as in `kaplan_meier`.
-
-    At equal times events come first.
-    """
+def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
+    """Return the share [T] of series not yet censored, as `kaplan_meier`; at equal times events come first."""
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return _product_limit(time, ~event, time[event], at, before)
 
 
-def _product_limit(time: Floats, ends: NDArray[np.bool_], earlier: Floats, at: ArrayLike, before: bool) -> Floats:
-    """Return the product-limit estimate [T] at given times.
+def _product_limit(time: _Floats, ends: NDArray[np.bool_], earlier: _Floats, at: ArrayLike, before: bool) -> _Floats:
+    """Return the product-limit estimate at given times.
 
     Args:
         time: durations of all series.
@@ -346,7 +343,7 @@ def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int
     return total
 
 
-def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> Floats:
+def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> _Floats:
     """Return the Brier score [T] of predicted survival [S, T], weighted for censoring (Graf et al. 1999).
 
     Each series has as weight the inverse of the probability that it was not censored before; one that was censored
@@ -363,10 +360,7 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayL
     return (weight * np.square(survival - ~ended)).mean(0)
 
 
-def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> float:
-    """Return the Brier score averaged over the span of the times; for one time the score itself.
-
-    Arguments are those of `brier_scores`.
-    """
+def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
+    """Return the Brier score averaged over the span of the times; for one time the score itself."""
     scores, at = brier_scores(time, event, survival, at), np.asarray(at, np.float64)
     return float(np.trapezoid(scores, at) / (at[-1] - at[0]) if len(at) > 1 else scores.mean())

@@ -14,6 +14,7 @@ from rotarymae.model import Encoder
 from rotarymae.series import is_number, plain
 
 if TYPE_CHECKING:
+    from rotarymae.system import Reporter
     from rotarymae.training.fit_config import FitConfig
 
 LARGEST_TARGET = float(np.finfo(np.float32).max)
@@ -44,6 +45,10 @@ class Target:
             targets: of the training series [S].
         """
         return 1
+
+    def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
+        """Return the labels with what decides between outputs; see `ClassLabels.decided`."""
+        return self
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:

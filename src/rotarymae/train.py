@@ -25,10 +25,9 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor, encoder_of
-from rotarymae.labels import LABELS, ClassLabels, Labels, choose_labels
+from rotarymae.labels import LABELS, Labels, choose_labels
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
-from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import (
@@ -44,9 +43,9 @@ from rotarymae.run_folder import identify, open_folder
 from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
-from rotarymae.system import Reporter
+from rotarymae.system import Reporter, plain_json
 from rotarymae.targets import as_targets, has_label, narrowed, truth_at
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, with_gradients
+from rotarymae.training import Pretraining, TrainResult, fit, with_gradients
 from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
@@ -55,12 +54,10 @@ SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "cha
 SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
-EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
+EARLY = 3  # times that partners see each series end early, next to once whole; validation series, too
 LONG = 8192  # observations; longer series are read in windows
-WINDOW_LENGTHS, STEP = (
-    (4096, 2048, 1024, 512, 256),
-    1 << 15,
-)  # observations of a window, and of a step's windows together
+WINDOW_LENGTHS = (4096, 2048, 1024, 512, 256)  # observations of a window
+STEP = 1 << 15  # observations of a step's windows together
 
 
 @dataclass(eq=False)
@@ -237,7 +234,7 @@ def train(
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
-        parameters=as_parameters(config),
+        parameters=plain_json(dataclasses.asdict(config)),
     )
     return result
 
@@ -344,13 +341,10 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose the predictor, and how classes are decided from probabilities.
-
-    Replaces `result.pipeline` and sets `result.validation_outputs`.
+    """Choose the predictor on the validation part, and the rule that decides classes; write both to `result`.
 
     Args:
-        targets: [S] labels.
-        fitted: the partners.
+        fitted: the partners, from `_fit_partners`.
     """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
@@ -366,24 +360,8 @@ def _choose(
         known = truth[split.validation]
         errors = {name: sorted_errors(part, known) for name, part in result.validation_outputs.items()}
         partners = replace(partners, errors=errors)
-    if isinstance(labels, ClassLabels):
-        counts = np.bincount(truth[rows], minlength=labels.outputs)
-        decide = resolve(config.decide, counts)
-        if config.decide == "auto" and decide == "f1":
-            rare = labels.classes[int(counts.argmin())]
-            reporter.say(
-                f"{counts.min():,} of {counts.sum():,} {dataset.noun} are of the class {rare!r}: it is predicted where "
-                "that is best for its F1 on validation series (decide='f1'); decide='accuracy' predicts the most "
-                "probable class"
-            )
-        if decide == "f1" and not len(split.validation):
-            reporter.warn(
-                "decide='f1' needs validation series and there are none; the most probable class is predicted. Set a "
-                "validation_fraction, or add series."
-            )
-        unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
-        weights = decision_weights(decide, counts, unseen, config.costs)
-        labels = replace(labels, weights=weights)
+    unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
+    labels = labels.decided(truth[rows], unseen, config, reporter)
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
 
@@ -405,23 +383,6 @@ def _in_each_copy(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
         copied: number of series in all copies together.
     """
     return np.concatenate([rows + start for start in range(0, copied, series)])
-
-
-def as_parameters(config: Any) -> dict[str, Any]:
-    """Return the options of a fit, a dataclass or a mapping, as {name: value} that JSON can hold."""
-    fields = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config)  # pyright: ignore
-    return {name: _plain(value) for name, value in fields.items()}  # type: ignore[union-attr]
-
-
-def _plain(value: Any) -> Any:
-    """Return numpy values, tuples and paths as JSON can hold them; other objects become text."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 # ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
@@ -472,13 +433,6 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
             "warm_start=False."
         )
     return config
-
-
-def as_configured(
-    objective: Objective, examples: Examples, validation: Examples | None, training: TrainConfig
-) -> TrainConfig:
-    """Return the settings `training` unchanged: the schedule of a fit without a time limit."""
-    return training
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
@@ -636,7 +590,7 @@ def pretrain(
     preprocessor: AnyPreprocessor | None = None,
     start: Pipeline | None = None,
     validation: AnyDataset | None = None,
-    schedule: Schedule = as_configured,
+    schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
@@ -683,9 +637,11 @@ def pretrain(
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = examples(windows.select(hides)) if hides.any() else None
-    result = fit(objective, data, schedule(objective, data, held, config.pretraining()), validation=held, **how)
+    training = config.pretraining()
+    training = training if schedule is None else schedule(objective, data, held, training)
+    result = fit(objective, data, training, validation=held, **how)
     columns = {} if start is None else start.columns
-    forecasts, options = config.masking == "future", as_parameters(config)
+    forecasts, options = config.masking == "future", plain_json(dataclasses.asdict(config))
     pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
     pipeline.precision = config.precision
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
@@ -701,7 +657,7 @@ def finetune(
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
     continue_training: bool = False,
-    schedule: Schedule = as_configured,
+    schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a classifier or regressor, starting from a pre-trained encoder; return its pipeline and its losses.
@@ -710,7 +666,7 @@ def finetune(
 
     Args:
         pretrained: a pipeline with that encoder; it is not changed.
-        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `labels.EVENT_TIME` for
+        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `survival.EVENT_TIME` for
             task="survival".
         task: "classification", "regression" or "survival".
         validation: another data set and its targets, whose loss chooses the best epoch; None for none.
@@ -768,7 +724,8 @@ def finetune(
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
         data = preprocessor.examples(windows.dataset, seed=seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
-        training = replace(schedule(objective, data, held, config.finetuning()), seed=seed)
+        training = config.finetuning() if schedule is None else schedule(objective, data, held, config.finetuning())
+        training = replace(training, seed=seed)
         one: Any = {"on_step": partial(_of_member, on_step, member, members)}
         if folder is not None:
             one["folder"] = folder if not member else folder.with_name(f"{folder.name}-{member + 1}")

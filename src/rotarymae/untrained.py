@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
-from rotarymae.interpolation import SHOWN, Interpolation, Predicted, predict_at, time_to_nearest
+from rotarymae.interpolation import SHOWN_BANDS, Interpolation, Predicted, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LinearInterpolation
 from rotarymae.queries import Queries, as_queries, refuse_other_times
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
@@ -65,7 +65,7 @@ def interpolate_any(
     likelihood, (parameters, centre, width) = model.likelihood, answers
     std = (likelihood.interval(parameters, math.erf(1 / math.sqrt(2)))[1] - parameters[..., 0]).numpy() * width
     bands = {}
-    for share in SHOWN:
+    for share in SHOWN_BANDS:
         lower, upper = likelihood.interval(parameters, share)
         bands[share] = lower.numpy() * width + centre, upper.numpy() * width + centre
     mean = likelihood.mean(parameters).numpy() * width + centre
@@ -256,10 +256,9 @@ def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tenso
 
 
 def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
-    """Return median and spread of each channel over the table [2, channels · V], for series without that channel.
+    """Return median and spread of each channel over all series, [2, channels · V].
 
-    Args:
-        V: number of value columns that are not errors; those of a channel are side by side.
+    They are used for series that did not observe a channel.
     """
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]
@@ -274,12 +273,11 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 
 
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
-    """Return the scale of all channels [B, channels], with the table's for channels that a series has not observed.
+    """Return one statistic of all channels [B, channels]; channels that a series has not observed get the table's.
 
     Args:
-        scale: of each series' own channels.
-        typical: [channels] the table's.
-        channels, padding: of the observations [B, N].
+        scale: the statistic (location or spread) by series and channel, from `standardise`.
+        typical: the table's, from `_typical`.
     """
     full = np.tile(typical, (len(scale), 1))
     row = torch.arange(len(scale))[:, None].expand_as(channels)[~padding].numpy()

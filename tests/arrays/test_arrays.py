@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import refuses, small
+from conftest import identity, refuses, small
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputWarning, ModelDirectoryError
@@ -163,7 +163,7 @@ def test_pretraining_and_finetuning_learn_to_tell_pictures_apart(stripes, likeli
     assert (found == labels[30:]).all()
     tuned.save(tmp_path / "model")
     loaded = Pipeline.load(tmp_path / "model")
-    assert loaded.preprocessor.identity() == tuned.preprocessor.identity()
+    assert identity(loaded.preprocessor) == identity(tuned.preprocessor)
     assert np.array_equal(loaded.outputs(held), probabilities)
     assert embed(loaded, held).shape == (10, 24)
     assert "pictures" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")

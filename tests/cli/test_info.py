@@ -99,7 +99,7 @@ def test_a_fit_is_tried_on_a_sample_of_a_large_table_with_its_longest_series(tab
     main(["info", str(table)])
     whole = capsys.readouterr().out
     assert "of the series)" not in whole
-    monkeypatch.setattr("rotarymae.cli.info.SAMPLED", 20)
+    monkeypatch.setattr("rotarymae.cli.info.TRIED_OBSERVATIONS", 20)
     main(["info", str(table)])
     sampled = capsys.readouterr().out
     assert (
@@ -118,7 +118,7 @@ def test_a_table_larger_than_memory_is_described_by_a_sample_which_is_said(tmp_p
             SeriesDataset.from_file(tmp_path / "t.parquet", channel="channel", memory=m) for m in (None, 0)
         )
     assert info._contents(mapped) == info._contents(plain)
-    monkeypatch.setattr(info, "SHOWN", 800)
+    monkeypatch.setattr(info, "DESCRIBED_OBSERVATIONS", 800)
     said, whole = dict(info._contents(mapped)), dict(info._contents(plain))
     assert said["sample"] == "gaps and values are those of 10 series"
     assert [said[name] == whole[name] for name in ("series", "times", "channels", "gaps")] == [True, True, True, False]

@@ -447,7 +447,7 @@ def test_predict_by_another_predictor(fitted, tmp_path, capfd):
     )
     assert command("predict", tmp_path / "alone", fitted / "stars.csv", "--out", out, "--predictor", "combined") == 2
     message = capfd.readouterr().err
-    assert "'combined'" in message and "'model' alone" in message and "it was fitted so" in message
+    assert "'combined'" in message and "'model'" in message and "it was fitted so" in message
     assert not out.exists()
 
 
@@ -840,7 +840,7 @@ def test_parquet_without_channels_with_missing_values_and_a_regression(tmp_path)
         set(row) == {"root_mean_squared_error", "mean_absolute_error", "r2"} for row in metrics["regression"].values()
     )
     page = (run / "report.html").read_text()
-    assert "Predicted beside true" in page and "training mean" in page
+    assert "Predicted and true" in page and "training mean" in page
 
 
 # ── an interrupted run ──────────────────────────────────────────────────────────────────────────────────────────────

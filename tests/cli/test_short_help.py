@@ -55,3 +55,10 @@ def test_the_help_of_a_command_s_option_is_one_paragraph_of_25_words_at_most(nam
     for parameter in parameters:
         assert "\n" not in parameter.description, parameter.arg_name
         assert len(parameter.description.split()) <= 25, parameter.arg_name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_has_a_default_without_words(name, capsys):
+    assert command(name, "--help-all") == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert not re.findall(r"\(default: (?:None|True|False|)\)", shown)

@@ -12,7 +12,7 @@ from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.export import export_program, make_program, onnx
-from rotarymae.export.onnx import LARGEST, SHAPES, largest_difference, random_feeds
+from rotarymae.export.onnx import LARGEST_DIFFERENCE, SHAPES, largest_difference, random_feeds
 from rotarymae.queries import Queries
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -182,7 +182,7 @@ def written(fitted, curves, tmp_path_factory):
 
 def test_onnx_files_answer_as_the_library(written):
     for program, path, difference in written.values():
-        assert difference < LARGEST and len(SHAPES) == 3
+        assert difference < LARGEST_DIFFERENCE and len(SHAPES) == 3
         session = onnxruntime.InferenceSession(path)
         assert [given.name for given in session.get_inputs()] == list(program.needs)
         assert [given.name for given in session.get_outputs()] == list(program.outputs)

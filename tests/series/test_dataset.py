@@ -266,7 +266,7 @@ def test_masked_values_are_missing_ones():
     [
         (np.zeros((2, 0, 3)), ["(2, 0, 3)"]),
         (np.zeros((2, 3, 4), "U1"), ["numbers [channels, time]"]),
-        ([np.zeros((2, 3)), np.zeros((1, 3))], ["1, 2 channels"]),
+        ([np.zeros((2, 3)), np.zeros((1, 3))], ["different numbers of channels: 1, 2"]),
         (np.array([[[0.0]], [[NAN]]]), ["1 of 2 series have no observation left: 1"]),
     ],
 )
@@ -586,7 +586,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"values": [[NAN, NAN], [0.0]]}, ["1 of 2 series", "no observation left: 0"]),
         ({"values": [[1.0, INF], [0.0]]}, ["'value'", "infinite", "series 0", "time 1"]),
         ({"channels": [["a", "b"]]}, ["channels has 1 entries"]),
-        ({"channels": [["a", "b"], ["a", "b"]]}, ["channels of series 1", "2 labels for 1 times"]),
+        ({"channels": [["a", "b"], ["a", "b"]]}, ["channels of series 1", "2 labels for 1 observations"]),
         ({"channels": [["a", "b"], [1]]}, ["channels of series 1", "int64", "string"]),
         ({"channels": [["a", 2], ["a"]]}, ["channels of series 0", "mixed type"]),
         ({"channels": [["a", "b"], ["c"]], "channel_names": ["a", "b"]}, ["'c'", "'a', 'b'", "series 1"]),
@@ -699,8 +699,8 @@ def test_select_round_trips():
         ([], ["none of the 2 series"]),
         ([False, False], ["none of the 2 series"]),
         ([True], ["1 entries for 2 series"]),
-        ([0, 2], ["series 2", "there are 2"]),
-        ([-3], ["series -3"]),
+        ([0, 2], ["index 2", "2 series"]),
+        ([-3], ["index -3"]),
         ([0.5], ["float64"]),
         ([[0]], ["(1, 1)"]),
     ],

@@ -238,8 +238,8 @@ def test_a_column_that_repeats_in_blocks_is_the_id(base, tmp_path):
 
 def test_the_label_of_the_objects_may_have_several_classes():
     objects = pa.table({"id": range(30), "SpecType": list("abc") * 10, "z": np.arange(30) / 7})
-    assert propose_objects(open_source(objects), "id", None, 30)[:2] == ("SpecType", ("z",))
-    assert propose_objects(open_source(objects), "id", "of another table", 30)[1] == ("SpecType", "z")
+    assert propose_objects(open_source(objects), "id", None)[:2] == ("SpecType", ("z",))
+    assert propose_objects(open_source(objects), "id", "of another table")[1] == ("SpecType", "z")
 
 
 def test_columns_whose_names_differ_in_capitals_are_two(tmp_path):

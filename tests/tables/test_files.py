@@ -317,7 +317,7 @@ def test_a_late_letter_of_another_encoding_in_a_large_file_is_read(tmp_path, mon
 def test_a_file_that_lacks_a_column_is_named(tmp_path):
     parquet(tmp_path / "a.parquet", columns())
     parquet(tmp_path / "b.parquet", {"id": ["c"], "time": [0.0], "val": [1.0]})
-    with refuses("'val', 'value' is missing", "b.parquet"):
+    with refuses("b.parquet", "'val'", "a.parquet"):
         SeriesDataset.from_file(tmp_path)
 
 

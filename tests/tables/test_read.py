@@ -22,7 +22,7 @@ SERIES = 30
 def small_pieces(monkeypatch):
     for name in ("PART", "READ"):
         monkeypatch.setattr(read, name, 40)
-    monkeypatch.setattr(mapped, "CHUNK", 40)
+    monkeypatch.setattr(mapped, "MAPPED_CHUNK", 40)
 
 
 def table(ids=None, longest=20, nested=False):

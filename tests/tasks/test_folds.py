@@ -14,6 +14,7 @@ from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import run
 from rotarymae.errors import InputError
 from rotarymae.run import run_folds
+from rotarymae.scale import predictions
 from rotarymae.splits import SplitColumn
 
 CONFIG = replace(FIT, predictor="model")
@@ -152,5 +153,6 @@ def test_folds_that_chose_differently_are_averaged_as_each_chose(finished):
     assert mixed.predictor.choice == "chosen"
     np.testing.assert_allclose(every["chosen"], np.mean(wanted, axis=0), atol=1e-12)
     np.testing.assert_allclose(mixed.predict_proba(finished / "t.csv"), every["chosen"], atol=1e-12)
+    assert predictions(mixed, "features").noun == "predictions"  # each fold has it
     with pytest.raises(InputError):
         mixed.outputs(finished / "t.csv", "nothing")

@@ -109,6 +109,7 @@ def predict_arrays(
     """
 
     def probabilities(start: int) -> np.ndarray:
+        """Return class probabilities [S, classes] for the sounds rolled by `start` parts of their length."""
         turned = tuple(np.roll(array, -(start * len(array) // starts), axis=0) for array in arrays.arrays)
         examples = ArrayExamples(replace(arrays, arrays=turned), preprocessor)
         return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).softmax(-1).tolist(), config))
@@ -123,6 +124,7 @@ def flip_and_crop(margin: int) -> Transform:
     """
 
     def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        """Return augmented arrays of the same shapes; each seed fixes the changes of one array."""
         cropped = []
         for picture, seed in zip(pictures, seeds, strict=True):
             draw = np.random.default_rng(seed)
@@ -148,6 +150,7 @@ def randaugment(operations: int, magnitude: int) -> Transform:
     augment = import_extra("kornia.augmentation.auto", "images").RandAugment(n=operations, m=magnitude)
 
     def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        """Return augmented arrays of the same shapes; each seed fixes the changes of one array."""
         augmented = []
         with torch.random.fork_rng(devices=[]):
             for start in range(0, len(pictures), 8):

@@ -36,6 +36,7 @@ class Labelled(NamedTuple):
     labels: np.ndarray
 
     def select(self, rows: np.ndarray) -> Labelled:
+        """Return the series at these indices, with their labels."""
         return Labelled(self.series.select(rows), self.labels[rows])
 
 

@@ -417,9 +417,11 @@ class PriorExamples:
         self.lengths = counts(seed, np.arange(rows), longest)
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
+        """Return a name for each draw, for messages."""
         return [f"draw {i}" for i in index]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        """Draw the functions of these indices: anew in each epoch, and always the same ones for epoch None."""
         drawn = draw(self.seed, -1 if epoch is None else epoch, np.asarray(index), self.longest)
         visible, hidden = tokens_of(drawn)
         return Batch(index, visible, hidden)

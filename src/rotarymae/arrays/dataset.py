@@ -19,6 +19,7 @@ import numpy as np
 from rotarymae.arrays.filterbank import BINS, FRAME_SECONDS, STEP_SECONDS, filterbank
 from rotarymae.batch import normalize_index
 from rotarymae.errors import InputError
+from rotarymae.series.cells import plain
 from rotarymae.system import unmasked
 
 NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
@@ -89,7 +90,7 @@ class ArrayDataset:
 
         It needs the axes of the patch size, the channels of the first array, a whole patch, and finite numbers.
         """
-        name, axes = f"{self.noun[:-1]} {_plain(self.ids[i])!r}", len(self.patch_size)
+        name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
             raise InputError(
                 f"{name} has the shape {array.shape}; wanted {axes} axes, as patch_size {self.patch_size} has, and the "
@@ -175,7 +176,7 @@ class ArrayDataset:
             try:
                 spectrograms.append(filterbank(waveform, sample_rate)[..., None])
             except InputError as error:
-                raise InputError(f"sound {_plain(name)!r}: {error}") from None
+                raise InputError(f"sound {plain(name)!r}: {error}") from None
         return cls(tuple(spectrograms), patch, names, int(sample_rate))
 
     def __len__(self) -> int:
@@ -278,8 +279,3 @@ def crop(array: np.ndarray, patch_size: Sequence[int]) -> np.ndarray:
         left = (size % patch) // 2
         cuts.append(slice(left, left + size - size % patch))
     return array[tuple(cuts)]
-
-
-def _plain(name: Any) -> Any:
-    """Return numpy's scalars as Python's, and anything else as it is."""
-    return name.item() if isinstance(name, np.generic) else name

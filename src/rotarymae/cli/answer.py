@@ -16,6 +16,7 @@ from rotarymae import system, tables
 from rotarymae.cli.inputs import (
     Columns,
     ComputedIn,
+    Flag,
     FolderReading,
     LabelColumn,
     ModelPath,
@@ -42,14 +43,14 @@ Workers = Annotated[
 ]
 
 
-def predict(
+def predict_command(
     model: Positional[ModelPath],
     table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
     folder: FolderReading,
     predictor: Predicting = "auto",
-    anomaly_score: bool = False,
+    anomaly_score: Flag = False,
     precision: ComputedIn = "auto",
     workers: Workers = 1,
     quiet: Quiet = False,
@@ -75,7 +76,7 @@ def predict(
     _answer_each(opened, "predict", model, options, table, out, columns, folder, workers, quiet)
 
 
-def embed(
+def embed_command(
     model: Positional[ModelPath],
     table: Positional[QuestionTable],
     out: Path,
@@ -107,7 +108,7 @@ def embed(
     _answer_each(opened, "embed", model, options, table, out, columns, folder, workers, quiet)
 
 
-def explain(
+def explain_command(
     model: Positional[ModelPath],
     table: Positional[QuestionTable],
     out: Path,
@@ -135,7 +136,7 @@ def explain(
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
 
 
-def interpolate(
+def interpolate_command(
     model: Positional[ModelPath],
     table: Positional[OptionalTable] = None,
     *,
@@ -181,7 +182,7 @@ def interpolate(
     _say_if_untrained(*_answer_rows(question, table, out, columns, "interpolating", quiet), table, columns)
 
 
-def anomalies(
+def anomalies_command(
     model: Positional[ModelPath],
     table: Positional[OptionalTable] = None,
     *,
@@ -207,12 +208,12 @@ def anomalies(
 
     def question() -> scale.Question:
         """Load the pipeline, and return the question about scores."""
-        return scale.observation_scores(Pipeline.load(model, precision).pretrained)
+        return scale.anomalies(Pipeline.load(model, precision).pretrained)
 
     _say_if_untrained(*_answer_rows(question, table, out, columns, "scoring", quiet), table, columns)
 
 
-def evaluate(
+def evaluate_command(
     model: Positional[ModelPath],
     table: Positional[QuestionTable],
     columns: Columns,
@@ -231,13 +232,12 @@ def evaluate(
     the model was trained on.
 
     Args:
-        out: New JSON file of the metrics. With --at, a PNG picture of the same name is written beside it.
+        out: New JSON file of the metrics. With --at, a PNG picture of the same name is written next to it.
         at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
             observation.
         first: With --at: count from the first observation where this column is not 0, such as a detection.
     """
     from rotarymae.ensemble import load
-    from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
     from rotarymae.targets import has_label
 
@@ -277,7 +277,7 @@ def evaluate(
                     layout,
                     channel_names=known.channel_names,
                     value_names=known.value_columns,
-                    others=labels.beside,
+                    others=labels.columns,
                 )
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
@@ -289,7 +289,7 @@ def evaluate(
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
-                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside))
+                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.columns))
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
@@ -298,13 +298,13 @@ def evaluate(
         if early["left_out"]:
             reporter.warn(f"{early['left_out']:,} series have no observation with {first}: --at leaves them out.")
     if out is not None:
-        system.write_text(out, as_json(metrics))
+        system.write_text(out, system.as_json(metrics))
     if picture is not None:
         from rotarymae import plots
         from rotarymae.metrics import early_rows
 
-        with system.replacing(picture) as beside:
-            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(beside, format="png", dpi=160)
+        with system.replacing(picture) as temporary:
+            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(temporary, format="png", dpi=160)
     print_metrics(metrics, reporter)
 
 
@@ -379,12 +379,10 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
     """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of `table`.
 
-    The error stands beside that of a straight line. Only the first part of the table is read, a second time. Does
+    The error is printed next to that of a straight line. Only the first part of the table is read, a second time. Does
     nothing for another pipeline, or where `table` is "-" (standard input cannot be read twice).
     """
-    from rotarymae.pipeline import AnySeriesPipeline
-
-    if not isinstance(pipeline, AnySeriesPipeline) or str(table) == "-":
+    if not pipeline.untrained or str(table) == "-":
         return
     parts = pipeline.reader(table, pipeline.layout(asdict(columns))).parts()
     dataset = next((part.dataset for part in parts if part.dataset is not None), None)

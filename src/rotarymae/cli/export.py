@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rotarymae.export import Program
 
 
-def export(
+def export_command(
     model: Positional[ModelPath],
     out: Path,
     format: Literal["onnx", "torch"] = "onnx",

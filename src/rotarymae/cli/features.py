@@ -9,16 +9,16 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from rotarymae import tables
-from rotarymae.cli.inputs import Columns, Quiet, TablePath
+from rotarymae.cli.inputs import Columns, Flag, Quiet, TablePath
 from rotarymae.cli.output import as_file, check_new, new_reporter
 
 
-def features(
+def features_command(
     table: Positional[TablePath],
     out: Path,
     columns: Columns,
     errors: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
-    formulas: bool = False,
+    formulas: Flag = False,
     quiet: Quiet = False,
 ) -> None:
     """Compute features of each series (levels, shapes, outbursts, periods, noise, colours), and write one row for each.

@@ -13,7 +13,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
+from rotarymae.cli.inputs import Columns, Flag, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
@@ -105,7 +105,7 @@ class LabelOptions(LabelColumn):
                 )
 
 
-def fit(
+def fit_command(
     table: Positional[TablePath],
     out: Path,
     columns: Columns,
@@ -118,9 +118,9 @@ def fit(
     finetuning: FinetuningOptions,
     classification: ClassificationOptions,
     run: RunOptions,
-    resume: bool = False,
+    resume: Flag = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
-    anonymous: bool = False,
+    anonymous: Flag = False,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
@@ -257,8 +257,8 @@ def _read_table(
     objects = layout.objects or (None if labels.labels is None else str(labels.labels))
     layout = replace(layout, static=config.static, errors=errors, objects=objects)
     channels = None if known is None else known.channel_names
-    beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
-    dataset = tables.read_table(table, layout, channel_names=channels, others=beside)
+    others = labels.columns if labels.split_by is None else (*labels.columns, labels.split_by)
+    dataset = tables.read_table(table, layout, channel_names=channels, others=others)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":
@@ -275,18 +275,18 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
-            f"the column {status!r} stands beside the label {label!r}: if it says whether these durations ended in an "
-            f"event or were cut short (censored), add --event {status}; without it those that were cut short are "
+            f"the table has a column {status!r} next to the label {label!r}: if it says whether these durations ended "
+            f"in an event or were cut short (censored), add --event {status}; without it those that were cut short are "
             "learnt as if they were whole, and predictions are too short.",
             InputWarning,
             stacklevel=2,
         )
 
 
-def demo(
-    out: Path | None = None,
+def demo_command(
+    out: Annotated[Path | None, arg(help_behavior_hint="")] = None,
     seed: int = 0,
-    quick: bool = False,
+    quick: Flag = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a model to 1,400 light curves that ship with the library (PLAsTiCC), and write models, metrics and a report.

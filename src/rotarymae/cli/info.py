@@ -17,8 +17,8 @@ from rotarymae.training.fit_config import FitConfig
 
 MAX_CHANNELS_SHOWN = 12  # channels
 ROWS_SHOWN = 5
-SAMPLED = 1 << 18  # observations on which a fit is tried
-SHOWN = 1 << 22  # observations of a table larger than memory whose values are described
+TRIED_OBSERVATIONS = 1 << 18  # observations on which a fit is tried
+DESCRIBED_OBSERVATIONS = 1 << 22  # observations of a table larger than memory whose values are described
 TRANSFORMED = {
     "robust": "standardised, with compressed tails",
     "standard": "standardised",
@@ -27,7 +27,7 @@ TRANSFORMED = {
 }
 
 
-def info(table: Positional[TablePath], columns: Columns) -> None:
+def info_command(table: Positional[TablePath], columns: Columns) -> None:
     """Print what is in a table, without training: columns, series, gaps, ranges, first rows, and the command for a fit.
 
     For example: rotarymae info observations.csv. Columns that no option names are proposed.
@@ -45,7 +45,7 @@ def info(table: Positional[TablePath], columns: Columns) -> None:
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
             labelled = objects.columns
-            label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
+            label, static, doubts = tables.propose_objects(objects, schema.id, label)
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
         event = tables.status_of(label or "", labelled)
@@ -114,10 +114,10 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     if dataset.time_zone is not None:
         ends = series.as_dates(np.array(ends), dataset.time_zone).to_pylist()
     lines.append(("times", " to ".join(str(end) for end in ends)))
-    counts = np.zeros(len(dataset.channel_names or ()), np.int64)
-    for part in row_chunks(dataset.offsets) if dataset.channels is not None else ():
-        counts += np.bincount(dataset.channels[part], minlength=len(counts))
-    some = dataset.sample(SHOWN) if is_mapped(dataset.times) else dataset
+    counts = np.zeros(len(dataset.channel_names or (None,)), np.int64)
+    for part in row_chunks(dataset.offsets):
+        counts += np.bincount(series.channel_index(dataset.columns.take(part)), minlength=len(counts))
+    some = dataset.sample(DESCRIBED_OBSERVATIONS) if is_mapped(dataset.times) else dataset
     if len(some) < len(dataset):
         lines.append(("sample", f"gaps and values are those of {len(some):,} series"))
     times = some.times
@@ -168,9 +168,9 @@ def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
     from rotarymae.training.cost import largest_step
 
     config, some, sampled = FitConfig(errors=schema.errors), dataset, ""
-    if len(dataset.times) > SAMPLED:
+    if len(dataset.times) > TRIED_OBSERVATIONS:
         drawn = np.random.default_rng(0).permutation(len(dataset))
-        drawn = drawn[: np.searchsorted(np.cumsum(dataset.lengths[drawn]), SAMPLED) + 1]
+        drawn = drawn[: np.searchsorted(np.cumsum(dataset.lengths[drawn]), TRIED_OBSERVATIONS) + 1]
         some = dataset.select(np.union1d(drawn, dataset.lengths.argmax()))
         sampled = f" (on {len(some):,} of the series)"
     try:
@@ -183,7 +183,7 @@ def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured{sampled}"),  # pyright: ignore
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
-        ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, beside the table"),
+        ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, in addition to the table"),
     ]
 
 

@@ -34,7 +34,8 @@ QuestionTable = Annotated[Path, arg(metavar="TABLE", help=QUESTION)]
 OptionalTable = Annotated[
     Path | None, arg(metavar="TABLE", help=QUESTION, help_behavior_hint="(default: MODEL is the table)")
 ]
-Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
+Flag = Annotated[bool, arg(help_behavior_hint="")]  # off unless it is typed
+Quiet = Annotated[bool, arg(help="Print only warnings and errors.", help_behavior_hint="")]
 ComputedIn = Annotated[
     Precision,
     arg(
@@ -72,10 +73,16 @@ else:
 def with_helps(group: type) -> type:
     """Give each option of a group, a dataclass, the string below it as help, and return the group.
 
-    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source.
+    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source. It says what
+    happens without an option whose default is None, () or a flag; tyro would add "(default: None)".
     """
-    for name, kind in get_type_hints(group, include_extras=True).items():
-        group.__annotations__[name] = Annotated[kind, arg(help=field_docs(group)[name])]
+    kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
+    for one in fields(group):
+        kind = kinds[one.name]
+        texts = {"help": docs[one.name]}
+        if get_origin(kind) is not Annotated and (one.default is None or one.default == () or kind is bool):
+            texts["help_behavior_hint"] = ""
+        group.__annotations__[one.name] = Annotated[kind, arg(**texts)]  # pyright: ignore
     return group
 
 
@@ -97,7 +104,7 @@ class LabelColumn:
     """Reading: column of ids in the table of --labels or --objects, if it has another name than in TABLE."""
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
         """Names of the columns of labels and of events, as far as there are any; they are no values of observations."""
         return tuple(name for name in (self.name, self.event) if name is not None)
 
@@ -115,7 +122,7 @@ class LabelColumn:
 
         Returns:
             What `tables.align_labels` returns, None for a series without a label; with --event, what
-            `labels.event_times` returns.
+            `survival.event_times` returns.
 
         Raises:
             InputError: a column that no table has, or that is a static column, too; labels that match no series.
@@ -123,7 +130,7 @@ class LabelColumn:
         if self.name is None:
             return None
         columns = []
-        for name in self.beside:
+        for name in self.columns:
             if self.labels is None and name in layout.static:
                 raise InputError(f"the label {name!r} is also a static column; leave it out of --static.")
             source, key = self.source(name, layout, table)
@@ -132,7 +139,7 @@ class LabelColumn:
             return columns[0]
         from rotarymae.survival import event_times
 
-        return event_times(*columns, *self.beside)
+        return event_times(*columns, *self.columns)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
         """Open the first table that has `column`, of --labels, --objects and `table`; return it and its id column.

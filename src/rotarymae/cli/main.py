@@ -14,11 +14,18 @@ import sys
 import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes
 
-from rotarymae.cli.answer import anomalies, embed, evaluate, explain, interpolate, predict
-from rotarymae.cli.export import export
-from rotarymae.cli.features import features
-from rotarymae.cli.fit import demo, fit
-from rotarymae.cli.info import info
+from rotarymae.cli.answer import (
+    anomalies_command,
+    embed_command,
+    evaluate_command,
+    explain_command,
+    interpolate_command,
+    predict_command,
+)
+from rotarymae.cli.export import export_command
+from rotarymae.cli.features import features_command
+from rotarymae.cli.fit import demo_command, fit_command
+from rotarymae.cli.info import info_command
 from rotarymae.cli.interruption import Stopped, stopping_on_signals
 from rotarymae.cli.short_help import FIT_HELP
 from rotarymae.errors import (
@@ -32,17 +39,17 @@ from rotarymae.errors import (
 )
 
 COMMANDS = {
-    "demo": demo,
-    "info": info,
-    "fit": fit,
-    "predict": predict,
-    "evaluate": evaluate,
-    "interpolate": interpolate,
-    "anomalies": anomalies,
-    "embed": embed,
-    "explain": explain,
-    "features": features,
-    "export": export,
+    "demo": demo_command,
+    "info": info_command,
+    "fit": fit_command,
+    "predict": predict_command,
+    "evaluate": evaluate_command,
+    "interpolate": interpolate_command,
+    "anomalies": anomalies_command,
+    "embed": embed_command,
+    "explain": explain_command,
+    "features": features_command,
+    "export": export_command,
 }
 
 
@@ -60,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
     from rotarymae import __version__
 
     if "OMP_WAIT_POLICY" not in os.environ:
-        # Beside other jobs, a thread that waits spinning holds the core which the one it waits for needs.
+        # Next to other jobs, a thread that waits spinning holds the core which the one it waits for needs.
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in (["--version"], ["-V"]):

@@ -18,13 +18,13 @@ from rotarymae.datasets import is_flat
 from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
-from rotarymae.pipeline import AnySeriesPipeline, Pipeline
-from rotarymae.system import Reporter, unmasked
+from rotarymae.pipeline import Pipeline
+from rotarymae.system import Reporter, plain_json, unmasked
 from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
-from rotarymae.train import as_parameters, open_start, train
+from rotarymae.train import open_start, train
 from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
-COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
+FRAME_COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
 TUPLES = ("values", "static", "errors")
 CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
@@ -131,14 +131,16 @@ class Estimator(BaseEstimator):
             As `Pipeline.load`.
         """
         pipeline = load(folder)
-        if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
+        if pipeline.preprocessor is None and not pipeline.untrained:
             raise InputError(
                 f"the model in {folder} has no preprocessor, as it was not trained on a data set; load one that was."
             )
         if pipeline.preprocessor is not None and not cls.takes_arrays:
             pipeline.require_series()
         known = cls().get_params(deep=False)
-        stored = pipeline.parameters | {name: value for name, value in pipeline.columns.items() if name in COLUMNS}
+        stored = pipeline.parameters | {
+            name: value for name, value in pipeline.columns.items() if name in FRAME_COLUMNS
+        }
         if "random_state" not in stored and "seed" in stored:
             stored["random_state"] = stored["seed"]
         fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
@@ -259,7 +261,7 @@ class Estimator(BaseEstimator):
             given["pretrained"] = None
         if isinstance(given["random_state"], np.random.RandomState):
             given["random_state"] = config.seed
-        return as_parameters(given)
+        return plain_json(given)
 
     def _dataset(self, X: Any, like: Pipeline | None, fits: str = "") -> Any:
         """Turn X, in any accepted form, into a SeriesDataset or ArrayDataset.
@@ -298,7 +300,7 @@ class Estimator(BaseEstimator):
 
     def _columns(self) -> TableSchema:
         """Return the parameters that name the columns of a data frame, as a TableSchema."""
-        given = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
+        given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
         given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
         given["values"] = (*given["values"], *as_tuple(self.errors))  # type: ignore[attr-defined]
         return TableSchema(**given)
@@ -312,7 +314,7 @@ class Estimator(BaseEstimator):
         if not is_frame(X):
             return None
         schema = self._columns()
-        columns = {name: getattr(schema, name) for name in COLUMNS}
+        columns = {name: getattr(schema, name) for name in FRAME_COLUMNS}
         columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
         if start is not None and is_of_the_command(start.columns):  # it was read as the command reads
             return start.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}

@@ -226,7 +226,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`, and that predictions are flat where it has one output."""
+        """Set `pipeline_`; predictions of a loaded one are flat if it has one output."""
         super()._keep(pipeline)
         if not hasattr(self, "_flat"):  # of a loaded pipeline
             self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1

@@ -60,7 +60,7 @@ class Predictions(Program):
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the model, preprocessor, temperature and target scaling of a fine-tuned pipeline.
+        """Take the model, preprocessor, labels and temperature of a fine-tuned pipeline.
 
         Raises InputError for a pipeline that is not fine-tuned.
         """

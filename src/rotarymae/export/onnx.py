@@ -27,7 +27,7 @@ OPSET = 18
 SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison; no more than the model reads whole
 LONGEST = SHAPES[-1][1]
 QUERIES = 25
-LARGEST = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
+LARGEST_DIFFERENCE = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
 FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of today do
 
 
@@ -81,7 +81,7 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
     if path.exists():
         raise InputError(f"{path} exists; choose another name, or remove it.")
     feeds = random_feeds(program, *SHAPES[1])
-    with replacing(path) as beside, warnings.catch_warnings():
+    with replacing(path) as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own, about its insides
         if format == "onnx":
             import_extra("onnxscript", "export")
@@ -98,14 +98,14 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
             )
             assert exported is not None
             _name_outputs(exported.model.graph, program.outputs)
-            exported.save(beside)
+            exported.save(temporary)
         else:
-            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), beside)
-        difference = largest_difference(program, beside, format)
-        if not difference <= LARGEST:
+            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), temporary)
+        difference = largest_difference(program, temporary, format)
+        if not difference <= LARGEST_DIFFERENCE:
             raise RotaryMAEError(
                 f"the answers of the {format} file and of PyTorch differ by up to {difference:.2g}, more than "
-                f"{LARGEST:g}; the file is not kept. Try the other format."
+                f"{LARGEST_DIFFERENCE:g}; the file is not kept. Try the other format."
             )
     return difference
 

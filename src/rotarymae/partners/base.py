@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from rotarymae.arrays import ArrayDataset
-from rotarymae.errors import ModelDirectoryError
+from rotarymae.datasets import AnyDataset
+from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.preprocess import StaticColumn
-from rotarymae.series import SeriesDataset
+from rotarymae.system import from_fields
 
-AnyDataset = SeriesDataset | ArrayDataset
 Floats = NDArray[np.float64]
 
 
@@ -86,12 +85,11 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
     """Read arrays {name: array} from a safetensors file, and check them.
 
     Args:
-        layout: {name: (dtype, shape)} of all arrays of the file. A text in a shape stands for a size that is equal
-            wherever the text occurs.
+        layout: {name: (numpy type, shape)} of all arrays; a text in a shape stands for a size that is equal wherever
+            the text occurs.
 
     Raises:
-        ModelDirectoryError: the file cannot be read; an array is absent, not in `layout`, empty, of another dtype or
-            shape, or holds NaN or infinity.
+        ModelDirectoryError: a file that cannot be read; an array that is absent, unknown, empty or does not fit.
     """
     try:
         arrays = load_file(path)
@@ -113,6 +111,14 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
         if not np.isfinite(array).all():
             raise ModelDirectoryError(f"{path}: the array {name!r} holds NaN or infinity; wanted finite numbers.")
     return arrays
+
+
+def read_settings(kind: type, settings: Any, path: Path) -> Any:
+    """Return a dataclass from its JSON. Raises ModelDirectoryError for a field that `save` would not write."""
+    try:
+        return from_fields(kind, settings, "its settings")
+    except (InputError, TypeError) as error:
+        raise ModelDirectoryError(f"{path}: {error}") from None
 
 
 def check(condition: bool, path: Path, field: str) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats
-from rotarymae.partners.features import Rows, chunks
+from rotarymae.partners.features import SeriesRows, chunks
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.partners.shapes import divide
 from rotarymae.series import SeriesDataset
@@ -84,14 +84,8 @@ class ChannelMean:
         return self
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """Return predictions [n, V] of the n hidden observations: the training means of their channels.
-
-        They are ordered as in `Rows.of(hidden)`.
-
-        Args:
-            visible: not read here; see `LinearInterpolation`.
-        """
-        return self.means[Rows.of(hidden).channels]
+        """Return predictions [n, V] of the n hidden observations; both data sets hold the same series in one order."""
+        return self.means[SeriesRows.of(hidden).channels]
 
 
 class LinearInterpolation(ChannelMean):
@@ -113,7 +107,7 @@ class LinearInterpolation(ChannelMean):
         """
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")
-        seen, hidden_rows, out = Rows.of(visible), Rows.of(hidden), super().predict(visible, hidden)
+        seen, hidden_rows, out = SeriesRows.of(visible), SeriesRows.of(hidden), super().predict(visible, hidden)
         known, queried = (rows.series * rows.num_channels + rows.channels for rows in (seen, hidden_rows))
         order, queries = (np.argsort(keys, kind="stable") for keys in (known, queried))  # rows come in order of time
         keys, first = np.unique(queried[queries], return_index=True)

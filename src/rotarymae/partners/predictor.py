@@ -11,14 +11,14 @@ import math
 import time
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.model_files import dump_json, read_json
-from rotarymae.partners.base import AnyDataset, Floats, Partner, check
+from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
 from rotarymae.partners.convolutions import RandomConvolutions
@@ -26,7 +26,10 @@ from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
 
-FORMAT = 6
+if TYPE_CHECKING:
+    from rotarymae.training.cost import Plan
+
+PREDICTOR_FORMAT = 6
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
 PARTNERS: dict[str, type[Partner]] = {
@@ -112,10 +115,13 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: predictions [S, K]} of the network and the given partners, probabilities calibrated.
+        """Return {predictor: predictions [S, K]}, with calibrated probabilities.
 
-        "combined" is among them only if `of_partners` has all partners of this predictor, and at least one. Raises
-        ModelDirectoryError if the shape of a partner's predictions is not that of the network's.
+        The combination is among them if all its methods have weights.
+
+        Args:
+            of_model: the network's predictions [S, K].
+            of_partners: {partner: predictions [S, K]}.
         """
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
@@ -142,16 +148,12 @@ class Predictor:
         return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
-        """Write predictor.json and the partners' files to a folder, in place of an existing one.
-
-        Raises:
-            OSError: there is no room, for example; an existing folder is left as it is.
-        """
-        described = {"format": FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
-        with replacing_folder(folder) as beside:
-            files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
+        """Write predictor.json and the partners' files. Raises OSError where there is no room."""
+        described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
+        with replacing_folder(folder) as temporary:
+            files = {name: temporary / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
             described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
-            dump_json(beside / JSON, described)
+            dump_json(temporary / JSON, described)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -163,72 +165,33 @@ class Predictor:
         """
         path = Path(folder) / JSON
         described = read_json(path)
-        check(described.get("format") == FORMAT, path, "format")
-        partners = described.get("partners")
-        check(isinstance(partners, dict) and set(partners) <= set(PARTNERS), path, "partners")
-        files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in partners}
+        check(described.get("format") == PREDICTOR_FORMAT, path, "format")
+        del described["format"]
+        read = read_settings(cls, described, path)
+        read._check(path)
+        files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in read.partners}
         surplus = {file.name for file in path.parent.iterdir()} - {JSON, *(file.name for file in files.values())}
         check(not surplus, path, "partners")
-        check(set(described) == {"format", *(one.name for one in fields(cls))}, path, "fields")
-        _check_fields(described, path)
-        task = described["task"]
-        for name, settings in partners.items():
-            check(isinstance(settings, dict), path, "partners")
-            partners[name] = PARTNERS[name].load(files[name], task, settings)
-        del described["format"]
-        return cls(**described)
+        partners: Any = read.partners  # their settings
+        return replace(
+            read,
+            partners={name: PARTNERS[name].load(files[name], read.task, given) for name, given in partners.items()},
+        )
 
-
-def _check_fields(described: dict[str, Any], path: Path) -> None:
-    """Raise ModelDirectoryError if a field of predictor.json is not as `Predictor.save` writes it.
-
-    The settings of partners are not checked here: each partner checks its own.
-
-    Args:
-        described: {field: value} of the file `path`.
-    """
-    methods = {MODEL, *described["partners"]}
-    available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
-    check(described["task"] in TASKS, path, "task")
-    check(described["choice"] in available, path, "choice")
-    check(isinstance(described["because"], str), path, "because")
-    for name, low, high in (("temperatures", 1e-3, 1e3), ("weights", 0, 1), ("losses", -math.inf, math.inf)):
-        numbers = described[name]
-        check(isinstance(numbers, dict), path, name)
-        named = set(numbers) <= {*methods, COMBINED} if name == "losses" else set(numbers) == methods
-        known = all(type(one) in (int, float) and math.isfinite(one) and low <= one <= high for one in numbers.values())
-        check(named and known, path, name)
-    check(math.isclose(sum(described["weights"].values()), 1, rel_tol=1e-9), path, "weights")
-    errors = described["errors"]
-    named = isinstance(errors, dict) and set(errors) <= {*methods, COMBINED}
-    check(named and (not errors or described["task"] == "regression"), path, "errors")
-    for outputs in errors.values():
-        check(isinstance(outputs, list) and all(map(_are_errors, outputs)), path, "errors")
-
-
-def _are_errors(numbers: Any) -> bool:
-    """Return whether `numbers` is an ascending list of non-negative finite numbers; an empty list is one."""
-    if not isinstance(numbers, list) or not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
-        return False
-    return numbers == sorted(numbers)
-
-
-class Budget(Protocol):
-    """Decides how many series the partners are trained on."""
-
-    def compared(self, series: int) -> int:
-        """Return the number of series for the fits by which methods are compared, out of `series` training series."""
-        ...
-
-    def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return the number of series for the last fit of a partner, which is used.
-
-        Args:
-            name: the partner.
-            series: number of training and validation series.
-            compared, seconds: the fit of this partner for the comparison took `seconds` for `compared` series.
-        """
-        ...
+    def _check(self, path: Path) -> None:
+        """Raise ModelDirectoryError where a field is not as `save` writes it; partners check theirs."""
+        methods, known = {MODEL, *self.partners}, {MODEL, *self.partners, COMBINED}
+        check(methods <= {MODEL, *PARTNERS}, path, "partners")
+        check(self.task in TASKS, path, "task")
+        check(self.choice in self.available, path, "choice")
+        heats, weights = self.temperatures, self.weights
+        check(set(heats) == methods and all(1e-3 <= one <= 1e3 for one in heats.values()), path, "temperatures")
+        sound = set(weights) == methods and all(0 <= one <= 1 for one in weights.values())
+        check(sound and math.isclose(sum(weights.values()), 1, rel_tol=1e-9), path, "weights")
+        check(set(self.losses) <= known, path, "losses")
+        sound = set(self.errors) <= known and (not self.errors or self.task == "regression")
+        outputs = [one for several in self.errors.values() for one in several]
+        check(sound and all(one == sorted(one) and min(one, default=0) >= 0 for one in outputs), path, "errors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +222,7 @@ def fit_partners(
     static: tuple[StaticColumn, ...],
     seed: int,
     reporter: Reporter,
-    budget: Budget | None = None,
+    budget: Plan | None = None,
 ) -> FittedPartners:
     """Fit each partner twice: on the training part, to compare it, and then on both parts, to be used.
 

@@ -26,7 +26,11 @@ LAG_EDGES = (0.0, 0.01, 0.05, 0.2, 1.0)  # shares of the span
 HARMONICS = 16
 # Ends of the windows of a course, as shares of the series' span from the peak: short ones near it, long ones far away.
 COURSE = (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1.0)
-WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5), "late after": (1.5, 4.0)}  # widths of the outburst, from its peak
+PEAK_WINDOWS = {
+    "at": (-0.5, 0.5),
+    "after": (0.5, 1.5),
+    "late after": (1.5, 4.0),
+}  # widths of the outburst, from its peak
 
 
 def divide(a: Any, b: Any) -> Floats:
@@ -681,7 +685,7 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     width = np.nan_to_num(groups.spread(rise(groups, 0.5))) + np.nan_to_num(groups.spread(fall(groups, 0.5)))
     peak, width = tables["time of max"][row, leading], width.reshape(series, number)[row, leading]
     since = divide(groups.t - peak[of_series], width[of_series])
-    for window, (low, high) in WINDOWS.items():
+    for window, (low, high) in PEAK_WINDOWS.items():
         inside = (since >= low) & (since < high)
         mean = groups.spread(groups.mean(groups.x, inside)).reshape(series, number)
         compared[f"relative {window} peak"] = mean

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -92,13 +91,6 @@ class Preprocessor(nn.Module):
         copy = type(self)(**(fields | changes))
         copy.load_state_dict(self.state_dict())
         return copy
-
-    def identity(self) -> dict[str, Any]:
-        """Return all that tokens depend on, as JSON: kind, settings, and a SHA-256 digest of the statistics."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(f"{name} {tuple(tensor.shape)}".encode() + tensor.contiguous().numpy().tobytes())
-        return {"kind": self.kind, **self.to_dict(), "statistics": digest.hexdigest()}
 
 
 def preprocessor_class(kind: str) -> type[Preprocessor]:

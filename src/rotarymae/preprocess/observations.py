@@ -26,7 +26,7 @@ from rotarymae.series.mapped import row_chunks
 from rotarymae.series.windows import Windows
 from rotarymae.tokens import Tokens, pad_rows
 
-Label = str | int | float | bool
+ChannelName = str | int | float | bool
 
 # Values look as if they were in another unit where their median lies so many training deviations away, or where they
 # differ by so few; of at least so many series and, squared, values of a channel.
@@ -148,7 +148,7 @@ class ObservationPreprocessor(Preprocessor):
     parts: ClassVar[str] = "observations"
 
     value_names: tuple[str, ...]
-    channel_names: tuple[Label, ...] | None
+    channel_names: tuple[ChannelName, ...] | None
     position_names: tuple[str, ...] = ()
     transforms: tuple[TransformKind, ...] = ()
     origin: Origin = "first"

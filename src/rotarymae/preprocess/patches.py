@@ -180,7 +180,7 @@ class PatchPreprocessor(Preprocessor):
             "mean and deviation in training": ", ".join(
                 f"{m:.6g} ± {s:.6g}" for m, s in zip(self.mean.tolist(), self.std.tolist(), strict=True)
             ),
-            "what is left over beside whole patches": "cropped, evenly on both sides",
+            "cells beyond whole patches": "cropped, evenly on both sides",
         }
         if self.sample_rate is not None:
             description["sample rate"] = f"{self.sample_rate} Hz"

@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import io
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,8 @@ from rotarymae.preprocess import WORDS
 from rotarymae.report.comparisons import comparisons
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
-from rotarymae.run_folder import as_json
 from rotarymae.splits import split_words
-from rotarymae.system import duration, hardware, versions, write_text
+from rotarymae.system import as_json, duration, hardware, versions, write_text
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
 
@@ -66,15 +65,18 @@ def write_report(
     """
     words = Words.of(outcome, class_names or {}, time_label, value_label, invert)
     pictures = [picture for picture in PICTURES if picture.suits(outcome.dataset.kind, anonymous)]
+    of_results, of_model = ([one for one in pictures if one.of_model is which] for which in (False, True))
     sections = [
+        *(_pictured(picture, outcome, words, anonymous) for picture in of_results),
         _comparisons(outcome),
-        *(_pictured(picture, outcome, words, anonymous) for picture in pictures),
         _data(outcome, anonymous),
+        *(_pictured(picture, outcome, words, anonymous) for picture in of_model),
         _run(outcome),
         _notes(outcome, notes, anonymous),
     ]
     shown = tuple(section for section in sections if section is not None)
-    write_text(Path(path), render(Report(title, summary, tuple(_headlines(outcome)), shown)))
+    headlines = tuple(_headlines(outcome))
+    write_text(Path(path), render(Report(title, _verdict(outcome), summary, headlines, shown)))
     return Path(path)
 
 
@@ -107,6 +109,56 @@ def data_uri(figure: Figure) -> str:
         figure.set_layout_engine("none")  # it is laid out already, which takes half of the time
         figure.savefig(buffer, format="png", dpi=160)
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def _verdict(outcome: Outcome) -> str:
+    """Return the sentence at the top: how good the predictions are on the scored series, and the best other method."""
+    metrics = outcome.metrics
+    chosen = metrics.get("predictor", {}).get("chosen", "model")
+    where = f"On {scored_words(metrics)} ({len(outcome.split.scored):,})"
+    if "classification" in metrics and len(outcome.classes) == 2:
+        says = f"{where}, one of the class {outcome.classes[1]} ranks above another one in {{}} of pairs"
+        return _compared(says, metrics["classification"], "auroc", chosen, _per_cent)
+    if "classification" in metrics:
+        says = f"{where}, the predicted class is right for {{}}"
+        return _compared(says, metrics["classification"], "accuracy", chosen, _per_cent)
+    if "regression" in metrics:
+        name = next(name for name in metrics["regression"]["model"] if name.startswith(RMSE))
+        says = f"{where}, the typical error (root mean square) is {{}}"
+        return _compared(says, metrics["regression"], name, chosen, number)
+    if "survival" in metrics:
+        says = f"{where}, the expected times have the order of the events in {{}} of pairs"
+        return _compared(says, metrics["survival"], CONCORDANCE, chosen, _per_cent)
+    for name, scores in metrics.get("interpolation", {}).items():
+        says = f"{where}, the typical error at hidden values of {name} is {{}} of their spread"
+        return _compared(says, scores["methods"], SCALED_RMSE, "model", _per_cent)
+    if "reconstruction" in metrics:
+        says = f"{where}, the typical error at hidden patches is {{}} of their spread"
+        return _compared(says, metrics["reconstruction"]["methods"], SCALED_RMSE, "model", _per_cent)
+    return "Nothing was scored."
+
+
+def _per_cent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _compared(
+    says: str, methods: Mapping[str, Mapping[str, float]], name: str, chosen: str, form: Callable[[float], str]
+) -> str:
+    """Return a sentence with a metric of the chosen method and of the best other one.
+
+    Args:
+        says: the beginning of the sentence, with {} for the value.
+        methods: {method: {metric: value}}.
+        name: the metric.
+        form: returns a value as text.
+    """
+    known = {method: row[name] for method, row in methods.items() if method != chosen and math.isfinite(row[name])}
+    first = f"{says.replace('{}', form(methods[chosen][name]))} ({method_words(chosen)})"
+    if not known:
+        return f"{first}."
+    best = (min if metric_of(name).lower_is_better else max)(known, key=lambda method: known[method])
+    return f"{first}; the best other method, {method_words(best)}, reaches {form(known[best])}."
 
 
 def _headlines(outcome: Outcome) -> Iterator[Headline]:
@@ -155,7 +207,7 @@ def _comparisons(outcome: Outcome) -> Section | None:
         chosen = outcome.metrics["predictor"]
         by = method_words(chosen["chosen"])
         explanation += f" Predictions, and the pictures below, are those of: {by} ({chosen['because']})."
-    return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
+    return Section("comparison", "Compared with simpler methods", explanation, tables=tables) if tables else None
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:

@@ -60,7 +60,7 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
         where: on what was scored, for the titles.
     """
     errors = [(name, scores) for name, scores in values.items()]
-    caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
+    caption = "Root mean squared errors, scaled as described under what was done to the data: much less than 1 is good."
     yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
     each = []
     for name, scores in values.items():

@@ -87,6 +87,7 @@ class Report:
     """The content of the page, section by section."""
 
     title: str
+    verdict: str = ""  # one sentence: how good the predictions are, and how good simpler methods
     summary: str = ""
     headlines: Sequence[Headline] = ()
     sections: Sequence[Section] = ()

@@ -26,8 +26,9 @@ from rotarymae.scoring import DISTANCES, MIN_HIDDEN
 from rotarymae.series import channel_index, plain
 from rotarymae.training import TrainResult
 
+MISTAKES = 3  # series shown that were predicted wrong
 EXAMPLES = 6  # series shown with their hidden points
-POINTS = 150  # of each interpolated curve
+CURVE_POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
 HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn by asinh
@@ -98,6 +99,7 @@ class Picture:
     draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
     private: bool = False  # whether it shows ids or values of single examples
     kind: str = ""  # of the data that it can draw; all where it is empty
+    of_model: bool = False  # whether it is about the model, not about how good the predictions are
 
     def suits(self, kind: str, anonymous: bool) -> bool:
         """Return whether the picture is for this kind of data ("observations" or "patches") and may be on the page.
@@ -107,7 +109,7 @@ class Picture:
         return self.kind in ("", kind) and not (anonymous and self.private)
 
 
-def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw at most six scored series with visible and hidden observations, the predicted curve and its bands.
 
     Nothing where the run did not interpolate. Only the first column of values and at most 12 channels are drawn.
@@ -117,7 +119,7 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     preprocessor = outcome.pipeline.require_series()
     chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
-    queries = curves(visible, hidden, POINTS)
+    queries = curves(visible, hidden, CURVE_POINTS)
     answers = interpolate(outcome.pipeline, visible, queries)
     query_channels = channel_index(queries)
     error = error_column(preprocessor)
@@ -209,7 +211,7 @@ def most_observed(channels: np.ndarray) -> np.ndarray:
     return present[np.argsort(-counts, kind="stable")[:PANELS]]
 
 
-def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw at most six scored pictures, or spectrograms, with hidden patches and their reconstructions.
 
     Nothing where the run reconstructed none.
@@ -225,7 +227,7 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         lowest, highest = float(array.min()), float(array.max())
         limits = (0.0, np.iinfo(array.dtype).max) if array.dtype.kind == "u" else (min(lowest, 0.0), max(highest, 1.0))
         three = [_flat(part, dataset, *limits) for part in drawn(outcome.pipeline, array, reconstruction)]
-        figure = plots.reconstruction(*three, cmap="gray" if dataset.sample_rate is None else "magma")
+        figure = plots.reconstructed(*three, cmap="gray" if dataset.sample_rate is None else "magma")
         hidden = f"{int(reconstruction.hidden.sum())} of {len(reconstruction.hidden)} patches hidden"
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
 
@@ -252,8 +254,8 @@ def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.nda
     return np.clip((picture - black) / (white - black), 0, 1)
 
 
-def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Tabulate and draw the share of hidden points inside each band, beside the share that the band promises.
+def draw_bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+    """Tabulate and draw the share of hidden points inside each band, next to the share that the band promises.
 
     Where there are groups by distance to the nearest observation, their errors are drawn, too. Nothing where the run
     did not interpolate, or predicts no deviation. Only the first column of values counts.
@@ -339,7 +341,7 @@ class ClassPredictions:
         )
 
 
-def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+def draw_classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods.
 
     Nothing where the run has no classes.
@@ -373,6 +375,50 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     yield Table(rows, first="class", caption=caption)
 
 
+def draw_mistakes(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw a series of each of the most frequent confusions, or the series with the largest errors of numbers."""
+    predictions, at = ClassPredictions.of(outcome), outcome.split.scored
+    if predictions is not None:
+        mistakes = _confusions(predictions, words)
+    elif "regression" in outcome.metrics and outcome.predicted is not None and outcome.labels is not None:
+        mistakes = _largest_errors(outcome)
+    else:
+        return
+    preprocessor = outcome.pipeline.require_series()
+    error = error_column(preprocessor)
+    for i, caption in mistakes:
+        (one,) = outcome.dataset.select([at[i]])  # pyright: ignore
+        channels, errors = channel_index(one), None if error is None else one.values[:, error]
+        shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
+        figure = _observed(preprocessor, words, one.times, one.values[:, 0], channels, shown, errors=errors)
+        yield Drawing(figure, f"{words.value} of {one.id} by {words.time}. {caption}", caption, heading=str(one.id))
+
+
+def _confusions(predictions: ClassPredictions, words: Words) -> Iterator[tuple[int, str]]:
+    """Yield (index among the scored series, caption): the most certain mistake of each frequent confusion."""
+    labels, predicted = predictions.labels, predictions.predicted
+    wrong = np.flatnonzero(labels != predicted)
+    pairs, counts = np.unique(np.stack([labels[wrong], predicted[wrong]], 1), axis=0, return_counts=True)
+    for k in np.argsort(-counts, kind="stable")[:MISTAKES]:
+        true, guess = pairs[k]
+        alike = wrong[(labels[wrong] == true) & (predicted[wrong] == guess)]
+        i = int(alike[predictions.probabilities[alike, guess].argmax()])
+        name, taken = words.classes[true], words.classes[guess]
+        share = f"{counts[k]:,} of {int((labels == true).sum()):,} {name} are taken for {taken}"
+        yield i, f"{share}; this one with a probability of {predictions.probabilities[i, guess]:.2f}."
+
+
+def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
+    """Yield (index among the scored series, caption) of the largest errors of the first output."""
+    at = outcome.split.scored
+    truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
+    predicted = np.asarray(outcome.predicted)[at, 0]
+    errors = np.nan_to_num(np.abs(predicted - truth), nan=-1.0)
+    for i in np.argsort(-errors, kind="stable")[:MISTAKES].tolist():
+        if errors[i] >= 0:
+            yield i, f"Predicted {predicted[i]:.4g}; true: {truth[i]:.4g}."
+
+
 def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
     """Return (precision, recall, F1, support), each [k], of k classes; 0 where one is not defined.
 
@@ -381,7 +427,7 @@ def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
-def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw the ROC and the precision-recall curve of the second of two classes.
 
     Nothing for another number of classes, or where the scored series are all of one.
@@ -394,16 +440,16 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
-def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series."""
     predictions = ClassPredictions.of(outcome)
     if predictions is None or len(predictions.labels) < 20:
         return
     figure = plots.reliability(predictions.labels == predictions.predicted, predictions.probabilities.max(1))
-    yield Drawing(figure, "Share of right verdicts by the probability given to them")
+    yield Drawing(figure, "Share of right predictions by their probability")
 
 
-def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks."""
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
@@ -411,15 +457,15 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.labels), -1)
     for k in range(truth.shape[1]):
         there = at[np.isfinite(truth[at, k])]
-        figure = plots.regression(truth[there, k], outcome.predicted[there, k])
+        figure = plots.predicted_against_true(truth[there, k], outcome.predicted[there, k])
         which = "" if truth.shape[1] == 1 else f"Output {k + 1} of {truth.shape[1]}. "
         where = scored_words(outcome.metrics)
         caption = f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {where}."
         yield Drawing(figure, "Predicted against true values", caption)
 
 
-def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw predicted survival of the scored series beside Kaplan and Meier's estimate; nothing for other tasks.
+def draw_survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw predicted survival of the scored series next to Kaplan and Meier's estimate; nothing for other tasks.
 
     Series are in thirds by expected time, or in fewer groups where one would have less than 20.
     """
@@ -436,7 +482,7 @@ def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
 
 
-def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw a map of the scored series' embeddings, coloured by class if there are classes.
 
     It is a t-SNE of at most 2,000 of them, or a PCA of fewer than 50; nothing for fewer than 5.
@@ -458,15 +504,15 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
 
 
-def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def draw_learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
-        losses = {} if result is None else learning_curves(result)
+        losses = {} if result is None else losses_by_epoch(result)
         if losses:
             yield Drawing(plots.learning_curves(losses, title=stage), f"Losses of {stage} by epoch")
 
 
-def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
+def losses_by_epoch(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
     """Return {"training": (epochs, losses), "validation": (epochs, losses)} of one training, epochs counted from 1.
 
     Training losses are means over an epoch. "validation" is absent if there are none, both if there are no losses.
@@ -486,48 +532,23 @@ def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[floa
 
 PICTURES = [
     Picture(
-        "series",
-        "Series",
-        "Filled points were shown to the model and hollow points were hidden from it; the line is its prediction, and "
-        "the bands should hold 68 % and 95 % of the hollow points.",
-        series,
-        private=True,
-        kind="observations",
-    ),
-    Picture(
-        "reconstructions",
-        "Hidden patches",
-        "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
-        reconstructions,
-        private=True,
-        kind="patches",
-    ),
-    Picture(
-        "bands",
-        "Are the bands honest?",
-        "If the bands mean what they say, the share of hidden points inside each equals its promise: below it the "
-        "model is too sure of itself, above it too cautious.",
-        bands,
-    ),
-    Picture(
         "classes",
         "Class by class",
-        "Each row of the matrix is a true class and shows which classes its objects were given, in per cent, so the "
-        "diagonal is recall; the table adds precision (how often a verdict is right) and F1, their harmonic mean.",
-        classes,
+        "Each row of the matrix is a true class and shows, in per cent, which classes its objects were predicted to "
+        "be; "
+        "the diagonal is recall. The table adds precision (the share of predictions of a class that are right) and F1, "
+        "their harmonic mean.",
+        draw_classes,
     ),
+    Picture("regression", "Predicted and true", "On the dashed line both agree.", draw_regression, private=True),
     Picture(
-        "thresholds",
-        "Other thresholds",
-        "What the classifier reaches when a series is called positive at another probability than one half.",
-        thresholds,
-    ),
-    Picture(
-        "confidence",
-        "Are the probabilities honest?",
-        "Of the series that were given their class with a probability of 80 %, 80 % should be of that class: points "
-        "below the dashed line say that the classifier is too sure of itself.",
-        reliability,
+        "mistakes",
+        "Where it fails",
+        "Of each of the most frequent confusions, the wrong prediction with the highest probability; for numbers, the "
+        "largest errors.",
+        draw_mistakes,
+        private=True,
+        kind="observations",
     ),
     Picture(
         "survival",
@@ -535,19 +556,60 @@ PICTURES = [
         "Series are grouped by their expected time to the event. Steps are the share without the event so far (Kaplan "
         "and Meier's estimate, which counts censored series while they were followed), dashed lines the mean of the "
         "predicted curves: where they agree, the predictions are calibrated.",
-        survival,
+        draw_survival,
     ),
-    Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
+    Picture(
+        "series",
+        "Hidden observations",
+        "Filled points were shown to the model, hollow points were hidden from it. The line is its prediction; the "
+        "bands "
+        "should hold 68 % and 95 % of the hollow points.",
+        draw_series,
+        private=True,
+        kind="observations",
+    ),
+    Picture(
+        "reconstructions",
+        "Hidden patches",
+        "Left the input, in the middle what the model saw (hidden patches are grey), right its reconstruction.",
+        draw_reconstructions,
+        private=True,
+        kind="patches",
+    ),
+    Picture(
+        "confidence",
+        "Are the probabilities honest?",
+        "Of the series whose class has a probability of 80 %, 80 % should be of that class. Points below the dashed "
+        "line "
+        "mean that the probabilities are too high, points above it that they are too low.",
+        draw_reliability,
+    ),
+    Picture(
+        "thresholds",
+        "Other thresholds",
+        "The scores of the classifier if a series counts as positive at another probability than one half.",
+        draw_thresholds,
+    ),
+    Picture(
+        "bands",
+        "Are the bands honest?",
+        "The share of hidden points inside each band should equal its promise. A lower share means that the band is "
+        "too "
+        "narrow, a higher one that it is too wide.",
+        draw_bands,
+    ),
     Picture(
         "embedding",
         "Map of embeddings",
-        "Each point is one series as the encoder sees it; neighbours are series that the model finds alike.",
-        embedding,
+        "Each point is one series as the encoder sees it; neighbours are similar to the model.",
+        draw_embedding,
+        of_model=True,
     ),
     Picture(
         "learning",
         "Learning curves",
-        "Both curves should fall and level off; validation that rises while training still falls is overfitting.",
-        learning,
+        "Both curves should fall and level off. Validation that rises while training still falls means overfitting.",
+        draw_learning,
+        of_model=True,
     ),
 ]

@@ -31,8 +31,8 @@ from rotarymae.run_folder import (
 )
 from rotarymae.series import SeriesDataset
 
-Stage = Literal["pretrained", "finetuned"]
-POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
+ModelStage = Literal["pretrained", "finetuned"]
+QUERIES_AT_ONCE = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +90,13 @@ def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
 
 
 def open_embeddings(
-    model: str | Path, stage: Stage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
+    model: str | Path, stage: ModelStage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
 ) -> Question:
     """Load a model and return the question that embeds with it; as `open_stage` and then `embeddings`."""
     return embeddings(open_stage(model, stage, precision), pool)
 
 
-def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -> Pipeline:
+def open_stage(model: str | Path, stage: ModelStage, precision: Precision = "auto") -> Pipeline:
     """Load a pipeline, for its pre-trained or its fine-tuned model.
 
     Args:
@@ -170,7 +170,7 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
     return Question(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
 
 
-def observation_scores(pipeline: Pipeline) -> Question:
+def anomalies(pipeline: Pipeline) -> Question:
     """Return the question that scores every observation by how badly the others of its series predict it.
 
     There is a row per observation, with time, channel, values and a score per value; see `Pipeline.observation_scores`.
@@ -261,7 +261,7 @@ def values(
         """Return the predictions for all series, computed in parts that fit into memory."""
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         each, total = channels * (len(times) or points), len(dataset)
-        several = total if at is not None else max(1, POINTS // max(1, each))
+        several = total if at is not None else max(1, QUERIES_AT_ONCE // max(1, each))
         parts = []
         for i in range(0, total, several):
             stop = min(i + several, total)

@@ -1,8 +1,8 @@
 """One output file per input file: shards that any number of processes, on any number of hosts, answer together.
 
-A shard is done whose output exists and is newer than its input. Outputs are written beside and renamed, and their bytes
-do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of its own and
-skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
+A shard is done whose output exists and is newer than its input. Outputs are written under another name and renamed, and
+their bytes do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of
+its own and skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
 from rotarymae.model_files import CONFIG, find_model
 from rotarymae.run_folder import write_parts
-from rotarymae.saving import LEFT_AFTER
+from rotarymae.saving import SAVE_SECONDS
 from rotarymae.scale.answers import Question
 from rotarymae.scale.tables import answer_table
 from rotarymae.system import Reporter, remove_leftovers, write_text
@@ -296,7 +296,7 @@ def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None
     if shard.is_done():  # by another process
         return None
     shard.output.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(shard.output.parent, [shard.output.name], LEFT_AFTER)
+    remove_leftovers(shard.output.parent, [shard.output.name], SAVE_SECONDS)
     try:
         with gathered_warnings() as caught:
             write_parts(answer_table(question, question.pipeline.reader(shard.source, layout)), shard.output)

@@ -23,15 +23,15 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import with_ids, write_parts
 from rotarymae.scale.answers import (
     Answers,
+    ModelStage,
     Question,
-    Stage,
     embeddings,
     open_embeddings,
 )
 from rotarymae.series import SeriesDataset, as_text
 from rotarymae.tables import Part, TableReader, TableSchema
 
-OnStep = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Totals:
 
 
 def answer_file(
-    question: Question, table: Path | pa.Table, out: Path, layout: TableSchema, on_step: OnStep | None = None
+    question: Question, table: Path | pa.Table, out: Path, layout: TableSchema, on_step: OnProgress | None = None
 ) -> Totals:
     """Write the answers for a table to a .csv or .parquet file, which appears only when it is complete.
 
@@ -105,7 +105,7 @@ def answer_file(
 
 
 def answer_parts(
-    question: Question, reader: TableReader, on_step: OnStep | None = None
+    question: Question, reader: TableReader, on_step: OnProgress | None = None
 ) -> Iterator[tuple[Part, pa.Table]]:
     """Answer a question for a table in parts that fit into memory; yield (part, answers), in the table's order.
 
@@ -168,7 +168,7 @@ def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
     return replace(part, observed=observed, dataset=dataset.select(np.flatnonzero(able)) if able.any() else None)
 
 
-def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
+def _within(on_step: OnProgress, done: int, size: int, total: int) -> OnProgress:
     """Return an on_step for one part of a table, called with (k of n) of the part, that reports progress in the table.
 
     Args:
@@ -202,7 +202,7 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
     return with_ids(columns, ids, name)
 
 
-def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
+def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnProgress | None = None) -> Totals:
     """Write the answers for pictures or sounds to a .csv or .parquet file; return how many rows that are.
 
     Files that could not be read get a row with their name alone, at the end; in the totals they are `empty`.
@@ -265,7 +265,7 @@ def embed_table(
     layout: TableSchema | None = None,
     *,
     pool: AutoPool = "auto",
-    stage: Stage = "pretrained",
+    stage: ModelStage = "pretrained",
 ) -> pa.Table:
     """Return one vector per series of a table, as a table: the ids, and the columns e0, e1, ... (float32).
 

@@ -20,7 +20,7 @@ from rotarymae.errors import InputError, listed
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>", "#N/A", "#NA",
            "#VALUE!")  # fmt: skip
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
-COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
+DECIMAL_COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may be a decimal comma, too
 MIN_THOUSANDS = 10  # such cells, next to whole numbers below 1,000, that show what the comma is
 SPACED = r"^[-+]?\d{1,3}([ '’\x{00a0}\x{202f}]\d{3})+([.,]\d+)?$"  # 1 234,5 and 1'234.5
@@ -209,7 +209,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     grouped = matches(cells, THOUSANDS)
     english = matches(cells, r"^[-+]?\d{1,3}(,\d{3})+\.\d+$|^[-+]?\d{1,3}(,\d{3}){2,}$").any()
     german = matches(cells, r"^[-+]?\d{1,3}(\.\d{3})+,\d+$|^[-+]?\d{1,3}(\.\d{3}){2,}$").any()
-    decimal = (matches(cells, COMMA) & ~grouped).any()
+    decimal = (matches(cells, DECIMAL_COMMA) & ~grouped).any()
     pointed = matches(cells, r"\d\.\d").any()
     if not (english or german or decimal or pointed):
         small = matches(cells, r"^[-+]?\d{1,3}$")
@@ -218,7 +218,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
         return _replaced(cells, ",", "", r"^[-+]?\d{1,3}(,\d{3})+(\.\d*)?$"), "commas between thousands"
     if german and not english:
         cells = _replaced(cells, r"\.", "", r"^[-+]?\d{1,3}(\.\d{3})+(,\d*)?$")
-        return _replaced(cells, ",", ".", COMMA), "points between thousands, decimal commas"
+        return _replaced(cells, ",", ".", DECIMAL_COMMA), "points between thousands, decimal commas"
     if decimal and not pointed:
         return _replaced(cells, ",", "."), "decimal commas"
     return cells, note

@@ -46,8 +46,6 @@ from rotarymae.series.tidy import offsets_of
 
 __all__ = ["Series", "SeriesDataset"]
 
-Tokenisation = Literal["channel", "time"]
-
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -199,7 +197,7 @@ class SeriesDataset:
         return np.diff(self.offsets)
 
     @property
-    def tokens(self) -> Tokenisation:
+    def tokens(self) -> Literal["channel", "time"]:
         """Return "channel" where rows carry a channel index, "time" where one row is one time."""
         return "time" if self.channels is None else "channel"
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 
-HEAD = 1000  # cells, in which a column that is no column of dates shows it
+HEAD_CELLS = 1000  # cells, in which a column that is no column of dates shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
@@ -57,7 +57,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         return _typed(column, name, na)
     if how is None:
         with suppress(pa.ArrowInvalid):  # all cells are ISO dates without an offset: the usual case, and the fastest
-            column[:HEAD].cast(pa.timestamp("us"))  # a cast that fails costs more than one that does not
+            column[:HEAD_CELLS].cast(pa.timestamp("us"))  # a cast that fails costs more than one that does not
             return _typed(column.cast(pa.timestamp("us")), name)
     texts = cells.without_missing(cells.trimmed(column), na)
     there = texts.is_valid().to_numpy(zero_copy_only=False)

@@ -16,11 +16,7 @@ def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
 
 
 def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the series, followed by copies of all of them that are each cut at a random time.
-
-    Args:
-        copies: number of copies of each series.
-    """
+    """Return the S series, followed by `copies` · S copies of them, each cut after a random observation."""
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     share = np.random.default_rng(seed).random(len(every))
     last = (share * every.lengths).astype(np.int64)

@@ -16,10 +16,10 @@ from rotarymae.errors import InputError, NoObservations, listed
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
 FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
-SAMPLED = 100_000  # values of a channel that show what is typical
+TYPICAL_VALUES = 100_000  # values of a channel that show what is typical
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
 MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is read in the wrong way
 
@@ -194,7 +194,7 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
         size = np.abs(column)
         yield f"{name!r} is infinite", np.isinf(size)
         # Models compute in 32 bits, in which a larger number would be infinite.
-        yield f"{name!r} is beyond {LARGEST:.2g}, too large for 32 bits,", size > LARGEST
+        yield f"{name!r} is beyond {LARGEST_FLOAT32:.2g}, too large for 32 bits,", size > LARGEST_FLOAT32
     for error in rows.errors.values():
         yield f"{error!r} is negative", rows.values[:, rows.value_names.index(error)] < 0
 
@@ -261,7 +261,7 @@ def coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return that sentence."""
+    """Return the sentence of the report on 32-bit times that are too coarse for the gaps between them."""
     return (
         f"gaps are short for the column {rows.names['time']!r}, which has 32 bits: {rows.time_step:.4g} is its "
         "smallest step, so that times that differed may be equal; write it with 64 bits, or subtract the first time"
@@ -297,7 +297,7 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
     """Yield the extreme values of a column that may be codes; see `suspects`."""
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
-        again, some = False, column[:: 1 + len(column) // SAMPLED]
+        again, some = False, column[:: 1 + len(column) // TYPICAL_VALUES]
         middle = np.median(some)
         for value in (column.min(), column.max()):
             away, others = abs(value - middle), some[some != value]

@@ -31,15 +31,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
     try:
-        yield beside
-        flush(beside)
-        beside.replace(path)
+        yield temporary
+        flush(temporary)
+        temporary.replace(path)
         flush(path.parent)
     except BaseException as error:
-        beside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(beside)):
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
             error.filename = str(path)  # of a full disk the system says neither which file nor where
         raise
 
@@ -59,25 +59,25 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     if path.is_symlink():
         raise InputError(f"{path} is a link to {path.readlink()}; write to that folder itself, or remove the link.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
-    old = beside.with_suffix(".old")
-    beside.mkdir()
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    old = temporary.with_suffix(".old")
+    temporary.mkdir()
     try:
-        yield beside
-        mode = beside.stat().st_mode & 0o666  # what the umask allows, also for files of libraries that write 0600
-        for file in beside.iterdir():
+        yield temporary
+        mode = temporary.stat().st_mode & 0o666  # what the umask allows, also for files of libraries that write 0600
+        for file in temporary.iterdir():
             if file.is_file():
                 file.chmod(mode)
                 flush(file)
-        flush(beside)
+        flush(temporary)
         if path.exists():
             path.replace(old)
-        beside.replace(path)
+        temporary.replace(path)
         flush(path.parent)
     except BaseException:
         if old.exists() and not path.exists():
             old.replace(path)
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
     if old.exists():
         shutil.rmtree(old)
@@ -141,8 +141,8 @@ def sha256_of(content: Any) -> str:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file in UTF-8, replacing one that is there in one step; see `replacing`."""
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def flush(path: Path) -> None:

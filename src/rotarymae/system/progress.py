@@ -71,7 +71,7 @@ class Reporter:
             task = progress.add_task(title, total=None, loss="")
 
             def on_step(done: int, total: int, loss: float | None = None) -> None:
-                """Move the bar to `done` of `total`, with the loss beside it."""
+                """Move the bar to `done` of `total`, with the loss next to it."""
                 progress.update(task, completed=done, total=total, loss="" if loss is None else f"loss {loss:.4f}")
 
             yield on_step

@@ -53,7 +53,7 @@ OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death"
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
-STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
+STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 
 
 @dataclass(frozen=True)
@@ -202,11 +202,11 @@ def _count(*keys: np.ndarray) -> int:
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
-def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, Column]:
+def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
     """Read the first rows of a table and describe each column; nested columns are described by their entries."""
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
-    read = source.read(names, max(1, rows // 100) if lists else rows)
+    read = source.read(names, ROWS // 100 if lists else ROWS)
     lengths = cells.list_lengths(read[min(lists)]) if lists else None
     columns = {}
     for name, column in read.items():
@@ -220,7 +220,13 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by its first cells: type, whether it holds numbers, dates or text, and how it varies."""
+    """Describe a column: whether it holds dates, clock times, numbers or text, and how it varies.
+
+    Args:
+        column: its first cells; for lists, their entries.
+        of_lists: whether the cells were entries of lists.
+        na: cells that mean "missing".
+    """
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -516,7 +522,7 @@ def key_column(table: Source, id: str) -> str:
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
     """Return the column that may say whether durations ended in an event; None where the label is no duration."""
-    status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
+    status = (name for name in columns if name != label and set(pieces(name)) & STATUS_NAMES)
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 
@@ -529,15 +535,12 @@ def _duration(columns: Mapping[str, Column]) -> str | None:
     )
 
 
-def propose_objects(
-    source: Source, id: str, label: str | None, count: int
-) -> tuple[str | None, tuple[str, ...], list[str]]:
+def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
     """Propose which columns of a table of objects are the label and the static columns.
 
     Args:
         id: its id column, which is neither.
         label: the label, if the user named it.
-        count: number of series in the table of observations.
 
     Returns:
         The label or None, the static columns, and sentences on what is doubtful.
@@ -545,8 +548,9 @@ def propose_objects(
     key, unsure = key_column(source, id), []
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")
-    columns = [c for name, c in look(source).items() if name != key and c.distinct > 1]
-    label, static = _of_series(columns, count, label, unsure)
+    seen = look(source)
+    columns = [c for name, c in seen.items() if name != key and c.distinct > 1]
+    label, static = _of_series(columns, max((len(c.codes) for c in seen.values()), default=0), label, unsure)
     if label is not None and static:
         unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
     return label, static, unsure
@@ -555,7 +559,7 @@ def propose_objects(
 def _of_series(
     columns: list[Column], count: int, label: str | None, unsure: list[str], more_outcomes: Sequence[str] = ()
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Propose label and static columns among columns with one value per series, for `count` series.
+    """Propose label and static columns among columns with one value per series; `count` series were seen.
 
     Args:
         label: the label, if the user named it.
@@ -583,7 +587,11 @@ def _of_series(
         else:
             static.append(c.name)
     outcomes += more_outcomes
-    unsure += [f"{listed(many)} have a different text for most series, and are not read"] if many else []
+    unsure += (
+        [f"{listed(many)}: as many texts as half of the first {count:,} series or more, and not read (--static)"]
+        if many
+        else []
+    )
     unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
     unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
     return label, tuple(static)

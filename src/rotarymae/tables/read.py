@@ -214,18 +214,20 @@ class TableReader:
 
     def _mapped(self) -> tuple[SeriesDataset, ReadingReport]:
         """Read a table larger than memory: return the data set with memory-mapped columns, and the report."""
-        kept: list[SeriesDataset] = []
+        first: SeriesDataset | None = None
+        per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
         reports: list[ReadingReport] = []
         why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def columns() -> Iterator[Any]:
             """Yield the columns of each part of the table; keep what is stored once per series, and the reports."""
-            nonlocal why
+            nonlocal first, why
             for part in self._parts(READ, whole=False):
                 reports.append(part.report)
                 why = part.why or why
                 if part.dataset is not None:
-                    kept.append(replace(part.dataset, **_no_columns(part.dataset)))  # what is one per series
+                    first = part.dataset if first is None else first
+                    per_series.append((part.dataset.lengths, part.dataset.ids, part.dataset.static))
                     yield part.dataset.columns
 
         folder = self.source.paths[0].parent if self.source.paths else None
@@ -237,17 +239,17 @@ class TableReader:
                 f"({error}). Make room there.",
                 code="no-room",
             ) from error
-        if not kept:
+        if first is None:
             raise why
         report = _joined(reports)
         report.refuse_costly(len(self.values))
-        lengths = np.concatenate([part.lengths for part in kept])
+        lengths, ids, static = zip(*per_series, strict=True)
         dataset = replace(
-            kept[0],
+            first,
             **mapped._asdict(),
-            offsets=offsets_of(lengths),
-            ids=np.concatenate([part.ids for part in kept]),
-            static={name: np.concatenate([part.static[name] for part in kept]) for name in kept[0].static},
+            offsets=offsets_of(np.concatenate(lengths)),
+            ids=np.concatenate(ids),
+            static={name: np.concatenate([part[name] for part in static]) for name in first.static},
         )
         return dataset, report
 
@@ -474,14 +476,6 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
         column[rows.series[which]] = rows.values[which, 0] if valued else 1.0
         columns[str(names[c])] = column
     return columns
-
-
-def _no_columns(part: SeriesDataset) -> dict[str, Any]:
-    """Return columns for as many observations as `part` has that take no memory, as placeholders."""
-    return {
-        name: None if column is None else np.broadcast_to(np.zeros((), column.dtype), column.shape)
-        for name, column in part.columns._asdict().items()
-    }
 
 
 def _refuse_likely_ids(table: Source, roles: set[str]) -> None:

@@ -15,7 +15,17 @@ Tokenisation = Literal["channel", "time"]
 Duplicates = Literal["error", "mean", "first", "last"]
 Limits = Literal["drop", "number"]
 Untimed = Literal["drop", "static"]
-COLUMNS = ("id", "time", "clock", "positions", "channel", "values", "errors", "flags", "static")  # that name columns
+COLUMN_ROLES = (
+    "id",
+    "time",
+    "clock",
+    "positions",
+    "channel",
+    "values",
+    "errors",
+    "flags",
+    "static",
+)  # that name columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +171,7 @@ class TableSchema:
     @property
     def roles(self) -> list[tuple[str, str]]:
         """Return (role, column) for every column that is named."""
-        named = [(role, getattr(self, role)) for role in COLUMNS]
+        named = [(role, getattr(self, role)) for role in COLUMN_ROLES]
         lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
         return [(role, name) for role, names in lists for name in names]
 

@@ -52,12 +52,15 @@ BEGINNINGS = {
     b"{": ".jsonl",
     b"[": ".json",
 }
+NAME = re.compile(
+    "(.*?)({})?({})?$".format(*("|".join(map(re.escape, part)) for part in (FORMATS, PACKED))), re.I | re.S
+)
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
-COMMA = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
+COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
-CHUNK = 1 << 18  # rows that are read at a time
+ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
 
@@ -180,8 +183,8 @@ class Source:
         """Raise InputError for columns that are absent, occur twice or are of mixed type.
 
         Args:
-            what: what the message calls the columns.
-            advice: what the message tells the user to type.
+            what: what the message calls absent columns.
+            advice: text right behind their names, such as ", give --time".
         """
         twice = [name for name in columns if name in self.twice]
         if twice:
@@ -230,7 +233,7 @@ class Source:
             query = f"SELECT *, {', '.join(parsed)} FROM ({query})"
             query = f"SELECT * REPLACE ({', '.join(f'CASE WHEN {part}' for part in rest)}) FROM ({query})"
         with named(self.name, self.format):
-            reader = self._database.sql(query).to_arrow_reader(CHUNK)
+            reader = self._database.sql(query).to_arrow_reader(ROWS_AT_ONCE)
             batches = [_coded(pa.Table.from_batches([batch], reader.schema), coded) for batch in reader]
             table = pa.concat_tables(batches or [_coded(reader.schema.empty_table(), coded)]).unify_dictionaries()
         read, mixed = self._restored(table, columns), []
@@ -426,7 +429,7 @@ def _pattern(path: Path) -> str:
 def _with_point(cell: str) -> str:
     """Return the SQL expression that reads a cell with a decimal comma."""
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
-    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA)}) THEN {plain} ELSE {cell} END"
+    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
@@ -623,19 +626,13 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 def stem(path: Path) -> str:
     """Return the name of a file without its suffixes of format and compression."""
-    name = path.name
-    for suffixes in (PACKED, FORMATS):
-        ending = next((suffix for suffix in suffixes if name.lower().endswith(suffix)), "")
-        name = name[: len(name) - len(ending)]
-    return name
+    return NAME.match(path.name)[1]  # pyright: ignore
 
 
 def _suffix(path: Path) -> str | None:
     """Return the suffix of a file's format, below that of compression; None for an unknown one."""
-    name = path.name.lower()
-    for packed in PACKED:
-        name = name.removesuffix(packed)
-    return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
+    suffix = NAME.match(path.name)[2]  # pyright: ignore
+    return suffix and suffix.lower()
 
 
 def format_of(path: Path) -> str:
@@ -770,7 +767,7 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     tables, units, notes, files = [], {}, (), []
     for path in paths:
         with named(str(path), format):
-            table, units_of_file, notes_of_file = formats.READERS[format](path)
+            table, units_of_file, notes_of_file = formats.FORMAT_READERS[format](path)
         units, notes = {**units, **units_of_file}, (*notes, *notes_of_file)
         tables.append(table)
         files += [path] * len(table) if len(paths) > 1 else []

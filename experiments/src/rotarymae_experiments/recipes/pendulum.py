@@ -67,6 +67,7 @@ class PendulumSetup(Setup):
 
 
 def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     sizes = {"train": setup.train_size, "valid": setup.valid_size, "test": setup.test_size}
     sets = data.pendulum(**sizes)
     config, train = (setup.model, setup.train) if case == SMALL else (setup.deeper, setup.train_deeper)
@@ -87,9 +88,11 @@ def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
 
 
 def _examples(part: data.PendulumSet, setup: PendulumSetup, seed: int) -> DrawnExamples:
+    """Return image sequences with their angles; training adds static and mirrors images at random."""
     targets = torch.from_numpy(part.targets.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
         pixels, angles = part.images[index].astype(np.float32) / 255, targets[torch.from_numpy(index)]
         if epoch is not None:
             chosen = counter_uniform(seed, epoch, index)(2).numpy()

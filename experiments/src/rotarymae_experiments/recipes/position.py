@@ -58,6 +58,7 @@ class PositionSetup(Setup):
 
 
 def run(setup: PositionSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     size, cls_token = CASES[case]
     sets = data.position_sets(low=setup.low, high=setup.high, train=setup.samples, test=setup.tests, seed=trial.seed)
     changes = {} if setup.depth is None else {"depth": setup.depth}
@@ -80,12 +81,14 @@ def examples(part: data.PositionSet, shift: float, unit: float, position_unit: f
     targets = torch.from_numpy(((part.targets - shift) / unit).astype(np.float32))[..., None]
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
         return Batch(index, tokens(part, index, position_unit), targets=targets[torch.from_numpy(index)])
 
     return DrawnExamples(len(targets), targets.shape[1], draw)
 
 
 def tokens(part: data.PositionSet, index: np.ndarray, position_unit: float = 1.0) -> Tokens:
+    """Return the rows of these indices as tokens, with positions in `position_unit`."""
     positions = torch.from_numpy(part.positions[index] / np.float32(position_unit))
     return Tokens(torch.from_numpy(part.values[index]), positions, check_values=False)
 

@@ -48,6 +48,7 @@ class RangeSetup(Setup):
 
 
 def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     high = HIGH[case]
     sets = data.range_sets(high, train=setup.samples, test=setup.tests, seed=trial.seed)
     model = TokenRegressor(Encoder(setup.model))

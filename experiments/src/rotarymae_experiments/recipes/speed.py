@@ -46,6 +46,7 @@ class SpeedSetup(Setup):
 
 
 def run(setup: SpeedSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     draw = torch.Generator().manual_seed(trial.seed)
     values = torch.randn(setup.batch, setup.length, setup.model.features, generator=draw)
@@ -81,6 +82,7 @@ class _Step:
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def seconds(self) -> float:
+        """Return the seconds of one training step, after waiting for the GPU."""
         start = time.perf_counter()
         loss = losses.reconstruction(self.model.predict(*split(self.tokens, MaskRatio(0.75)(self.tokens)))).mean
         loss.backward()

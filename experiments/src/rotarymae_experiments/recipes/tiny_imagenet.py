@@ -61,6 +61,7 @@ _read = lru_cache(maxsize=2)(data.read)  # once for all cases and seeds
 
 
 def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     pictures = _read(setup.data_dir, setup.classes, setup.per_class)
     arrays = others = ArrayDataset.from_arrays(pictures.train, setup.patch)
     if setup.pretrain_on_all:
@@ -100,6 +101,7 @@ SIMPLE = "macro-F1 of logistic regression"
 
 
 def _rows() -> tuple[Row, ...]:
+    """Return the rows of the table of results, with the published figures."""
     rows = []
     for case, paper in PUBLISHED.items():
         doubt, aim = DOUBT, "above from scratch"
