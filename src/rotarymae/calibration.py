@@ -130,12 +130,12 @@ def a_season_away(
     line: Float[Tensor, "B Q W"],
     slopes: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Predict queries by the observations whole seasons earlier or later: return two guesses, each [B, Q, W].
+    """Predict queries by the observations whole seasons earlier or later: two guesses, each [B, Q, W], for W values.
 
-    The first guess is the value, on the line between its neighbours, the fewest whole seasons before the query that
-    lead back among the observations (after it, if there are none before). The second adds the change since. For one
-    season that is `line` less the same line read a season away at `start` and `end`; for each further season it is the
-    channel's mean slope. Where the ends were not observed a season away, both guesses are equal.
+    The first guess is the value the fewest whole seasons before the query that reach back into the observations, or
+    after it if none do; between observations it is interpolated. The second adds how the series has changed since:
+    within one season, `line` minus the same line a season away; for each further season, the channel's mean slope.
+    Where the ends of the line were not observed a season away, both guesses are equal.
 
     Args:
         observed: the visible observations of B series, with W values each.
@@ -383,14 +383,12 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice, weight: float) -> None:
-        """Minimise a loss over some columns of the coefficients, in place.
-
-        Rough curves and large offsets are penalised.
+        """Fit some columns of the coefficients in place, by L-BFGS; penalties keep curves smooth and offsets small.
 
         Args:
-            loss: returns the loss for knots, offsets and degrees of freedom, which are fitted as well.
-            columns: of `knots` and `offsets`, which may change.
-            weight: factor of the loss beside the penalties.
+            loss: computes the loss from (knots, offsets, freedom).
+            columns: the coefficients to fit; the others stay.
+            weight: factor of the loss next to the penalties.
         """
         free = [part.clone().requires_grad_() for part in (self.knots[..., columns], self.offsets[..., columns])]
         free.append(self.freedom.clone().requires_grad_())
@@ -446,7 +444,11 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the mean of the model's prediction and the G guesses, by the softmax of the first 1 + G coefficients."""
+    """Return the weighted mean of the model's prediction and the G guesses of simple methods.
+
+    Args:
+        coefficients: of each query, from `at`; the first ones are the logarithms of the weights.
+    """
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
 

@@ -194,10 +194,10 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
 
 
 def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
-    """Return, for each kernel shape, its weight, and its amplitude and noise variance averaged over noise levels.
+    """Return [U, S, 3] for S kernel shapes: the weight, and mean amplitude and noise variance over noise levels.
 
     Args:
-        weight, amplitude: [U, kernels], of all kernels.
+        weight, amplitude: of each kernel, [U, kernels].
     """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 

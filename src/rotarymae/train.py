@@ -341,13 +341,10 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose the predictor, and how classes are decided from probabilities.
-
-    Replaces `result.pipeline` and sets `result.validation_outputs`.
+    """Choose the predictor on the validation part, and the rule that decides classes; write both to `result`.
 
     Args:
-        targets: [S] labels.
-        fitted: the partners.
+        fitted: the partners, from `_fit_partners`.
     """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None

@@ -43,13 +43,7 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return the features of a block of series as {name: numbers [S]}.
-
-    Args:
-        rows: the observations of the block.
-        names: of the value columns, a column of standard errors among them.
-        channel_names: of all channels, also of those without an observation.
-    """
+    """Return {name: numbers [S]} for a block of series."""
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
     narrow = rows.num_channels * len(columns) <= MAX_NARROW

@@ -328,7 +328,7 @@ def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking)
 
 
 def _maskable(dataset: Any, preprocessor: Any, masking: Masking) -> Iterator[np.ndarray]:
-    """Yield the result of `maskable` in consecutive blocks of series."""
+    """Yield the mask of `maskable` in blocks of consecutive series, one array [block] after another."""
     if isinstance(masking, MaskRatio | MaskBlocks):
         yield dataset.lengths >= 2
         return
