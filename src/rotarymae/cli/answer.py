@@ -231,12 +231,14 @@ def evaluate(
     out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
     at: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: whole series)")] = (),
     first: Annotated[str | None, arg(help_behavior_hint="(default: the first observation)")] = None,
+    horizon: Annotated[str | None, arg(help_behavior_hint="(default: no forecasts)")] = None,
     precision: ComputedIn = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Score the predictions for a labelled table that the model has not seen.
+    """Score the predictions for a labelled table that the model has not seen, or its forecasts of any table.
 
-    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json
+    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json, or rotarymae
+    evaluate run new.csv --horizon 6h
 
     Args:
         model: This folder was written by `fit`, or is a model directory.
@@ -246,6 +248,8 @@ def evaluate(
         at: Also score predictions from the beginnings of series: what was known 30 (in the unit of time), 6h or 2d
             after the first observation.
         first: --at counts from the first observation where this column is not 0.
+        horizon: Score forecasts of what comes within 30 (in the unit of time), 6h or 2d, next to the last value, the
+            season before, the drift and the mean, instead of labels. Each series is forecast from eight times.
     """
     from rotarymae.labels import has_label
     from rotarymae.pipeline import Pipeline
@@ -259,6 +263,11 @@ def evaluate(
             raise InputError(f"{file} exists; choose another name, or remove it.")
     if first is not None and not at:
         raise InputError(f"--first {first} says what --at counts from; name times by --at.")
+    if horizon is not None:
+        if at or labels.labels is not None or labels.label is not None:
+            raise InputError("--horizon scores forecasts of values, and --label, --labels and --at concern labels.")
+        _evaluate_forecasts(Pipeline.load(model, precision).pretrained, model, table, columns, horizon, out, reporter)
+        return
     since, spans = None, {}
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model, precision)
@@ -295,7 +304,7 @@ def evaluate(
                         f"{pipeline.require_labels().task}; leave it out."
                     )
                 targets = labels.read(dataset, layout, table)
-                spans = {text.lstrip("+"): _span(text, dataset.time_unit) for text in at}
+                spans = {text.lstrip("+"): _span("--at", text, dataset.time_unit) for text in at}
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
@@ -318,13 +327,47 @@ def evaluate(
     print_metrics(metrics, reporter)
 
 
-def _span(text: str, unit: str | None) -> float:
+def _evaluate_forecasts(
+    pipeline: Any,
+    model: Path,
+    table: Path,
+    columns: Columns,
+    horizon: str,
+    out: Path | None,
+    reporter: system.Reporter,
+) -> None:
+    """Score forecasts of a table's values, print them, and write them to `out`."""
+    from rotarymae.run_folder import as_json
+    from rotarymae.scoring import evaluate_forecasts
+
+    with reporter.catching_warnings():
+        known = pipeline.require_series()
+        with reporter.bar("reading"):
+            dataset = tables.read_table(
+                table,
+                pipeline.layout(asdict(columns)),
+                channel_names=known.channel_names,
+                value_names=known.value_columns,
+            )
+        _warn_of_training_series(model, dataset.ids)
+        with reporter.bar("forecasting") as on_step:
+            span = _span("--horizon", horizon, dataset.time_unit)
+            rows = evaluate_forecasts(pipeline, dataset, span, on_step)
+    metrics = {"series": len(dataset), "noun": dataset.noun, "horizon": horizon.lstrip("+"), "forecasts": rows}
+    if out is not None:
+        system.write_text(out, as_json(metrics))
+    print_metrics(metrics, reporter)
+
+
+def _span(option: str, text: str, unit: str | None) -> float:
     """Return a time span such as "30", "6h" or "+2d" as a number in `unit`. Raises InputError for other text."""
     from rotarymae.series.dates import parse_span
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
-    if span is None:
-        raise InputError(f"--at {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h.")
+    if not span:
+        raise InputError(
+            f"{option} {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h."
+        )
     return span
 
 

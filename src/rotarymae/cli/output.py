@@ -70,7 +70,7 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     from rotarymae.metrics import early_rows, interval_words, rows_in_words, scored_words
     from rotarymae.partners import TASKS
 
-    where = f"on {scored_words(metrics)}"
+    where = "" if "horizon" in metrics else f"on {scored_words(metrics)}"
     for task in TASKS:
         if task in metrics:
             print_table(f"{task}, {where}", rows_in_words(metrics[task]), reporter, interval_words(metrics))
@@ -84,12 +84,15 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
         print_table(
             f"what was known so long after the first {early['first']}, {early['series']:,} series", by_method, reporter
         )
-    for name, row in metrics.get("interpolation", {}).items():
+    for name, row in (metrics.get("interpolation") or metrics.get("forecasts", {})).items():
         rows = rows_in_words(row["methods"])
         rows["model"] |= {
             f"inside {100 * float(share):.0f} %": inside for share, inside in row.get("share_inside_band", {}).items()
         }
-        print_table(f"{name} at {row['hidden_observations']:,} hidden observations, {where}", rows, reporter)
+        title = f"{name} at {row['hidden_observations']:,} hidden observations, {where}"
+        if "horizon" in metrics:
+            title = f"{name} up to {metrics['horizon']} ahead, {row['hidden_observations']:,} forecasts"
+        print_table(title, rows, reporter)
     if "reconstruction" in metrics:
         row = metrics["reconstruction"]
         print_table(f"{row['hidden_patches']:,} hidden patches, {where}", rows_in_words(row["methods"]), reporter)
