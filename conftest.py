@@ -245,3 +245,9 @@ def survey_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("survey") / "model"
     save_model(folder)
     return folder
+
+
+def identity(preprocessor):
+    """Return everything that a preprocessor's tokens depend on: its settings, and its statistics as bytes."""
+    statistics = {name: tensor.numpy().tobytes() for name, tensor in preprocessor.state_dict().items()}
+    return preprocessor.kind, preprocessor.to_dict(), statistics

@@ -33,7 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from _runs import series
-from rotarymae import metrics, pipeline
+from rotarymae import metrics, saving
 from rotarymae.cli.main import main as rotarymae
 from rotarymae.partners import base
 from rotarymae.report import build
@@ -93,7 +93,7 @@ def run(scene: str, table: Path, folder: Path, pipe: int) -> None:
     metrics.RESAMPLES = metrics.MIN_RESAMPLES = 5
     for module in (atomic_write, checkpointing):
         module.flush = saying(module.flush, say)
-    for module in (pipeline, base):
+    for module in (saving, base):
         module.save_file = saying(module.save_file, say, half=True)
     rotarymae(["fit", str(table), "--out", str(folder), *COMMON.split(), *scene.split(), "--resume"])
 

@@ -15,10 +15,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from rotarymae.labels import event_times
 from rotarymae.metrics import survival_metrics
 from rotarymae.series import SeriesDataset
-from rotarymae.survival import concordance
+from rotarymae.survival import concordance, event_times
 from rotarymae.train import train
 from rotarymae.training.fit_config import FitConfig
 

@@ -31,7 +31,7 @@ from _runs import config, series
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import RotaryMAEError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.pipeline import KINDS, AnySeriesPipeline, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor, assemble
@@ -327,7 +327,7 @@ def good_models(folder: Path) -> list[Path]:
     """One directory of each kind of model."""
     torch.manual_seed(0)
     encoder = Encoder(config())
-    heads = (Classifier(encoder, 3), Regressor(encoder), TokenRegressor(encoder), encoder, MaskedAutoencoder(config()))
+    heads = (Classifier(encoder, 3), Regressor(encoder), encoder, MaskedAutoencoder(config()))
     sizes = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
     inputs = {"axes": 2, "features": 1, "input_features": TOKEN_NUMBERS - 1, "likelihood": "student_t"}
     any_series = AnySeries(RoMAEConfig(**sizes, **inputs, decoder_depth=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ import torch
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier, Regressor
+from rotarymae.losses import classification, regression
 from rotarymae.masking import MaskRatio
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.training.fit_config import FitConfig, TrainConfig
-from rotarymae.training.objectives import Classification, Objective, Pretraining, Regression
+from rotarymae.training.objectives import Objective, Pretraining, Supervised
 
 KINDS = ("pretrain", "classify", "regress")
 
@@ -75,8 +77,10 @@ def objective(kind: str = "pretrain", dropout: float = 0.1, drop_path: float = 0
         if kind == "pretrain":
             return Pretraining(MaskedAutoencoder(sizes))
         if kind == "classify":
-            return Classification(Classifier(Encoder(sizes), 3, dropout=dropout), label_smoothing=0.1)
-        return Regression(Regressor(Encoder(sizes), 1, pool="mean", dropout=dropout))
+            return Supervised(
+                Classifier(Encoder(sizes), 3, dropout=dropout), partial(classification, label_smoothing=0.1)
+            )
+        return Supervised(Regressor(Encoder(sizes), 1, pool="mean", dropout=dropout), regression)
 
 
 def examples(

@@ -5,14 +5,16 @@ import importlib.util
 import inspect
 import re
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
+import torch
 
 import rotarymae
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, RoMAESurvival
-from rotarymae.cli.main import main
+from rotarymae.cli.main import COMMANDS, main
 from rotarymae.training.fit_config import FitConfig
 from test_docstrings import NAMES
 
@@ -140,6 +142,28 @@ def test_the_map_of_the_code_names_what_is_there():
         "results/notes/NAME.md"
     }:
         assert (ROOT / path).exists(), path
+
+
+def test_the_two_places_of_a_change_in_the_map_agree():
+    """Each name in a `Literal` has its class or entry, as CONTRIBUTING.md says, and none is missing."""
+    from rotarymae import config, heads, likelihoods, masking, rope
+    from rotarymae.preprocess.values import KNEES
+    from rotarymae.tables.formats import FORMAT_READERS
+    from rotarymae.tables.source import FORMATS
+    from rotarymae.training import fit_config
+
+    assert set(get_args(config.LikelihoodKind)) == set(likelihoods.LIKELIHOODS)
+    assert set(get_args(fit_config.MaskingStrategy)) - {"auto"} == set(masking.MASKINGS)
+    assert set(get_args(fit_config.Transform)) == set(KNEES)
+    encodings = get_type_hints(config.RoMAEConfig)["position_encoding"]
+    assert set(get_args(encodings)) == set(rope.POSITION_ENCODINGS)
+    assert set(FORMAT_READERS) < set(FORMATS.values())
+    encoder = heads.Encoder(config.RoMAEConfig.named("tiny-shallow", axes=1, features=1))
+    tokens = rotarymae.Tokens(torch.randn(2, 3, 1), torch.arange(3.0).expand(2, 3)[..., None])
+    vectors = [heads.pooled(encoder, tokens, pool).tolist() for pool in get_args(config.Pool)]
+    assert all(one != other for i, one in enumerate(vectors) for other in vectors[:i])
+    for name, function in COMMANDS.items():
+        assert function.__name__ == f"{name}_command" and function.__module__.startswith("rotarymae.cli.")
 
 
 def test_the_readme_is_two_screens():

@@ -7,7 +7,7 @@ import torch
 
 from conftest import random_tokens, refuses, small
 from rotarymae.config import HeadPool
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, mean_of_real, pooled
+from rotarymae.heads import Classifier, Regressor, mean_of_real, pooled
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.tokens import Tokens
 
@@ -112,13 +112,6 @@ def test_static_features_are_read_beside_the_vector(kind):
         kind(Encoder(small()), 3).double()(tokens, static)
 
 
-def test_token_regressor_predicts_each_token_and_zero_under_padding():
-    model = TokenRegressor(Encoder(small()), 2).double()
-    torch.nn.init.ones_(model.head.bias)
-    out = model(padded())
-    assert out.shape == (2, 4, 2) and (out[0, 1:3] == 0).all() and (out[1] != 0).all()
-
-
 def test_pools_differ_and_dropout_acts_in_training_only():
     tokens, encoder = padded(), Encoder(small())
     models = [Classifier(encoder, 3, pool=pool).double() for pool in ("cls", "mean")]
@@ -127,7 +120,6 @@ def test_pools_differ_and_dropout_acts_in_training_only():
     for model in (
         Classifier(encoder, 3, dropout=0.5),
         Regressor(encoder, dropout=0.5),
-        TokenRegressor(encoder, 1, 0.5),
     ):
         model.double()
         assert not model(tokens).equal(model(tokens))
@@ -135,7 +127,7 @@ def test_pools_differ_and_dropout_acts_in_training_only():
         assert model(tokens).equal(model(tokens))
 
 
-@pytest.mark.parametrize("make", [lambda e: Classifier(e, 2), lambda e: Regressor(e), lambda e: TokenRegressor(e)])
+@pytest.mark.parametrize("make", [lambda e: Classifier(e, 2), lambda e: Regressor(e)])
 def test_the_pretrained_encoder_comes_as_it_is(make):
     mae = MaskedAutoencoder(small())
     before = {name: tensor.clone() for name, tensor in mae.encoder.state_dict().items()}
@@ -150,10 +142,9 @@ def test_the_pretrained_encoder_comes_as_it_is(make):
     [
         (lambda e: Classifier(e, 1), ("classes is 1", "at least 2")),
         (lambda e: Regressor(e, 0), ("outputs is 0", "at least 1")),
-        (lambda e: TokenRegressor(e, 0), ("outputs is 0", "at least 1")),
         (lambda e: Classifier(e, 2, pool="median"), ("pool='median'", "'mean', 'max', 'cls', 'attention'")),
         (lambda e: Classifier(e, 2, dropout=1.0), ("dropout is 1.0", "less than 1")),
-        (lambda e: TokenRegressor(e, 2, dropout=-0.5), ("dropout is -0.5", "at least 0")),
+        (lambda e: Regressor(e, 2, dropout=-0.5), ("dropout is -0.5", "at least 0")),
         (lambda e: Regressor(Encoder(small(cls_token=False))), ("pool='cls'", "without [CLS]", "pool='mean'")),
     ],
 )

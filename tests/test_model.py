@@ -12,7 +12,7 @@ from conftest import place_rows, random_rows, random_tokens, refuses, small
 from rotarymae import losses
 from rotarymae.config import SIZES, RoMAEConfig
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.heads import Classifier, Regressor
 from rotarymae.masking import split
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.rope import POSITION_ENCODINGS, sincos
@@ -45,7 +45,6 @@ def test_names_and_dictionaries():
     assert (config.embed_dim, config.num_heads, config.depth, config.axes) == (180, 3, 12, 2)
     decoder = (config.decoder_embed_dim, config.decoder_num_heads, config.decoder_depth, config.decoder_mlp_ratio)
     assert decoder == (180, 3, 2, 4.0) and config.head_dim == 60
-    assert RoMAEConfig.from_dict(config.to_dict()) == config
     light = RoMAEConfig.named("light", axes=2)  # no decoder is wider than its encoder unless it is said to be
     assert (light.decoder_embed_dim, light.decoder_num_heads, light.decoder_depth) == (120, 2, 2)
     assert RoMAEConfig.named("light", decoder_embed_dim=180, decoder_num_heads=3).decoder_embed_dim == 180
@@ -58,7 +57,7 @@ def test_names_and_dictionaries():
             lambda: RoMAEConfig.named("tiny-shalow"),
             ("'tiny-shalow'", "there are", "Did you mean 'tiny-shallow'?"),
         ),
-        (lambda: RoMAEConfig.from_dict({"embed_dims": 3}), ("'embed_dims'", "Did you mean 'embed_dim'?")),
+        (lambda: RoMAEConfig.named("tiny", embed_dims=3), ("'embed_dims'", "Did you mean 'embed_dim'?")),
         (lambda: RoMAEConfig.named("tiny", xyzzy=1), ("no field 'xyzzy' in RoMAEConfig.",)),
         (lambda: RoMAEConfig(embed_dim=180, num_heads=7), ("embed_dim (180)", "num_heads (7)")),
         (lambda: RoMAEConfig(axes=4), ("head_dim (60)", "2 × axes (8)", "56 or 64")),
@@ -151,7 +150,7 @@ def drawn(model, *inputs):
 LENGTHS = (5, 2, 4)
 BATCH_CONFIG = {"axes": 2, "features": 2}
 AUTOENCODERS = ("autoencoder", "gaussian", "joint", "absolute")
-KINDS = (*AUTOENCODERS, "encoder", "cls", "mean", "tokens")
+KINDS = (*AUTOENCODERS, "encoder", "cls", "mean")
 
 
 def model_of(kind):
@@ -163,8 +162,6 @@ def model_of(kind):
         own["decoder_attention"] = "joint" if "joint" in kind else "context"
         return MaskedAutoencoder(small(**BATCH_CONFIG, **own)).double()
     encoder = Encoder(small(**BATCH_CONFIG))
-    if kind == "tokens":
-        return TokenRegressor(encoder, 2).double()
     return encoder.double() if kind == "encoder" else Classifier(encoder, 3, pool=kind).double()
 
 
@@ -182,15 +179,9 @@ def run(kind, model, tokens, places, which):
         logits = model(tokens)
         return list(logits), losses.classification(logits, labels)
     out = model(tokens)
-    if kind == "encoder":
-        rows = [torch.cat([out.cls[i : i + 1], out.tokens[i, at]]) for i, at in enumerate(places)]
-        flat = torch.cat(rows)
-        return rows, losses.Loss(flat.square().sum(), torch.tensor(flat.numel()))
-    wanted = torch.full(out.shape, torch.nan, dtype=torch.float64)
-    for i, at in enumerate(places):
-        wanted[i, at] = tokens.values[i, at]
-        assert (out[i][~tokens.real[i]] == 0).all()
-    return [out[i, at] for i, at in enumerate(places)], losses.regression(out, wanted)
+    rows = [torch.cat([out.cls[i : i + 1], out.tokens[i, at]]) for i, at in enumerate(places)]
+    flat = torch.cat(rows)
+    return rows, losses.Loss(flat.square().sum(), torch.tensor(flat.numel()))
 
 
 def worst_of_padding(kind, length, placement, seed):
@@ -442,7 +433,6 @@ def every_model():
         "classifier": Classifier(Encoder(config), 3),
         "classifier, mean": Classifier(Encoder(config), 3, pool="mean"),
         "regressor": Regressor(Encoder(config), 2),
-        "token regressor": TokenRegressor(Encoder(config), 2),
     }
 
 

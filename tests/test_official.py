@@ -170,7 +170,7 @@ def test_missing_and_unreadable_files_are_named(checkpoint):
     with refuses("model.safetensors", "never pickles", error=ModelDirectoryError):
         official.load(folder)
     settings = folder / "model_config.json"
-    for text, part in [("{", "is not JSON"), ("[]", "holds a list")]:
+    for text, part in [("{", "read as JSON"), ("[]", "holds a list")]:
         settings.write_text(text)
         with refuses("model_config.json", part, error=ModelDirectoryError):
             official.load(folder)

@@ -14,16 +14,17 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import rotarymae
-from conftest import random_tokens, refuses, small
+from conftest import identity, random_tokens, refuses, small
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of
+from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import FILES, write_config
-from rotarymae.pipeline import KINDS, Pipeline, check_replaceable
+from rotarymae.pipeline import KINDS, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.saving import check_replaceable
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.train import copy_encoder
 from rotarymae.training.fit_config import FitConfig
@@ -35,7 +36,6 @@ PREDICT = {
     "AnySeries": lambda model, tokens: model.decode(model.context(tokens), tokens.positions),
     "Classifier": lambda model, tokens: model(tokens),
     "Regressor": lambda model, tokens: model(tokens),
-    "TokenRegressor": lambda model, tokens: model(tokens),
 }
 
 
@@ -48,7 +48,6 @@ def make(kind, **changes):
     heads = {
         "Classifier": lambda: Classifier(Encoder(config), 3, "mean", 0.2),
         "Regressor": lambda: Regressor(Encoder(config), 2),
-        "TokenRegressor": lambda: TokenRegressor(Encoder(config), 2, 0.1),
     }
     return heads[kind]()
 
@@ -86,7 +85,6 @@ def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp
         "Regressor": ["rotarymae predict FOLDER table.csv --out predictions.csv"],
         "MaskedAutoencoder": ["rotarymae interpolate FOLDER", "rotarymae embed FOLDER"],
         "Encoder": [],
-        "TokenRegressor": [],
     }
     assert {*uses, "AnySeries"} == set(KINDS)  # whose card ships with it
     for kind, commands in uses.items():
@@ -118,7 +116,7 @@ def test_what_a_directory_holds(tmp_path):
     for part in ("Classifier (24/2/2)", f"{parameters:,} parameters", "Seen: six nights.", "classes: a, b, c"):
         assert part in card
     back = Pipeline.load(tmp_path / "model")
-    assert back.preprocessor.identity() == made.identity() and back.labels == labels and back.model.pool == "mean"
+    assert identity(back.preprocessor) == identity(made) and back.labels == labels and back.model.pool == "mean"
     Pipeline(None, make("Encoder")).save(tmp_path / "model")  # a model directory is replaced
     assert Pipeline.load(tmp_path / "model").preprocessor is None
 

@@ -68,22 +68,18 @@ def test_hidden_points_are_hollow_and_seen_ones_filled():
     assert faces == {(0.0, 2.0): plots.COLOURS[0], (1.0,): "#ffffff"}
 
 
-def test_importance_is_area_and_what_speaks_against_is_hollow():
-    axes = drawn(plots.interpolation([0, 1, 2, 3], [1.0, 2.0, 3.0, 4.0], importance=[0.5, -1.0, 0.0, np.nan])).axes[0]
-    filled, hollow = axes.collections
-    assert filled.get_offsets()[:, 0].tolist() == [0, 2, 3] and hollow.get_offsets().tolist() == [[1, 2]]
-    assert to_hex(hollow.get_facecolor()[0]) == "#ffffff" != to_hex(filled.get_facecolor()[0])
-    assert filled.get_sizes().tolist() == [84, 4, 4] and hollow.get_sizes().tolist() == [164]
-    texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
-    assert texts == ["speaks for it", "speaks against it"]
-
-
 @pytest.mark.parametrize("scale,values", [(20, [0.0, 0.1]), (20, [-3.0, -3.0]), (1e-3, [0, 1e7])])
 def test_asinh_axis_has_ticks_within_the_data(scale, values):
     axes = drawn(plots.interpolation([0, 1], values, asinh_scale=scale)).axes[0]
     low, high = axes.get_ylim()
     assert axes.get_yscale() == "asinh" and low <= min(values) and max(values) <= high
     assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
+
+
+def test_a_wide_band_leaves_the_observations_visible():
+    curve = plots.Curve([0, 1], [0.5, 0.5], {0.95: ([-1e9, 0], [1e9, 1])})
+    axes = drawn(plots.interpolation([0, 1, 2], [0.0, 1.0, 0.5], curve=curve)).axes[0]
+    assert axes.get_ylim() == (-2, 3)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 17])
@@ -185,14 +181,14 @@ def test_reconstruction(shape):
     image = np.random.default_rng(0).random(shape)
     masked = image.copy()
     masked[:, :3] = np.nan
-    figure = drawn(plots.reconstruction(image, masked, image))
+    figure = drawn(plots.reconstructed(image, masked, image))
     assert len(figure.axes) == 3 and figure.axes[0].get_title(loc="left") == "input"
 
 
 def test_predictions_of_equal_numbers_can_be_drawn():
-    axes = drawn(plots.regression([1.0, 2.0, 3.0], [1.0, 2.5, 2.0], "mass ($)")).axes[0]
+    axes = drawn(plots.predicted_against_true([1.0, 2.0, 3.0], [1.0, 2.5, 2.0], "mass ($)")).axes[0]
     assert len(axes.collections[0].get_offsets()) == 3 and axes.get_ylabel() == r"true mass (\$)"
-    drawn(plots.regression([1.0, 1.0], [1.0, 1.0]))
+    drawn(plots.predicted_against_true([1.0, 1.0], [1.0, 1.0]))
     axes = drawn(plots.calibration([0.5, 0.95], [0.4, 0.9])).axes[0]
     assert axes.lines[0].get_ydata().tolist() == [0.4, 0.9]
 

@@ -21,12 +21,15 @@ tokens tokenizers config rope likelihoods masking transformer neighbours model h
 processes any_series
 batch
 series arrays tables preprocess
+datasets
 model_files official
 training
-survival data plots partners labels models
-datasets queries splits metrics
+data partners targets survival plots labels models
+queries splits metrics
 prediction interpolation importance reconstruction anomaly untrained
+saving
 pipeline
+ensemble
 run_folder
 train
 outcome scoring run

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_methods_subset_invariance, estimator_checks_generator
 
-from conftest import command, refuses
+from conftest import command, identity, refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.data import plasticc
 from rotarymae.errors import InputWarning
@@ -296,9 +296,8 @@ def test_warm_start_goes_on_from_the_fitted_model(gappy):
     model = RoMAEClassifier(**{**BOTH, "warm_start": True, "validation_fraction": 0.0}).fit(array, labels)
     before, scalers = model.predict_proba(array), model.pipeline_.preprocessor
     model.set_params(base_lr=1e-30).fit(array[:12] * 3, labels[:12])
-    assert (
-        np.array_equal(model.predict_proba(array), before)
-        and model.pipeline_.preprocessor.identity() == scalers.identity()
+    assert np.array_equal(model.predict_proba(array), before) and identity(model.pipeline_.preprocessor) == identity(
+        scalers
     )
     assert set(model.history_) == {"finetune"}
     model.set_params(base_lr=1e-2).fit(array, labels)

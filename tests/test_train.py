@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from _runs import same, series, weights
-from conftest import refuses
+from conftest import identity, refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, load
 from rotarymae.errors import InputWarning
 from rotarymae.pipeline import Pipeline
@@ -37,7 +37,7 @@ def test_the_command_and_the_estimator_make_the_same_pipeline(case, tmp_path):
         theirs = run_fit(data, targets, FitConfig(**options, seed=3), tmp_path / "run", holdout=0).pipeline
     assert same(weights(ours.model), weights(theirs.model))
     assert same(weights(ours.require_autoencoder()), weights(theirs.require_autoencoder()))
-    assert ours.preprocessor.identity() == theirs.preprocessor.identity() and ours.labels == theirs.labels
+    assert identity(ours.preprocessor) == identity(theirs.preprocessor) and ours.labels == theirs.labels
     if targets is not None:
         assert ours.partners.describe() == theirs.partners.describe()
         saved = load(tmp_path / "run")
@@ -94,4 +94,4 @@ def test_what_cannot_be_trained_is_refused(tmp_path):
     tuned = train(data, KINDS, FitConfig(pretrained="x", finetune_epochs=1, min_steps=0), start=pipeline)
     assert isinstance(tuned.pipeline, Pipeline) and tuned.pretraining is None
     assert same(weights(tuned.pipeline.autoencoder), weights(pipeline.model)) and len(tuned.loaded) > 5
-    assert tuned.pipeline.preprocessor.identity() == pipeline.preprocessor.replace(static=()).identity()
+    assert identity(tuned.pipeline.preprocessor) == identity(pipeline.preprocessor.replace(static=()))

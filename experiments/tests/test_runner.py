@@ -13,11 +13,11 @@ from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import standard_normal
 from rotarymae.errors import InputError
-from rotarymae.heads import TokenRegressor
+from rotarymae.losses import regression
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.training.fit_config import TrainConfig
-from rotarymae.training.objectives import Regression
+from rotarymae.training.objectives import Supervised
 from rotarymae_experiments.regular_grid import (
     DrawnExamples,
     calibration,
@@ -27,6 +27,7 @@ from rotarymae_experiments.regular_grid import (
 )
 from rotarymae_experiments.results import read_file
 from rotarymae_experiments.runner import Recipe, Row, Score, Setup, parameters, plain, run
+from rotarymae_experiments.token_regressor import TokenRegressor
 
 TINY = RoMAEConfig(embed_dim=12, num_heads=1, depth=1, decoder_embed_dim=12, decoder_num_heads=1, decoder_depth=1)
 
@@ -61,7 +62,7 @@ class Counting:
             return Batch(index, Tokens(some, torch.zeros(len(some), 3, 1)), targets=setup.times * some)
 
         train = dataclasses.replace(setup.train, checkpoint_steps=1)
-        trial.fit(Regression(model), DrawnExamples(16, 3, draw), train)
+        trial.fit(Supervised(model, regression), DrawnExamples(16, 3, draw), train)
         self.trials.append((case, trial.seed))
         weight = float(next(model.parameters()).detach().sum())
         return Score({"MSE": weight, "MSE of zero": 1.0}, {"curve": np.arange(3)}, parameters(model))

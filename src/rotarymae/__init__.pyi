@@ -1,5 +1,6 @@
 from . import official as official
 from .config import RoMAEConfig as RoMAEConfig
+from .ensemble import load as load
 from .estimators import RoMAEClassifier as RoMAEClassifier
 from .estimators import RoMAEEmbedder as RoMAEEmbedder
 from .estimators import RoMAEInterpolator as RoMAEInterpolator
@@ -7,11 +8,9 @@ from .estimators import RoMAERegressor as RoMAERegressor
 from .estimators import RoMAESurvival as RoMAESurvival
 from .heads import Classifier as Classifier
 from .heads import Regressor as Regressor
-from .heads import TokenRegressor as TokenRegressor
 from .model import Encoder as Encoder
 from .model import MaskedAutoencoder as MaskedAutoencoder
 from .pipeline import Pipeline as Pipeline
-from .pipeline import load as load
 from .series import SeriesDataset as SeriesDataset
 from .tokens import Tokens as Tokens
 

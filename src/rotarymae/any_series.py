@@ -204,7 +204,10 @@ def residuals(values: Tensor, predicted: Answer) -> Tensor:
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
-    """Add to a bank the processes that describe all channels of a series together, for series with several channels."""
+    """Return the bank with processes that describe all channels of a series together.
+
+    They are fitted for series with several channels only; arguments as in `fit_bank`.
+    """
     units, count = bank.units, real.sum(1)
     observed = (units.lookup >= 0).sum(1)
     few = (observed > 1) & (observed <= processes.MAX_JOINT_CHANNELS) & (count <= processes.MAX_JOINT)

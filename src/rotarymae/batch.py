@@ -69,7 +69,7 @@ def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
     """
     at = np.asarray(indices)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):
-        raise InputError(f"indices are a flat list of integers or booleans, not {at.dtype} of shape {at.shape}.")
+        raise InputError(f"indices are {at.dtype} of shape {at.shape}; give a flat list of integers or of booleans.")
     if at.dtype.kind == "b":
         if len(at) != count:
             raise InputError(f"the mask has {len(at)} entries for {count} {noun}; give one for each.")
@@ -79,5 +79,5 @@ def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
     at = at.astype(np.int64)
     outside = at[(at < -count) | (at >= count)]
     if len(outside):
-        raise InputError(f"{noun} {outside[0]}, counted from 0, was asked for and there are {count}.")
+        raise InputError(f"index {outside[0]} is none of the {count} {noun}; give indices from 0 to {count - 1}.")
     return at % count

@@ -285,7 +285,10 @@ class Calibration(nn.Module):
     def check(self) -> None:
         """Raise InputError where loaded coefficients are not finite."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
-            raise InputError("the calibration holds NaN, infinity, a negative reach or season.")
+            raise InputError(
+                "the calibration in it is damaged: it holds NaN, infinity, a negative reach or a negative season. "
+                "Fit the model anew."
+            )
 
     @property
     def answers(self) -> Likelihood:
@@ -300,7 +303,7 @@ class Calibration(nn.Module):
         Args:
             parameters: the model's parameters [..., P] for each query and value.
             around: the surroundings of the same queries, from `surroundings`.
-            output: the number of each value's channel and column, from `outputs`.
+            output: the number of each value's channel and column, from the function `outputs`.
         """
         parameters = parameters.double()
         coefficients = at(self.knots, around, self.reach) + self.offsets[output]
@@ -444,7 +447,11 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's prediction and the G guesses of simple methods."""
+    """Return the weighted mean of the model's prediction and the G guesses of simple methods.
+
+    Args:
+        coefficients: of each query, from `at`; the first ones are the logarithms of the weights.
+    """
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
 

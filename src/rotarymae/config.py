@@ -210,7 +210,11 @@ class RoMAEConfig:
                 stacklevel=2,
             )
             sizes |= widened
-        return cls.from_dict({**sizes, **changes})
+        known = [field.name for field in dataclasses.fields(cls)]
+        for field in changes:
+            if field not in known:
+                raise InputError(f"no field {field!r} in RoMAEConfig.{did_you_mean(field, known)}")
+        return cls(**{**sizes, **changes})
 
     @classmethod
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
@@ -223,41 +227,6 @@ class RoMAEConfig:
             if not changes.keys() & {field, heads} and dim // number % (2 * axes):
                 widened[field] = -(-dim // number // (2 * axes)) * 2 * axes * number
         return widened
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> RoMAEConfig:
-        """Return the configuration that a dictionary of `to_dict` describes.
-
-        Parameters
-        ----------
-        fields : dict
-            Values by the names of fields.
-
-        Returns
-        -------
-        RoMAEConfig
-            The configuration.
-
-        Raises
-        ------
-        InputError
-            An unknown key; the nearest one is named.
-        """
-        known = [field.name for field in dataclasses.fields(cls)]
-        for key in fields:
-            if key not in known:
-                raise InputError(f"no field {key!r} in RoMAEConfig.{did_you_mean(key, known)}")
-        return cls(**fields)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dictionary, as config.json keeps them.
-
-        Returns
-        -------
-        dict
-            Values by the names of fields.
-        """
-        return dataclasses.asdict(self)
 
     @property
     def head_dim(self) -> int:
@@ -329,10 +298,15 @@ def mask_range(ratio: Any) -> tuple[float, float]:
     """Return a mask ratio as (smallest, largest); raise InputError unless 0 < smallest ≤ largest < 1."""
     shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
     if len(shares) != 2:
-        raise InputError(f"mask_ratio is {ratio}; expected one number, or the smallest and the largest.")
+        raise InputError(
+            f"mask_ratio is {ratio}; give one share between 0 and 1, such as 0.5, or the smallest and the largest "
+            "share, such as (0.3, 0.8)."
+        )
     for share in shares:
         if not 0 < share < 1:
-            raise InputError(f"mask_ratio is {share}; expected more than 0 and less than 1, the share to hide.")
+            raise InputError(
+                f"mask_ratio is {share}; give a share to hide of more than 0 and less than 1, such as 0.5."
+            )
     low, high = shares
     if low > high:
         raise InputError(f"mask_ratio goes from {low} to {high}; the smaller must come first.")

@@ -16,7 +16,10 @@ AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
 
 
 def is_flat(X: Any) -> bool:
-    """Return whether X is a numeric table [cases, time] as in scikit-learn: array, sparse matrix, nested lists."""
+    """Return whether X is in scikit-learn's form, a table [cases, time] and no data frame.
+
+    It is for an array with at most two axes, a sparse matrix, or a list of rows whose first elements are scalars.
+    """
     if is_frame(X):
         return False
     if isinstance(X, list | tuple):

@@ -38,12 +38,15 @@ class RotaryMAEError(Exception):
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
     def advise(self, write: Callable[[str, object], str]) -> str:
-        """Return the message with advice on settings, each written by `write(option, value)`."""
+        """Return the message, followed by "Use ... or ... ." for the settings that would avoid the error, if any.
+
+        Each setting is written by `write(option, value)`.
+        """
         advice = " or ".join(write(name, value) for name, value in self.settings)
         return f"{self.message} Use {advice}." if advice else self.message
 
     def within(self, where: object) -> Self:
-        """Return the same error with `where` (a file, for example) in front of its message."""
+        """Return a copy of the error, of the same class and code, with `where`, such as a file, before its message."""
         error = type(self).__new__(type(self))
         error.__dict__.update(self.__dict__)
         RotaryMAEError.__init__(error, f"{where}: {self.message}", code=self.code, settings=self.settings)
@@ -51,7 +54,7 @@ class RotaryMAEError(Exception):
 
 
 def _shorten(text: str) -> str:
-    """Cut the middle out of a text that is too long for a message."""
+    """Return the text; of one longer than 2,000 characters only both ends, with a note on how many were cut out."""
     if len(text) <= LONGEST_MESSAGE:
         return text
     half = LONGEST_MESSAGE // 2
@@ -150,7 +153,15 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
 
 
 def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
-    """Return names of columns as a tuple; one string is one name. Raises InputError for none, or anything else."""
+    """Return names of columns as a tuple; a single string becomes a tuple of one.
+
+    Args:
+        what: name of the option, for messages.
+        empty: whether no name is accepted; the tuple is then ().
+
+    Raises:
+        InputError: no names, unless `empty`; something that is no string.
+    """
     if not isinstance(names, str | Iterable):
         raise InputError(f"{what} is {names!r}; give column names.")
     names = (names,) if isinstance(names, str) else tuple(names)
@@ -163,7 +174,10 @@ def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tupl
 
 
 def check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
-    """Raise InputError unless the value is a whole number of at least `least`, or None where it is optional."""
+    """Raise InputError unless `value` is an int of at least `least`, or None if `optional`; bool is refused.
+
+    `name` is what the message calls it.
+    """
     if not (optional and value is None) and (type(value) is not int or value < least):
         raise InputError(f"{name} is {value!r}; wanted a whole number of at least {least}.")
 
@@ -189,14 +203,17 @@ def check_number(
 
 
 def check_settings(holder: object, *rules: tuple[Callable[..., None], Iterable[str], dict[str, Any]]) -> None:
-    """Check attributes of an object by rules: triples of check function, names of attributes, further arguments."""
+    """Call `check(name, value, **arguments)` for each attribute in each rule (check, names, arguments).
+
+    Raises whatever a check raises, which is InputError for those of this module.
+    """
     for check, names, arguments in rules:
         for name in names:
             check(name, getattr(holder, name), **arguments)
 
 
 def check_choices(holder: object) -> None:
-    """Raise InputError where a field annotated with `Literal[...]` holds a value that is not among its choices."""
+    """Raise InputError where a field of a dataclass, annotated with a `Literal` of strings, holds none of them."""
     for name, kind in get_type_hints(type(holder)).items():
         options = get_args(kind)
         if options and all(isinstance(option, str) for option in options):
@@ -204,15 +221,20 @@ def check_choices(holder: object) -> None:
 
 
 def check_share(name: str, value: Any) -> None:
-    """Raise InputError unless 0 ≤ value < 1."""
+    """Raise InputError unless `value` is a number with 0 ≤ value < 1; `name` is what the message calls it."""
     check_number(name, value, "at least 0 and less than 1", least=0, below=1)
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Import and return a module that comes with an extra of this library.
+    """Import and return a module that comes with an optional extra of this library.
+
+    Args:
+        module: dotted name, such as "PIL.Image".
+        extra: name of the extra, for the message.
 
     Raises:
-        MissingExtra: it is not installed.
+        MissingExtra: its package is not installed.
+        ModuleNotFoundError: the package is installed, and lacks something that it needs itself.
     """
     try:
         return importlib.import_module(module)
@@ -231,10 +253,10 @@ _GATHERING = threading.RLock()
 
 @contextmanager
 def gathered_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Yield a list that collects all warnings raised inside the block.
+    """Yield a list to which all warnings raised in the `with` block are added; none is shown.
 
-    Only one thread at a time may be inside: warning filters belong to the process, and two threads that restore them in
-    the wrong order would lose them.
+    Another thread waits at the beginning of its block: warning filters belong to the process, and two threads that
+    restore them in the wrong order would lose them.
     """
     with _GATHERING, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

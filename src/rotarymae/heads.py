@@ -1,6 +1,6 @@
 """Heads: what fine-tuning puts on an encoder (appendix A.2). Each is an RMSNorm and a linear layer.
 
-Ours may also pool by attention, and read features of the whole series (age, sex) beside its vector.
+Ours may also pool by attention, and read features of the whole series (age, sex) next to its vector.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rotarymae.tokens import Tokens
 from rotarymae.transformer import Dropout
 
 STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
-SETTINGS = ("classes", "outputs", "pool", "static_features")  # of some head, beside its dropout
+SETTINGS = ("classes", "outputs", "pool", "static_features", "members")  # of some head, next to its dropout
 
 
 def encoder_of(model: nn.Module) -> Encoder:
@@ -36,8 +36,6 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
         return None
     assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
     settings = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
-    if isinstance(model, _PooledHead):
-        settings["members"] = model.members
     return settings | {"dropout": model.dropout.rate}
 
 
@@ -112,7 +110,9 @@ class _PooledHead(nn.Module):
         super().__init__()
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
-            raise InputError("pool='cls' of an encoder without [CLS]; use pool='mean', or set cls_token=True.")
+            raise InputError(
+                "pool='cls' needs a [CLS] token, and the encoder has none; use pool='mean', or set cls_token=True."
+            )
         check_share("dropout", dropout)
         if static_features < 0:
             raise InputError(f"static_features is {static_features}; expected at least 0.")
@@ -187,24 +187,13 @@ class _PooledHead(nn.Module):
             As `forward`.
         """
         vector = self.vector(tokens)
-        outputs = self.from_vector(vector, static)
+        outputs = self._from_vector(vector, static)
         if len(self.others):
-            outputs = self.averaged(torch.stack([outputs, *(other(tokens, static) for other in self.others)]))
+            outputs = self._averaged(torch.stack([outputs, *(other(tokens, static) for other in self.others)]))
         return outputs, vector
 
-    def averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Average the outputs of all members.
-
-        Parameters
-        ----------
-        outputs : Tensor of shape [M, B, outputs]
-            Outputs of each member.
-
-        Returns
-        -------
-        Tensor
-            Their mean [B, outputs].
-        """
+    def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
+        """Average the outputs of all members."""
         return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
@@ -229,28 +218,10 @@ class _PooledHead(nn.Module):
             padding = None if padding is None else nn.functional.pad(padding, (1, 0), value=False)
         return self.attention(x, padding)
 
-    def from_vector(
-        self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None = None
+    def _from_vector(
+        self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None
     ) -> Float[Tensor, "B outputs"]:
-        """Predict from pooled vectors by this head alone, without other members.
-
-        Parameters
-        ----------
-        vector : Tensor of shape [B, D]
-            One vector per row, as `vector` returns it.
-        static : Tensor of shape [B, F] or None
-            As in `forward`.
-
-        Returns
-        -------
-        Tensor
-            Logits or values [B, outputs].
-
-        Raises
-        ------
-        InputError
-            As `forward`.
-        """
+        """Predict from pooled vectors by this head alone. Raises InputError for another number of static features."""
         given = 0 if static is None else static.shape[1]
         if given != self.static_features:
             raise InputError(f"{given} static features are given; the head was made for {self.static_features}.")
@@ -300,19 +271,8 @@ class Classifier(_PooledHead):
         super().__init__(encoder, classes, pool, dropout, static_features, members)
         self.classes = classes
 
-    def averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Average the members' probabilities, and return their logarithms.
-
-        Parameters
-        ----------
-        outputs : Tensor of shape [M, B, classes]
-            Logits of each member.
-
-        Returns
-        -------
-        Tensor
-            Logits [B, classes].
-        """
+    def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
+        """Average the members' probabilities, and return their logarithms."""
         return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
 
 
@@ -354,53 +314,3 @@ class Regressor(_PooledHead):
             raise InputError(f"outputs is {outputs}; expected at least 1.")
         super().__init__(encoder, outputs, pool, dropout, static_features, members)
         self.outputs = outputs
-
-
-class TokenRegressor(nn.Module):
-    """Head that predicts values [B, N, outputs], one prediction for each token.
-
-    Parameters
-    ----------
-    encoder : Encoder
-        The encoder to fine-tune; the same object, not a copy.
-    outputs : int
-        Number of values for each token, at least 1.
-    dropout : float
-        Share of each token's vector that training drops.
-
-    Raises
-    ------
-    InputError
-        An argument out of its range.
-    """
-
-    def __init__(self, encoder: Encoder, outputs: int = 1, dropout: float = 0.0) -> None:
-        """Put a head with `outputs` outputs for every token on an encoder."""
-        super().__init__()
-        if outputs < 1:
-            raise InputError(f"outputs is {outputs}; expected at least 1.")
-        check_share("dropout", dropout)
-        self.outputs = outputs
-        self.norm = nn.RMSNorm(encoder.config.embed_dim, eps=encoder.config.norm_eps)
-        self.dropout = Dropout(dropout)
-        self.head = nn.Linear(encoder.config.embed_dim, outputs)
-        initialise(self)
-        self.encoder = encoder
-
-    def forward(self, tokens: Tokens) -> Float[Tensor, "B N outputs"]:
-        """Predict for every token.
-
-        Parameters
-        ----------
-        tokens : Tokens
-            The batch [B, N].
-
-        Returns
-        -------
-        Tensor
-            Values [B, N, outputs]; zero at padded positions.
-        """
-        latent = self.encoder(tokens).tokens
-        with torch.autocast(latent.device.type, enabled=False):
-            out = self.head(self.dropout(self.norm(latent)))
-        return out if tokens.padding is None else out.masked_fill(tokens.padding[..., None], 0.0)

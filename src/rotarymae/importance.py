@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError, listed
-from rotarymae.heads import Classifier, Regressor
-from rotarymae.labels import EventTimes, Labels
+from rotarymae.labels import Labels
 from rotarymae.prediction import inference
 from rotarymae.preprocess import SeriesExamples
 from rotarymae.series import SeriesDataset
@@ -36,11 +34,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     Raises:
         InputError: a model without a head; series longer than the model reads in one piece.
     """
-    if not isinstance(pipeline.model, Classifier | Regressor):
-        raise InputError(
-            f"predictions without each observation are compared, and a {type(pipeline.model).__name__} makes none; "
-            "give a fine-tuned model."
-        )
+    labels = pipeline.require_labels()
     preprocessor = pipeline.require_series()
     longer = np.flatnonzero(dataset.lengths > (preprocessor.window or np.inf))
     if len(longer):
@@ -52,12 +46,12 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     # Predictions that differ by one observation are distinguishable in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
-    read = _occlusion(examples, config.batch_tokens or 8192, pipeline.labels)
+    read = _occlusion(examples, config.batch_tokens or 8192, labels)
     return predict(pipeline.model, examples, read, config, on_step)
 
 
 def _occlusion(
-    examples: SeriesExamples, most_tokens: int, labels: Labels | None
+    examples: SeriesExamples, most_tokens: int, labels: Labels
 ) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
     """Return a function that computes the importance of every observation in a batch, by leaving out each in turn.
 
@@ -83,17 +77,6 @@ def _occlusion(
         for rows in torch.arange(copies.batch, device=whole.device).split(max(1, most_tokens // copies.length)):
             parts.append(model(copies.rows(rows), None if static is None else static.expand(len(rows), -1)).float())
         without = torch.cat(parts)
-        if isinstance(labels, EventTimes):
-            before, after = (labels.predicted(labels.decode(logits.cpu())) for logits in (whole, without))
-            return before - after
-        return _change(model, whole, without).cpu().numpy()
+        return labels.change(whole, without)
 
     return read
-
-
-def _change(model: nn.Module, whole: Float[Tensor, "1 K"], without: Float[Tensor, "n K"]) -> Float[Tensor, " n"]:
-    """Return how much each of n shortened series changes the prediction `whole`; see `importance`."""
-    if isinstance(model, Regressor):  # whose outputs are standardised
-        return (whole - without).square().mean(1).sqrt()
-    predicted = int(whole.argmax())
-    return whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]

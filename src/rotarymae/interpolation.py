@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
 SHARES = (0.5, 0.68, 0.9, 0.95)  # of a distribution, held by the central intervals whose promise reports check
-SHOWN = (0.68, 0.95)  # the bands that tables and figures show
+SHOWN_BANDS = (0.68, 0.95)  # the bands that tables and figures show
 QUERIES_PER_PASS = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
 CURVE = 4
@@ -60,7 +60,7 @@ def predict_at(
 ) -> Predicted:
     """Predict the likelihood's parameters at any positions, standardised like the model's input.
 
-    The visible tokens are encoded once; the decoder then answers the queries in chunks. With
+    The visible tokens are encoded once; the decoder then predicts the queries in chunks. With
     decoder_attention="context" a prediction depends neither on the other queries nor on `chunk`. With "joint" the
     queries of a chunk attend to one another, as in the paper's pre-training.
 
@@ -198,8 +198,8 @@ def interpolate(
         series = int(np.searchsorted(queries.offsets, int(bad.argmax()), side="right")) - 1
         raise InputError(
             f"the model's answer to {int(bad.sum()):,} of {bad.size:,} queries is NaN or infinite, first in series "
-            f"{plain(dataset.ids[series])!r}; its weights are damaged, or the values there lie far outside the "
-            "training range."
+            f"{plain(dataset.ids[series])!r}. Either its weights are damaged, so load or fit it anew; or the values "
+            "there lie far outside the training range, so check their unit."
         )
     if preprocessor.join_times:
         parts = scaled.reshape(len(scaled), -1, len(preprocessor.value_names), scaled.shape[-1])
@@ -226,7 +226,7 @@ def interpolate(
         return scaler.inverse(edge.numpy(), channels)
 
     bands = {}
-    for share in (*SHOWN, DEVIATION):
+    for share in (*SHOWN_BANDS, DEVIATION):
         lower, upper = likelihood.interval(predicted.parameters, share)
         bands[share] = unscaled(lower), unscaled(upper)
     lower, upper = bands.pop(DEVIATION)
@@ -246,7 +246,10 @@ def interpolated(
     if not return_std:
         return shape_answers(answer.mean, queries, layout)
     if answer.std is None:
-        raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
+        raise InputError(
+            "the model predicts values without standard deviations (likelihood='point'); leave out return_std, or "
+            "train with likelihood='gaussian'."
+        )
     return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
 
 

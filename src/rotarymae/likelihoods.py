@@ -65,11 +65,11 @@ class Likelihood(ABC):
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Add an independent variance to the distribution; its mean stays.
+        """Return the parameters after an independent variance exp(log_variance) is added; the mean stays.
 
         Args:
-            normal: True if the added variable is normal, as a measurement error is; else the distribution keeps its
-                shape.
+            normal: True if the added variable is normal, like a measurement error; another distribution may then change
+                its shape. False changes the width alone.
         """
 
     @abstractmethod

@@ -49,7 +49,9 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
         target = target.masked_fill(~out.masked.observed, torch.nan)
     if normalize_targets:
         if target.shape[-1] < 2:
-            raise InputError("normalize_targets needs patches of at least 2 values; tokens here have 1 feature.")
+            raise InputError(
+                "normalize_targets needs patches of at least 2 values, and tokens here have 1 feature; leave it out."
+            )
         # A patch with a missing value has no mean: it counts for nothing.
         target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
     missing = target.isnan()
@@ -80,9 +82,10 @@ def classification(
     is torch's weighted mean.
     """
     logits = _wide(logits)
-    how = {"weight": class_weights, "label_smoothing": label_smoothing, "reduction": "sum"}
+    weights = None if class_weights is None else class_weights.to(logits.device)
+    how = {"weight": weights, "label_smoothing": label_smoothing, "reduction": "sum"}
     terms = CLASSIFICATION_LOSSES[loss](logits, labels, **how)
-    count = torch.tensor(len(labels), device=logits.device) if class_weights is None else class_weights[labels].sum()
+    count = torch.tensor(len(labels), device=logits.device) if weights is None else weights[labels].sum()
     return Loss(terms, count)
 
 

@@ -138,7 +138,8 @@ class MaskChannels(Masking):
         """Return the mask [B, N], True for all tokens of random channels. Raises InputError without a channel axis."""
         if tokens.axes < 2:
             raise InputError(
-                "masking 'channels' hides channels, the last axis; these positions have only that of time."
+                "masking 'channels' hides channels, the last axis of positions, and these positions have only that of "
+                "time; use 'ratio'."
             )
         return _hide_groups(tokens, [-1], *self._draw(tokens, noise, phase))
 
@@ -154,7 +155,9 @@ class MaskTubes(Masking):
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         if tokens.axes < 2:
-            raise InputError("masking 'tubes' needs axes next to time; these positions have only one axis.")
+            raise InputError(
+                "masking 'tubes' needs axes besides time; these positions have only one axis. Use 'ratio'."
+            )
         return _hide_groups(tokens, range(1, tokens.axes), *self._draw(tokens, noise, phase))
 
 
@@ -231,7 +234,7 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
 
 
 def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return each token's rank in its row, by time, or by channel, then time, where `by_channel`; padding is last."""
+    """Return each token's rank in its row, padding last: by time; in rows with `by_channel`, by channel, then time."""
     times, channels = tokens.positions[..., 0], tokens.positions[..., -1]
     if tokens.axes > 1:
         channels = torch.where(by_channel[:, None].to(channels.device), channels, 0.0)

@@ -15,7 +15,7 @@ from rotarymae.partners.decide import decide
 from rotarymae.survival import concordance, integrated_brier_score, kaplan_meier
 
 if TYPE_CHECKING:
-    from rotarymae.labels import EventTimes
+    from rotarymae.survival import EventTimes
 
 RMSE, SCALED_RMSE, MEDIAN_ERROR = "root_mean_squared_error", "root_mean_squared_error_scaled", "median_absolute_error"
 COVERAGE, WIDTH = "interval90_coverage", "interval90_width"
@@ -220,11 +220,12 @@ def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, 
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
-    """Return 95 % bootstrap intervals of a method's metrics: how far chance in the choice of series may move them.
+    """Return 95 % bootstrap intervals of a method's metrics, for metrics.json: how far the choice of series moves them.
 
     Args:
         method: name of the method.
-        measure: computes the metrics from (truth, predicted).
+        measure: computes {metric: value} from (truth, predicted).
+        truth, predicted: of the scored series, which are resampled together.
     """
     draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):

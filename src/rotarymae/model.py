@@ -417,7 +417,7 @@ def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
 
 
 def _check_sizes(tokens: Tokens, config: RoMAEConfig) -> None:
-    """Raise InputError unless the tokens have the features and position axes of the configuration."""
+    """Raise InputError unless the tokens have as many features and position axes as the configuration."""
     features = config.features + config.input_features
     if tokens.features != features or tokens.axes != config.axes:
         parts = (

@@ -20,7 +20,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, import_extra, list
 from rotarymae.system import sha256, sha256_of
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-PARTNERS_FOLDER = "partners"  # the folder of what predicts beside the model
+PARTNERS_FOLDER = "partners"  # the folder of what predicts next to the model
 METRICS_FILE = "metrics.json"  # of a run
 MODEL = "model"  # the folder of a run in which its pipeline is saved
 FOLDS_FOLDER = "folds"  # the folder of a cross-validation in which each fold is a run: 1, 2, ..
@@ -40,7 +40,7 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def shipped_models() -> tuple[str, ...]:
-    """Return the names of the models that ship with the library."""
+    """Return the names of the models that ship with the library, sorted; () where none was installed."""
     return tuple(sorted(path.name for path in SHIPPED.iterdir() if path.is_dir())) if SHIPPED.is_dir() else ()
 
 
@@ -49,11 +49,12 @@ def find_model(source: str | Path) -> Path:
 
     The name is looked up, in this order, as a folder (for a run folder, its `model`), as a model that ships with the
     package, and as a repository OWNER/NAME or OWNER/NAME@REVISION of the Hugging Face Hub, which is downloaded into the
-    Hub's cache; with HF_HUB_OFFLINE=1 only the cache is used.
+    Hub's cache; with HF_HUB_OFFLINE=1 only the cache is used. The content of the folder is not checked.
 
     Raises:
         InputError: none of these; the message names the models that ship.
-        MissingExtra: a repository without the extra `hub`.
+        MissingExtra: the name of a repository, and the extra `hub` is not installed.
+        ModelDirectoryError: the model in a run folder is not the one that its metrics.json was computed with.
     """
     if Path(source).exists():
         return _within_run(Path(source))
@@ -74,7 +75,7 @@ def find_model(source: str | Path) -> Path:
 
 
 def _within_run(folder: Path) -> Path:
-    """Return the pipeline's folder inside a run folder; another folder is returned as it is.
+    """Return the folder `model` inside a run folder; a folder with a config.json, or without `model`, as it is.
 
     Raises:
         ModelDirectoryError: the pipeline is not the one that the run's metrics.json was computed with.
@@ -86,18 +87,23 @@ def _within_run(folder: Path) -> Path:
         written = read_json(metrics).get("model")
         if written is not None and written != sha256(config):
             raise ModelDirectoryError(
-                f"{folder / MODEL} is of another run than {metrics}; name the folder itself to use it."
+                f"{folder / MODEL} is of another run than {metrics}; name {folder / MODEL} itself to use it all the "
+                "same."
             )
     return folder / MODEL
 
 
 def known_file(name: str) -> bool:
-    """Return whether a saved pipeline may have a file of this name, relative to its folder."""
+    """Return whether a saved pipeline may have a file of this name, relative to its folder, with slashes."""
     return name in FILES or PARTNER_FILE.fullmatch(name) is not None
 
 
 def files_of(folder: Path) -> list[str]:
-    """Return the files that decide a saved pipeline's predictions, as relative paths: all but the model card."""
+    """Return the relative paths of the files in a folder that decide a saved pipeline's predictions.
+
+    They are config.json and model.safetensors, as far as they exist, and everything in the folder of partners; not the
+    model card.
+    """
     names = [name for name in FILES if name != CARD and (folder / name).is_file()]
     partners = folder / PARTNERS_FOLDER
     inside = sorted(f"{PARTNERS_FOLDER}/{path.name}" for path in partners.iterdir()) if partners.is_dir() else []
@@ -105,18 +111,36 @@ def files_of(folder: Path) -> list[str]:
 
 
 def fold_folders(run: Path) -> list[Path]:
-    """Return the run folders of a cross-validation's folds, in their order."""
+    """Return the run folders of a cross-validation's folds, run/folds/1, 2, ..., by number.
+
+    Raises FileNotFoundError for a run without folds.
+    """
     return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
 
 
+def several_models(count: int) -> InputError:
+    """Return the error ("several-models") for anything but predictions of the average of `count` folds' models."""
+    return InputError(
+        f"these are {count} models, one for each fold: together (rotarymae.load) they predict and no more. Name the "
+        f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
+        code="several-models",
+    )
+
+
 def write_config(folder: Path, content: dict[str, Any]) -> None:
-    """Write config.json with the sums of all other files, and of itself, under the key "files"."""
+    """Write `content` to config.json of the folder, and under "files" the SHA-256 of it and of all other files.
+
+    All other files must be there already.
+    """
     sums = {name: sha256(folder / name) for name in files_of(folder) if name != CONFIG}
     dump_json(folder / CONFIG, content | {"files": {CONFIG: sha256_of(content), **sums}})
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json and compare all files with its checksums; return it without format and checksums.
+    """Read config.json, compare all files of the folder with its checksums, and return it without the key "files".
+
+    Args:
+        version: the only value of "format" that is accepted.
 
     Raises:
         ModelDirectoryError: another format version; a file that is missing, changed or surplus.
@@ -129,9 +153,9 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         )
     sums = content.pop("files", None)
     if not isinstance(sums, dict) or not all(isinstance(digest, str) for digest in sums.values()):
-        raise ModelDirectoryError(f"{path} has no list of files and their checksums.")
+        raise ModelDirectoryError(f"{path} has no list of files and their checksums; fit or fetch the model anew.")
     if sums.pop(CONFIG, None) != sha256_of(content):
-        raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum.")
+        raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum. Fit or fetch the model anew.")
     for name in sums:
         if not known_file(name):
             raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model.")
@@ -139,16 +163,26 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         file = folder / name
         if name == WEIGHTS and not file.is_file():
             read_tensors(file)  # which says what lies there instead
-        if not file.is_file() or sha256(file) != sums.get(name):
-            raise ModelDirectoryError(f"{file} is missing or does not match its checksum in {CONFIG}.")
+        if not file.is_file():
+            raise ModelDirectoryError(f"{file} is missing, and {CONFIG} lists it; fit or fetch the model anew.")
+        if sha256(file) != sums.get(name):
+            raise ModelDirectoryError(
+                f"{file} has changed: it does not match its checksum in {CONFIG}. Fit or fetch the model anew."
+            )
     surplus = [name for name in files_of(folder) if name not in (CONFIG, *sums)]
     if surplus:
-        raise ModelDirectoryError(f"{folder / surplus[0]} is no part of this model: {CONFIG} does not list it.")
+        raise ModelDirectoryError(
+            f"{folder / surplus[0]} is no part of this model: {CONFIG} does not list it. Move it away."
+        )
     return content
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON object. Raises ModelDirectoryError where the file is missing, damaged or holds something else."""
+    """Read a JSON object and return it as a dictionary.
+
+    Raises:
+        ModelDirectoryError: the file is missing, larger than 64 MiB, not JSON, with NaN or infinity, or no object.
+    """
     if not path.is_file():
         raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder.")
     try:
@@ -157,23 +191,24 @@ def read_json(path: Path) -> Any:
             raise ModelDirectoryError(f"{path} has {size:,} bytes; files of this library have less.")
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError, OSError) as error:
-        raise ModelDirectoryError(f"{path} is not JSON: {error}.") from None
+        raise ModelDirectoryError(f"{path} cannot be read as JSON: {error}.") from None
     if not isinstance(content, dict):
         raise ModelDirectoryError(f"{path} holds a {type(content).__name__}; wanted an object of fields.")
     return content
 
 
 def _refuse_constant(name: str) -> Any:
+    """Raise ValueError; `json.loads` calls it for NaN and infinity."""
     raise ValueError(f"{name} is no number")
 
 
 def dump_json(path: Path, content: Any) -> None:
-    """Write JSON, without NaN and infinity."""
+    """Write content to a file as indented JSON; raise ValueError for NaN or infinity in it."""
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """Read all tensors of a safetensors file.
+    """Read all tensors of a safetensors file, and return them by name, on the CPU.
 
     Raises:
         ModelDirectoryError: the file is missing or not in that format; a pickle is never read.
@@ -190,10 +225,15 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Load weights into a model on the meta device, strictly.
+    """Load copies of weights into a model on the meta device, in the floating point type that they have.
+
+    Args:
+        tensors: by name, exactly those of the model's state_dict.
+        path: where they are from, for messages.
 
     Raises:
-        ModelDirectoryError: a tensor is missing, surplus, of another shape or type, or not finite.
+        ModelDirectoryError: a tensor is missing, surplus, of another shape, of another type than the first, of no
+            floating point type, or not finite.
     """
     expected = model.state_dict()
     check_names(expected, tensors, path)
@@ -204,17 +244,19 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
                 f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}; the configuration asks for "
                 f"{tuple(tensor.shape)}."
             )
-        if kind not in DTYPES or tensors[name].dtype is not kind or not torch.isfinite(tensors[name]).all():
+        if kind not in DTYPES or tensors[name].dtype is not kind:
             raise ModelDirectoryError(
-                f"{path}: the tensor {name!r} is {tensors[name].dtype}, or holds NaN or infinity; wanted finite "
-                "numbers, all of one floating point type."
+                f"{path}: the tensor {name!r} is of the type {tensors[name].dtype}; wanted one floating point type for "
+                "all tensors."
             )
+        if not torch.isfinite(tensors[name]).all():
+            raise ModelDirectoryError(f"{path}: the tensor {name!r} holds NaN or infinity; wanted finite numbers.")
     # Copies: a tensor inside the file's own memory is aligned otherwise, and products then differ in their last bits.
     model.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
 
 
 def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelDirectoryError where tensors are missing or surplus."""
+    """Raise ModelDirectoryError, naming `path` and the tensor, where one is missing or has an unexpected name."""
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
         raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")

@@ -28,7 +28,7 @@ BLOCK_TENSORS = {
     "feed_forward.w1.weight": "mlp.up.weight",
     "feed_forward.w2.weight": "mlp.down.weight",
 }
-# Constants that the published model stores beside its weights: frequencies and a buffer that holds a zero.
+# Constants that the published model stores next to its weights: frequencies and a buffer that holds a zero.
 CONSTANTS = ("zeros",)
 CONSTANT_SUFFIXES = ("attn_pos_embedding.timescale",)
 
@@ -101,7 +101,17 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
 
 
 def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
-    """Translate the published model_config.json to a RoMAEConfig. Raises ModelDirectoryError where it cannot."""
+    """Translate the content of the published model_config.json to a RoMAEConfig.
+
+    Without a decoder, the decoder's sizes are those of the encoder.
+
+    Args:
+        settings: the file's content.
+        folder: where it lies, for messages.
+
+    Raises:
+        ModelDirectoryError: a missing key, a value of the wrong type, sizes that do not fit, another pos_encoding.
+    """
     encoder = settings.get("encoder_config", {})
     decoder = settings.get("decoder_config", encoder)
     encodings: dict[str, Literal["rotary", "absolute"]] = {"ropend": "rotary", "absolute": "absolute"}
@@ -141,12 +151,13 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
 
 
 def _mlp_ratio(size: dict[str, Any]) -> float:
+    """Return the ratio of hidden width to embedding width, from either key of a published encoder_config."""
     hidden = size.get("dim_feedforward")
     return float(size["mlp_ratio"]) if hidden is None else hidden / size["d_model"]
 
 
 def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
-    """Reorder the rows of a published query or key weight to our order of channels.
+    """Return the D rows of a published query or key weight [D, ...] in our order of channels.
 
     The published order is, for each head and axis, all first channels of its pairs, then all second ones; ours has the
     first channels of all axes' pairs, then the second ones (see `rotarymae.rope`).

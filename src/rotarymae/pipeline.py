@@ -9,84 +9,36 @@ X is a `SeriesDataset` or `ArrayDataset`, the path of a table, a data frame, or 
 
 from __future__ import annotations
 
-import dataclasses
-import html
-import itertools
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
-import jinja2
 import numpy as np
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
-from torch import nn
 
-import rotarymae
 from rotarymae.anomaly import anomaly_score, observation_scores
 from rotarymae.any_series import AnySeries
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.calibration import Calibration
-from rotarymae.config import Precision, RoMAEConfig
+from rotarymae.config import Precision
 from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, check_number, choose
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
+from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.importance import importance
 from rotarymae.interpolation import Interpolation, interpolate, interpolated
-from rotarymae.labels import LABELS, ClassLabels, EventTimes, Labels
+from rotarymae.labels import Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.model_files import (
-    CARD,
-    CONFIG,
-    FILES,
-    FOLDS_FOLDER,
-    METRICS_FILE,
-    PARTNERS_FOLDER,
-    WEIGHTS,
-    check_names,
-    fill_model,
-    find_model,
-    fold_folders,
-    read_config,
-    read_json,
-    read_tensors,
-    write_config,
-)
-from rotarymae.partners import EACH_CHOICE, INTERVAL, Predictor, half_widths, least_errors
+from rotarymae.model_files import CONFIG, FOLDS_FOLDER, find_model, fold_folders, several_models
+from rotarymae.partners import INTERVAL, Predictor, half_widths, least_errors
 from rotarymae.prediction import embed, predict_outputs
-from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, preprocessor_class
+from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor
 from rotarymae.queries import Queries
+from rotarymae.saving import KINDS, check_parts, read, write
 from rotarymae.series import SeriesDataset
-from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
-from rotarymae.training.fit_config import FitConfig
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
-FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
-WRITTEN_BY = "written by rotarymae"  # in every model card
-LEFT_AFTER = 3600.0  # seconds; saving takes far less
-KINDS: dict[str, type[nn.Module]] = {
-    kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, AnySeries, Classifier, Regressor, TokenRegressor)
-}
-HEADLESS = ("Encoder", "MaskedAutoencoder", "AnySeries")
-Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
-
-
-@dataclass(frozen=True)
-class Described:
-    """The content of config.json, without format version and checksums."""
-
-    preprocessor: dict[str, Any] | None
-    model: dict[str, Any]
-    autoencoder: dict[str, Any] | None = None
-    labels: dict[str, Any] | None = None
-    columns: dict[str, Any] = field(default_factory=dict)
-    parameters: dict[str, Any] = field(default_factory=dict)
-    forecasts: bool = False
-    calibrated: bool = False
+Model = Encoder | MaskedAutoencoder | Classifier | Regressor
 
 
 @dataclass(eq=False, repr=False)
@@ -97,7 +49,7 @@ class Pipeline:
     ----------
     preprocessor : ObservationPreprocessor, PatchPreprocessor or None
         Turns tables or arrays into the model's tokens; None where the caller makes tokens.
-    model : Encoder, MaskedAutoencoder, Classifier, Regressor or TokenRegressor
+    model : Encoder, MaskedAutoencoder, Classifier or Regressor
         Predicts and embeds. Without labels it is the autoencoder itself.
     autoencoder : MaskedAutoencoder or None
         The pre-trained model, which interpolates; None where there is none.
@@ -122,6 +74,7 @@ class Pipeline:
         A model of a class that no pipeline has.
     """
 
+    untrained: ClassVar[bool] = False  # on a table
     preprocessor: AnyPreprocessor | None
     model: Model
     autoencoder: MaskedAutoencoder | None = None
@@ -134,7 +87,7 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        """Check the model's class; a masked autoencoder is also the pipeline's `autoencoder`. Raises InputError."""
+        """Raise InputError for a model of a class that no pipeline has; set `autoencoder` where the model is one."""
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):
@@ -146,7 +99,9 @@ class Pipeline:
 
     @property
     def pretrained(self) -> Pipeline:
-        """Return a pipeline with the autoencoder only, which reads no static columns.
+        """A pipeline with the autoencoder as its model: no labels, no partners, no static columns.
+
+        The pipeline itself where it is that already. Parts are shared, not copied.
 
         Raises
         ------
@@ -179,7 +134,7 @@ class Pipeline:
         return self.autoencoder
 
     def of_series(self) -> Pipeline:
-        """Return the part of the pipeline that interpolates series, or raise.
+        """Return the part of the pipeline that interpolates series, or raise InputError.
 
         Returns
         -------
@@ -240,7 +195,9 @@ class Pipeline:
         """
         if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
-            raise InputError(f"the model was trained on {noun}, and this needs one trained on series.")
+            raise InputError(
+                f"the model was trained on {noun}, and this needs one trained on series; give another model."
+            )
         return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
@@ -257,7 +214,10 @@ class Pipeline:
             The model was not trained on arrays.
         """
         if self.preprocessor is None or self.preprocessor.kind != "patches":
-            raise InputError("the model was not trained on pictures, videos or sounds, and this needs one that was.")
+            raise InputError(
+                "the model was not trained on pictures, videos or sounds, and this needs one that was; give another "
+                "model, or series."
+            )
         return cast(PatchPreprocessor, self.preprocessor)
 
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,13 +230,15 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         return_interval : float or None
-            Of a regression also return an interval that holds this share of the values, such as 0.9.
+            Of a regression also return an interval that holds this share of the values, such as 0.9; None returns no
+            interval.
 
         Returns
         -------
         ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
-            The most probable classes; values in the units of the training targets; or the expected time to the event,
-            of which no more than the last interval's end counts.
+            The classes, the most probable ones or those that `labels.weights` favour; values in the units of the
+            training targets, [S] for one output; or the expected time to the event, of which no more than the last
+            interval's end counts. Series are in the order of `dataset(X)`.
 
         Raises
         ------
@@ -291,26 +253,44 @@ class Pipeline:
         return tuple(labels.predicted(edge) for edge in (outputs, outputs - half, outputs + half))
 
     @property
-    def errors(self) -> dict[str, list[list[float]]]:
-        """Return the absolute errors of validation series in each output, by predictor; empty for classes."""
-        return {} if self.partners is None else self.partners.errors
+    def predictor(self) -> Predictor:
+        """Predictor in use: the model, its partners or all together, and how good they were on validation series.
+
+        Returns
+        -------
+        Predictor
+            `partners`; without any, one of the model alone.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned.
+        """
+        return self.partners or Predictor.of_model(self.require_labels().task, "the pipeline has no partners")
 
     def half_widths(self, share: float = INTERVAL, predictor: str = "auto") -> np.ndarray | None:
-        """Return half the width of the intervals that hold a share of the values.
+        """Return half the width of the intervals that hold a share of the values of new series.
 
         Parameters
         ----------
         share : float
-            The share of values, more than 0 and less than 1.
+            The share of values, more than 0 and less than 1; 0.9 by default.
         predictor : str
             "model", "features" or "combined" instead of what the fit chose ("auto").
 
         Returns
         -------
         ndarray of shape [outputs] or None
-            In the units of the targets; None where too few errors of validation series are known.
+            In the units of the targets; None where too few errors of validation series are known, and for other tasks
+            than a regression.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned.
         """
-        return half_widths(self.errors.get(self.choice if predictor == "auto" else predictor, ()), share)
+        name = self.predictor.choice if predictor == "auto" else predictor
+        return half_widths(self.predictor.errors.get(name, ()), share)
 
     def require_half_widths(self, share: float) -> np.ndarray:
         """Return `half_widths`, or raise where intervals cannot be given.
@@ -332,15 +312,16 @@ class Pipeline:
         """
         if self.require_labels().task != "regression":
             raise InputError(
-                f"intervals are of numbers, and this is a {self.require_labels().task}; leave out return_interval."
+                f"return_interval is for a regression, and this is a {self.require_labels().task}; leave it out."
             )
         check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
         half = self.half_widths(share)
         if half is None:
-            known = min(map(len, self.errors.get(self.choice, ())), default=0)
+            known = min(map(len, self.predictor.errors.get(self.predictor.choice, ())), default=0)
             raise InputError(
-                f"an interval of {share:g} needs the errors of {least_errors(share):,} validation series, and there "
-                f"are {known:,}; fit with more series, or a larger validation_fraction."
+                f"a prediction interval of {100 * share:g} % needs the errors of at least {least_errors(share):,} "
+                f"validation series, and there are {known:,}; fit with more series or a larger validation_fraction, or "
+                "give a lower return_interval."
             )
         return half
 
@@ -362,7 +343,7 @@ class Pipeline:
         InputError
             The model is not a fine-tuned classifier.
         """
-        if not isinstance(self.labels, ClassLabels):
+        if self.labels is None or self.labels.task != "classification":
             raise InputError(
                 f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier."
             )
@@ -376,7 +357,7 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         times : array of shape [T] or None
-            Durations, the same for all series; without them those by which a quarter, a half and three quarters of the
+            Durations, the same for all series; None takes those by which a quarter, a half and three quarters of the
             training events were.
 
         Returns
@@ -389,20 +370,22 @@ class Pipeline:
         InputError
             The model does not predict times to an event; times that are negative, or after the last training event.
         """
-        labels = self.require_labels()
-        if not isinstance(labels, EventTimes):
+        labels: Any = self.require_labels()
+        if labels.task != "survival":
             raise InputError(
-                f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival)."
+                f"survival needs a model of times to an event, and this is one of {labels.task}; fit one with --event, "
+                "or RoMAESurvival."
             )
         at = labels.times if times is None else np.atleast_1d(np.asarray(times, np.float64))
         if not ((at >= 0) & (at <= labels.edges[-1])).all():
             raise InputError(
-                f"survival is known from 0 to {labels.edges[-1]:g}, the last training event; ask for that."
+                f"times reach from {at.min():g} to {at.max():g}, and survival is known from 0 to {labels.edges[-1]:g}, "
+                "the last training event; give times in this range."
             )
         return labels.survival(self.outputs(X), at)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        """Predict class probabilities, or values.
+        """Predict class probabilities, or values, of each series, in the order of `dataset(X)`.
 
         Parameters
         ----------
@@ -411,7 +394,7 @@ class Pipeline:
         predictor : str
             "model", "features" or "combined" instead of what the fit chose ("auto").
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (done, all) as the network predicts; the units of both are its own.
 
         Returns
         -------
@@ -423,15 +406,9 @@ class Pipeline:
         InputError
             The model is not fine-tuned, or the pipeline does not have this predictor.
         """
-        task, dataset = self.require_labels().task, self.dataset(X)
-        partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
-        partners.check(predictor)
-        return partners.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
-
-    @property
-    def choice(self) -> str:
-        """Return the name of what predicts: "model", "features" or "combined"."""
-        return "model" if self.partners is None else self.partners.choice
+        self.predictor.check(predictor)
+        dataset = self.dataset(X)
+        return self.predictor.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Predict with the model, with each partner, and with their combination.
@@ -446,27 +423,15 @@ class Pipeline:
         Returns
         -------
         dict of str to ndarray
-            Predictor → its `outputs`.
+            {predictor: what `outputs` returns for it}: "model", each partner by name, and "combined" if there are any.
 
         Raises
         ------
         InputError
             The model is not fine-tuned.
         """
-        task, dataset = self.require_labels().task, self.dataset(X)
-        partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
-        return partners.every(predict_outputs(self, dataset, on_step), dataset)
-
-    def describe_choice(self) -> dict[str, Any]:
-        """Return what predicts and why, for people and metrics.json.
-
-        Returns
-        -------
-        dict
-            The chosen predictor, the reason, and how each predictor did.
-        """
-        task = self.require_labels().task
-        return (self.partners or Predictor.of_model(task, "the pipeline has no partners")).describe()
+        dataset = self.dataset(X)
+        return self.predictor.every(predict_outputs(self, dataset, on_step), dataset)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Turn each series into one vector.
@@ -484,7 +449,7 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S, D]
-            The vectors.
+            The vectors, float32, in the order of `dataset(X)`; D is the width of the encoder.
         """
         return embed(self, self.dataset(X), pool, on_step)
 
@@ -496,17 +461,21 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         at : array of shape [q], list of arrays or None
-            Times, the same for all series, or one array of times [q_i] for each. Without them, each series' times.
+            Times, the same for all series, or one array of times [q_i] for each. None takes the steps 0, 1, ... of an
+            array, or else each series' different times.
         return_std : bool
             Whether to return standard deviations as well.
         positions : array of shape [q, P], list of arrays or None
-            Further positions of these times, the same for all series, or one array [q_i, P] for each.
+            Further positions at these times, the same for all series, or one array [q_i, P] for each. None is for
+            series that stay at one position.
 
         Returns
         -------
         ndarray, list of ndarray, or tuple of two such
             Values in the table's units: [S, q, V], or [S, C, q, V] of series with C channels, or a list with one array
-            for each series. With `return_std` means and deviations, of the same shape.
+            for each series where they have different numbers of times. V is the number of value columns. For an array
+            [cases, channels, time] or [cases, time] they are laid out like it. With `return_std` a tuple of means and
+            deviations, of the same shape.
 
         Raises
         ------
@@ -516,7 +485,7 @@ class Pipeline:
         return interpolated(self.pretrained, self.pretrained.dataset(X), X, at, return_std, positions)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        """Predict values at flat queries, with bands.
+        """Predict values at queries, with standard deviations and bands, in the order of the queries.
 
         Parameters
         ----------
@@ -552,12 +521,13 @@ class Pipeline:
         Returns
         -------
         list of ndarray
-            For each series an array [n], in the order of time. `rotarymae.importance` says what the numbers mean.
+            For each series an array [n], in the order of time. For classes it is the drop of the predicted class's
+            log-probability without the observation; `rotarymae.importance` says what it is for other targets.
 
         Raises
         ------
         InputError
-            Data that are not series; a model that predicts nothing; series that the model does not read whole.
+            Data that are not series; a model that is not fine-tuned; series longer than the model's window.
         """
         self.require_series()
         return importance(self, self.dataset(X), on_step)
@@ -577,7 +547,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S]
-            The mean loss of the pre-trained model in nats: high for unusual series, NaN for series of one observation.
+            The mean negative log-likelihood by the pre-trained model in nats, in the order of `dataset(X)`: high for
+            unusual series, NaN for series of one observation.
 
         Raises
         ------
@@ -600,8 +571,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [n, V]
-            Losses of the pre-trained model in nats, in the order of `dataset(X)`; NaN where a series has one
-            observation.
+            Negative log-likelihoods by the pre-trained model in nats, for the n observations of `dataset(X)` in their
+            order and V columns of values: high for odd ones, NaN where a series has one observation.
 
         Raises
         ------
@@ -634,13 +605,15 @@ class Pipeline:
         """
         known: Any = self.preprocessor
         if known is None:
-            raise InputError("the model has no preprocessor; it was not trained on a data set.")
+            raise InputError(
+                "the model has no preprocessor, as it was not trained on a data set; give tokens to its model itself."
+            )
         if known.kind == "patches":
             dataset = as_arrays(X, known.patch_size, known.sample_rate)
             known.check(dataset)
             return dataset
         if isinstance(X, ArrayDataset):
-            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}.")
+            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}. Give {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
             return read_table(Path(X), self.layout(), **names)
@@ -649,7 +622,7 @@ class Pipeline:
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
 
     def _frame_columns(self) -> TableSchema:
-        """Return the columns to read from a data frame: those of the training table."""
+        """Return the columns to read from a data frame: those of the training table, then the model's errors."""
         known = self.require_series()
         names = {"id", "time", "channel", "values", "static"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
@@ -658,12 +631,12 @@ class Pipeline:
         return TableSchema(**(given | lists))
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table for this model is laid out.
+        """Return how a table for this model is laid out: as the training table, with the changes in `given`.
 
         Parameters
         ----------
         given : mapping or None
-            Fields of `TableSchema` in which it differs from the training table.
+            {field of `TableSchema`: value} of what differs; None, False and () count as not given.
 
         Returns
         -------
@@ -725,31 +698,7 @@ class Pipeline:
         OSError
             The files cannot be written; the message names the folder, and what was there is untouched.
         """
-        folder = Path(folder)
-        for word in (license, *tags):
-            if not re.fullmatch(r"[\w.-]+", word):
-                raise InputError(
-                    f"{word!r} is no licence or tag; wanted letters, digits, dots and hyphens, as in cc-by-4.0."
-                )
-        check_replaceable(folder)
-        if folder.parent.is_dir():
-            remove_leftovers(folder.parent, [folder.name], LEFT_AFTER)
-        modules = self._modules()
-        # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
-        tensors = {
-            f"{part}.{name}": tensor.detach().cpu().contiguous().clone()
-            for part, module in modules.items()
-            for name, tensor in module.state_dict().items()
-        }
-        with replacing_folder(folder) as beside:
-            try:
-                save_file(tensors, beside / WEIGHTS)
-                if self.partners is not None:
-                    self.partners.save(beside / PARTNERS_FOLDER)
-            except SafetensorError as error:
-                raise OSError(f"{folder} could not be written: {error}") from None
-            write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
-            (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
+        write(self, Path(folder), note, license, tags)
 
     @classmethod
     def load(cls, source: str | Path, precision: Precision = "auto") -> Self:
@@ -766,249 +715,28 @@ class Pipeline:
         Returns
         -------
         Pipeline
-            The pipeline; the run of a cross-validation is an `Ensemble` of its folds.
+            The pipeline.
 
         Raises
         ------
         InputError
-            No such folder or name; a cross-validation that is not finished.
+            No such folder or name; the run of a cross-validation, whose models `rotarymae.load` averages.
         ModelDirectoryError
             A file is missing, unreadable, changed, or says what no pipeline can be; the message names it.
         MissingExtra
             A repository without the extra `hub`.
         """
         folder = find_model(source)
-        if not folder.is_dir():
-            raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES)}.")
         if (folder / FOLDS_FOLDER).is_dir():
-            if not (folder / METRICS_FILE).is_file():
-                raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
-            return Ensemble.of([cls.load(fold, precision) for fold in fold_folders(folder)])  # pyright: ignore
-        path = folder / CONFIG
-        if not path.is_file():
-            raise ModelDirectoryError(
-                f"{path} is missing; wanted a whole model folder, or the folder of a finished run."
-            )
-        content = read_config(folder, FORMAT)
-        content.pop("format")
-        tensors = read_tensors(folder / WEIGHTS)
+            raise several_models(len(fold_folders(folder)))
+        parts = read(folder)
+        kind = AnySeriesPipeline if type(parts["model"]) is AnySeries else cls
         try:
-            described = from_fields(Described, content, CONFIG)
-            modules = {"model": _built(described.model, len(tensors))}
-            if described.autoencoder is not None:
-                modules["autoencoder"] = _built(described.autoencoder, len(tensors))
-            labels = None if described.labels is None else _labels(described.labels)
-            preprocessor = None
-            if described.preprocessor is not None:
-                kind, settings = described.preprocessor.pop("kind"), described.preprocessor
-                preprocessor = modules["preprocessor"] = preprocessor_class(kind).from_dict(settings)
-            if described.calibrated:
-                modules["calibration"] = _calibration(modules)
-        except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
-            raise ModelDirectoryError(f"{path}: {error}") from None
-        names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
-        check_names(names, tensors, folder / WEIGHTS)
-        for part, module in modules.items():
-            state = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
-            fill_model(module, state, folder / WEIGHTS)
-            module.eval()
-        partners = _partners(folder / PARTNERS_FOLDER, labels) if (folder / PARTNERS_FOLDER).is_dir() else None
-        try:
-            kind = AnySeriesPipeline if isinstance(modules["model"], AnySeries) else cls
-            pipeline = kind(
-                preprocessor,
-                modules["model"],  # type: ignore[arg-type]
-                modules.get("autoencoder"),  # type: ignore[arg-type]
-                labels,
-                partners,
-                described.columns,
-                described.forecasts,
-                described.parameters,
-                precision,
-                modules.get("calibration"),  # type: ignore[arg-type]
-            )
-            pipeline._check()
+            pipeline = kind(**parts, precision=precision)
+            check_parts(pipeline)
         except (InputError, TypeError, ValueError, AttributeError) as error:
-            raise ModelDirectoryError(f"{path}: {error}") from None
+            raise ModelDirectoryError(f"{folder / CONFIG}: {error}") from None
         return pipeline  # pyright: ignore
-
-    def _modules(self) -> dict[str, nn.Module]:
-        """Return the torch modules to save, by name: model, autoencoder, calibration, preprocessor."""
-        modules: dict[str, nn.Module] = {"model": self.model}
-        modules |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
-        if self.calibration is not None and self.autoencoder is not None:
-            modules["calibration"] = self.calibration
-        return modules | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
-
-    def _described(self) -> Described:
-        """Return the settings of all parts, as config.json keeps them."""
-        known = self.preprocessor
-        preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
-        models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
-        modules = {part: _module_settings(module) for part, module in models.items()}
-        labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
-        settings = (self.columns, self.parameters, self.forecasts, "calibration" in self._modules())
-        return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
-
-    def _check(self) -> None:
-        """Raise InputError where the parts do not fit together, as a preprocessor for another number of features."""
-        from_fields(TableSchema, self.columns, "columns")
-        options = {each.name for each in dataclasses.fields(FitConfig)}
-        parameters: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in self.parameters.items()
-            if name in options
-        }
-        FitConfig(**parameters)
-        config, known = encoder_of(self.model).config, self.preprocessor
-        if self.autoencoder is not None:
-            other = self.autoencoder.config
-            if (other.axes, other.features, other.input_features) != (
-                config.axes,
-                config.features,
-                config.input_features,
-            ):
-                raise InputError("the autoencoder and the model read different tokens.")
-        if known is not None:
-            known.check_statistics()
-            made = (known.features, known.axes, known.input_features)
-            if made != (config.features, config.axes, config.input_features):
-                raise InputError(
-                    f"the preprocessor makes tokens of {made[0]} features and {made[1]} axes, with {made[2]} further "
-                    f"inputs; the model asks for {config.features} and {config.axes}, with {config.input_features}."
-                )
-            if getattr(self.model, "static_features", 0) != known.static_features and self.labels is not None:
-                raise InputError(
-                    f"the preprocessor makes {known.static_features} static features; the model asks for "
-                    f"{getattr(self.model, 'static_features', 0)}."
-                )
-        if self.calibration is not None:
-            self.calibration.check()
-        if self.labels is not None:
-            outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
-            if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
-                kind = "outputs" if self.labels.task == "regression" else "classes"
-                raise InputError(
-                    f"there are {self.labels.outputs} {kind} by name; the {type(self.model).__name__} asks for "
-                    f"{outputs}."
-                )
-
-    def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
-        """Return the text of the model card, README.md."""
-        environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(Path(__file__).parent),
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
-        known, model = self.preprocessor, self.model
-        described = {} if known is None else dict(known.describe())
-        classes = getattr(self.labels, "classes", None)
-        if classes is not None:
-            described["classes"] = ", ".join(map(str, classes))
-        return environment.get_template("model_card.md.j2").render(
-            kind=type(model).__name__,
-            config=encoder_of(model).config,
-            written=f"{WRITTEN_BY} {rotarymae.__version__}",
-            parameters=sum(p.numel() for p in model.parameters()),
-            note=note,
-            license=license,
-            tags=tags,
-            described={
-                name: html.escape(" ".join(str(value).split()), quote=False) for name, value in described.items()
-            },
-            files=known.noun if known is not None and known.kind == "patches" else "",
-            predicts=isinstance(model, Classifier | Regressor),
-            interpolates=self.autoencoder is not None and known is not None and known.kind == "observations",
-        )
-
-
-@dataclass(eq=False, repr=False)
-class Ensemble(Pipeline):
-    """The pipelines of a cross-validation's folds. It predicts with their average, and does nothing else.
-
-    Its other attributes are those of the first member, but for the weights of classes, which are the geometric means.
-
-    Parameters
-    ----------
-    members : tuple of Pipeline
-        The pipeline of each fold.
-    """
-
-    members: tuple[Pipeline, ...] = ()
-
-    @classmethod
-    def of(cls, members: Sequence[Pipeline]) -> Self:
-        """Create an ensemble of the folds' pipelines; its decision weights are their geometric mean."""
-        first = members[0]
-        labels = first.require_labels()
-        decided = [getattr(member.labels, "weights", ()) for member in members]
-        if any(decided):
-            weights = np.array([weights or (1.0,) * labels.outputs for weights in decided])
-            labels = replace(labels, weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))  # pyright: ignore
-        shared = {"columns": first.columns, "parameters": first.parameters, "precision": first.precision}
-        return cls(first.preprocessor, first.model, labels=labels, members=tuple(members), **shared)
-
-    @property
-    def choice(self) -> str:
-        choices = {member.choice for member in self.members}
-        return choices.pop() if len(choices) == 1 else EACH_CHOICE
-
-    def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        dataset = self.dataset(X)
-        each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
-        return np.mean([converted(one, member.labels, self.labels) for member, one in each], axis=0)
-
-    def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Return {predictor: outputs}, each the mean over the folds' pipelines."""
-        dataset = self.dataset(X)
-        each = [member.every(dataset, on_step) for member in self.members]
-        if self.choice == EACH_CHOICE:
-            each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
-        each = [
-            {name: converted(predicted, member.labels, self.labels) for name, predicted in one.items()}
-            for one, member in zip(each, self.members, strict=True)
-        ]
-        return {
-            name: np.mean([one[name] for one in each], axis=0) for name in each[0] if all(name in one for one in each)
-        }
-
-    @property
-    def errors(self) -> dict[str, list[list[float]]]:
-        """Return the validation errors of all folds by predictor, sorted, for prediction intervals."""
-        each = [member.errors for member in self.members]
-        if self.choice == EACH_CHOICE and all(each):
-            each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
-        names = [name for name in each[0] if all(name in one for one in each)]
-        return {
-            name: [sorted(itertools.chain(*parts)) for parts in zip(*(one[name] for one in each), strict=True)]
-            for name in names
-        }
-
-    def describe_choice(self) -> dict[str, Any]:
-        because = f"the validation series of each of {len(self.members)} folds chose"
-        return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
-
-    def require_one(self) -> Pipeline:
-        """Raise InputError: an ensemble of folds only predicts."""
-        raise InputError(
-            f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
-            f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
-            code="several-models",
-        )
-
-    def require_autoencoder(self) -> Any:
-        return self.require_one()
-
-    def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-        return self.require_one().embed(X, pool, on_step)
-
-    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
-        return self.require_one().importance(X, on_step)
-
-    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
-        self.require_one().save(folder, note, license, tags)
 
 
 class AnySeriesPipeline(Pipeline):
@@ -1018,15 +746,18 @@ class AnySeriesPipeline(Pipeline):
     if these are standard errors of the others.
     """
 
+    untrained = True
+
     @property
-    def errors(self) -> tuple[str, ...]:
+    def error_columns(self) -> tuple[str, ...]:
+        """Names of the last value columns if these are standard errors of the others; () without any."""
         return tuple(self.columns.get("errors", ()))
 
     def of_series(self) -> Pipeline:
         return self
 
     def require_series(self) -> ObservationPreprocessor:
-        """Raise InputError: this model was trained on no table, so it has no fitted preprocessor."""
+        """Raise InputError ("untrained"), always: this model was trained on no table, so it has no preprocessor."""
         raise InputError(
             "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
@@ -1034,11 +765,12 @@ class AnySeriesPipeline(Pipeline):
         )
 
     def require_autoencoder(self) -> AnySeries:
+        """Return the model, which is the one that interpolates."""
         assert isinstance(self.model, AnySeries)
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
-        """Read data in any form into a `SeriesDataset`, whatever its channels."""
+        """Read data into a `SeriesDataset`, whatever its channels: a table's path, a data frame, arrays or lists."""
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
         if is_flat(X):
@@ -1052,133 +784,21 @@ class AnySeriesPipeline(Pipeline):
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        return interpolate_any(self.require_autoencoder(), dataset, queries, self.errors, on_step)
+        return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""
-        return beside_line(self.require_autoencoder(), self.dataset(X), self.errors)
+        """Hide a tenth of some series' observations; return the model's error at them next to that of straight lines.
+
+        None where all series have fewer than five observations.
+        """
+        return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        """Return the mean over each series' tokens, [S, D]; raise InputError for a `pool` other than "mean" or None."""
         choose("pool", pool or "mean", ("mean",))
-        return embed_any(self.require_autoencoder(), self.dataset(X), self.errors, on_step)
-
-
-def load(source: str | Path) -> Pipeline:
-    """Load a pipeline; as `Pipeline.load`.
-
-    Parameters
-    ----------
-    source : str or Path
-        A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
-        repository OWNER/NAME of the Hugging Face Hub.
-
-    Returns
-    -------
-    Pipeline
-        The pipeline, in evaluation mode.
-
-    Raises
-    ------
-    InputError
-        No such folder or name; a cross-validation that is not finished.
-    ModelDirectoryError
-        A file is missing, unreadable or changed; the message names it.
-    MissingExtra
-        A repository without the extra `hub`.
-    """
-    return Pipeline.load(source)
-
-
-def converted(outputs: np.ndarray, source: Labels | None, labels: Labels | None) -> np.ndarray:
-    """Return outputs of one fold's model in the form of another's, as intervals of survival differ by fold."""
-    if isinstance(labels, EventTimes) and isinstance(source, EventTimes):
-        return labels.convert(outputs, source)
-    return outputs
+        return embed_any(self.require_autoencoder(), self.dataset(X), self.error_columns, on_step)
 
 
 def without_head(preprocessor: Any) -> Any:
-    """Return the preprocessor for a model without a head, which reads no static columns."""
+    """Return the preprocessor without static columns: a copy if it has some, else itself."""
     return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor
-
-
-def check_replaceable(folder: str | Path) -> None:
-    """Raise InputError where saving a pipeline to `folder` would delete files that are not a saved pipeline."""
-    folder = Path(folder)
-    if folder.is_symlink():
-        raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
-    if folder.is_dir():
-        others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PARTNERS_FOLDER))
-        if others:
-            raise InputError(
-                f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
-            )
-        if any(folder.iterdir()) and not _is_model(folder):
-            raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
-    elif folder.exists():
-        raise InputError(f"{folder} is a file; a model is saved as a folder.")
-
-
-def _is_model(folder: Path) -> bool:
-    """Return whether a folder looks like a saved pipeline: its config.json, no other folders, no foreign README.md."""
-    if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
-        return False
-    try:
-        content = read_json(folder / CONFIG)
-        card = (folder / CARD).read_text(encoding="utf-8") if (folder / CARD).exists() else WRITTEN_BY
-    except (ModelDirectoryError, OSError, UnicodeDecodeError):
-        return False
-    return {"format", "model", "files"} <= content.keys() and WRITTEN_BY in card
-
-
-def _module_settings(model: nn.Module) -> dict[str, Any]:
-    return {"kind": type(model).__name__, "config": encoder_of(model).config.to_dict(), "head": head_settings(model)}
-
-
-def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
-    """Build a model from its settings, without memory for weights (on the meta device).
-
-    Args:
-        tensors: the number of saved tensors, which bounds what a damaged file may ask for.
-    """
-    if set(settings) != {"kind", "config", "head"}:
-        raise InputError(f"a model has kind, config and head, and not {', '.join(sorted(settings))}.")
-    choose("kind", settings["kind"], tuple(KINDS))
-    config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
-    if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
-        raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
-    if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
-        raise InputError(f"the head of a {settings['kind']} is {head!r}.")
-    members = (head or {}).get("members", 1)
-    if type(members) is not int or members > tensors:
-        raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
-    with torch.device("meta"):
-        return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)
-
-
-def _labels(content: dict[str, Any]) -> Labels:
-    task = content.get("task")
-    choose("task", task, tuple(LABELS))
-    return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
-
-
-def _calibration(modules: dict[str, nn.Module]) -> Calibration:
-    """Return a calibration of the loaded model's size, whose tensors are filled later."""
-    model, preprocessor = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
-    if not isinstance(model, MaskedAutoencoder) or not isinstance(preprocessor, ObservationPreprocessor):
-        raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
-    return Calibration.of(preprocessor, model.likelihood)
-
-
-def _partners(folder: Path, labels: Labels | None) -> Predictor:
-    """Load the predictor of a pipeline. Raises ModelDirectoryError where it is damaged or does not fit the labels."""
-    try:
-        partners = Predictor.load(folder)
-    except ModelDirectoryError:
-        raise
-    except Exception as error:  # whatever a made-up file makes of the code that reads it
-        raise ModelDirectoryError(f"{folder}: {type(error).__name__}: {error}") from None
-    if labels is None or partners.task != labels.task:
-        raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not.")
-    if any(len(outputs) != labels.outputs for outputs in partners.errors.values()):
-        raise ModelDirectoryError(f"{folder} holds errors of another number of outputs than {labels.outputs}.")
-    return partners

@@ -20,7 +20,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import ConfusionMatrixDisplay, PrecisionRecallDisplay, PredictionErrorDisplay, RocCurveDisplay
@@ -75,10 +75,11 @@ Arguments = ParamSpec("Arguments")
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Decorate a drawing function: its figure has this module's style, whatever the caller's matplotlib settings."""
+    """Return a drawing function that runs `draw` in this module's style, whatever the caller's matplotlib settings."""
 
     @wraps(draw)
     def drawing(*arguments: Arguments.args, **named: Arguments.kwargs) -> Figure:
+        """Call the decorated function; the settings are as before afterwards."""
         with matplotlib.style.context(["default", STYLE]):
             return draw(*arguments, **named)
 
@@ -86,19 +87,19 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 
 def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (colour, marker) for each channel; LSST's colours if all names are LSST bands, in either case."""
+    """Return (colour, marker) for each channel name; LSST's if all are names of its bands, in upper or lower case."""
     if names and all(name.lower() in LSST_BANDS for name in names):
         return [LSST_BANDS[name.lower()] for name in names]
     return [style_of(i) for i in range(len(names))]
 
 
 def style_of(i: int) -> tuple[str, str]:
-    """Return colour and marker number i; markers shift in each round of colours, which gives 128 combinations."""
+    """Return (colour, marker) for the number i from 0; the first 128 combinations all differ, then they repeat."""
     return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
 
 
 def literal(text: object) -> str:
-    """Return a user's name as matplotlib can draw it literally, at most 32 characters long.
+    """Return a user's name as matplotlib can draw it literally; of more than 32 characters the first 31 and "…".
 
     matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore.
     """
@@ -108,7 +109,7 @@ def literal(text: object) -> str:
 
 
 def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
-    """Put a legend of (handle, name) pairs below the panels, where it covers nothing."""
+    """Add a legend of (handle, name) pairs to a figure, below its panels, in as many columns as fit its width."""
     handles, labels = zip(*entries)
     # A column takes its longest name and the handle; a line of 9 pt text has about 13 characters per inch.
     columns = int(np.clip(13 * figure.get_figwidth() // (max(map(len, labels)) + 6), 1, len(labels)))
@@ -135,7 +136,6 @@ def interpolation(
     channels: ArrayLike | None = None,
     errors: ArrayLike | None = None,
     hidden: ArrayLike | None = None,
-    importance: ArrayLike | None = None,
     curve: Curve | None = None,
     channel_names: Sequence[str] = ("",),
     title: str = "",
@@ -149,23 +149,19 @@ def interpolation(
 
     Args:
         times: [n]; values: [n], in one unit, which belongs into `value_label`.
-        channels: int [n], an index into `channel_names`.
-        errors: [n], one standard deviation in the unit of the values.
-        hidden: bool [n].
-        importance: [n], instead of `hidden`: the area of each observation grows with it, and negative ones are hollow.
-        asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign.
+        channels: int [n], an index into `channel_names`; None means 0 for all.
+        errors: [n], one standard deviation in the unit of the values; None draws no bars.
+        hidden: bool [n]; None means that none is.
+        curve: predicted curve; None for none.
+        title: of the figure; "" for none.
+        asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign; None
+            leaves it linear.
         dates: times are days since 1970-01-01 UTC, and are labelled as dates.
-        invert: the channels in which large values are at the bottom, as magnitudes are drawn.
+        invert: names of the channels in which large values are at the bottom, as magnitudes are drawn.
     """
     t, y = _on_axis(times, dates), np.asarray(values, np.float64)
     channel = np.zeros(len(y), np.int64) if channels is None else np.asarray(channels)
     hollow = np.zeros(len(y), bool) if hidden is None else np.asarray(hidden, bool)
-    area: NDArray[np.float64] | float = 21.0
-    words = ("seen" if hollow.any() else "observed", "hidden")
-    if importance is not None:
-        weight = np.nan_to_num(np.asarray(importance, np.float64))
-        hollow, area = weight < 0, 4 + 160 * np.abs(weight) / max(np.abs(weight).max(), 1e-30)
-        words = ("speaks for it", "speaks against it")
     curve = Curve([], [], {}) if curve is None else curve
     at, mean = _on_axis(curve.times, dates), np.asarray(curve.mean)
     of_curve = np.zeros(len(at), np.int64) if curve.channels is None else np.asarray(curve.channels)
@@ -186,27 +182,64 @@ def interpolation(
             if errors is not None and pick.any():
                 bars = np.abs(np.asarray(errors, np.float64)[pick])
                 axes.errorbar(t[pick], y[pick], bars, fmt="none", ecolor=colour, elinewidth=0.8, zorder=3)
-            size = np.broadcast_to(area, len(y))[pick]
             look: dict[str, Any] = {"marker": marker, "facecolor": face, "edgecolor": edge, "linewidth": width}
-            axes.scatter(t[pick], y[pick], size, zorder=5 if late else 4, **look)
+            axes.scatter(t[pick], y[pick], 21.0, zorder=5 if late else 4, **look)
         # A label of the whole figure would lie on the legend.
         axes.set(title=literal(channel_names[c]), xlabel=literal(time_label) if i >= len(panels) - 2 else "")
         _date_ticks(axes.xaxis) if dates else _plain_numbers(axes.xaxis, 4)
-        if asinh_scale is None:
-            _plain_numbers(axes.yaxis)
-        else:
+        if asinh_scale is not None:
             axes.set_yscale("asinh", linear_width=asinh_scale)
+        _limit(axes, y[channel == c], np.ptp(y) if len(y) else 0.0)
+        if asinh_scale is None or not _powers_of_ten(axes, asinh_scale):
+            _plain_numbers(axes.yaxis)
         if channel_names[c] in invert:
             axes.invert_yaxis()
     figure.supylabel(value_label.replace("$", r"\$"), fontsize=10)
     if title:
         figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
-    legend_below(figure, _entries(hollow, words, errors is not None, curve))
+    legend_below(figure, _entries(hollow, errors is not None, curve))
     return figure
 
 
+def _limit(axes: Axes, values: NDArray[np.float64], spread: float) -> None:
+    """Limit the value axis to twice the range of observations beyond them, however wide a band is.
+
+    Args:
+        values: the observations of the panel.
+        spread: the range to use if these are all equal.
+    """
+    if not len(values):
+        return
+    low, high = float(values.min()), float(values.max())
+    room = 2 * ((high - low) or spread or 1.0)
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(max(bottom, low - room), min(top, high + room))
+
+
+def _powers_of_ten(axes: Axes, scale: float) -> bool:
+    """Set ticks at 0 and at two powers of ten on each side; return False, and set none, if there is no room for any.
+
+    Args:
+        scale: the value up to which the axis is linear; ticks nearer to 0 would overlap.
+    """
+    low, high = axes.get_ylim()
+    powers = np.arange(np.ceil(np.log10(3 * scale)), np.floor(np.log10(max(-low, high))) + 1)
+    if not len(powers):
+        return False
+    sizes = 10.0 ** powers[:: -max(1, -(-len(powers) // 2))]
+    ticks = [x for x in (*-sizes, 0.0, *sizes) if low <= x <= high]
+    if len(ticks) < 2:
+        return False
+    axes.set_yticks(ticks, labels=[f"{x:,.10g}" for x in ticks])
+    axes.yaxis.set_minor_locator(NullLocator())
+    return True
+
+
 def _panels(count: int) -> tuple[Figure, list[Axes]]:
-    """Create two columns of panels with a common time axis; the lowest panel of each column has the tick labels."""
+    """Create a figure with `count` panels in two columns with a common time axis; return it and the panels, by rows.
+
+    The lowest panel of each column has the tick labels; one panel has a single column.
+    """
     columns = min(2, count)
     rows = -(-count // columns)
     figure = Figure((5.6, 0.9 + (1.5 * rows if count > 1 else 2.4)))
@@ -218,25 +251,32 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _on_axis(times: ArrayLike, dates: bool) -> NDArray[Any]:
-    """Return times as matplotlib needs them; dates as datetime64, whatever epoch the user has set."""
+    """Return times for an axis: as float64, or days since 1970-01-01 as datetime64 in milliseconds if `dates`.
+
+    Of datetime64 matplotlib draws the same, whatever epoch the caller has set.
+    """
     days = np.asarray(times, np.float64)
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
 
 
 def _strength(level: float) -> float:
+    """Return the opacity of a band of this probability; wide bands are paler."""
     return 0.16 if level > 0.8 else 0.26
 
 
-def _entries(
-    hollow: NDArray[np.bool_], words: tuple[str, str], with_errors: bool, curve: Curve
-) -> list[tuple[Any, str]]:
-    """Return legend entries for the kinds of marks, in neutral colours: seen, hidden, errors, prediction, bands."""
+def _entries(hollow: NDArray[np.bool_], with_errors: bool, curve: Curve) -> list[tuple[Any, str]]:
+    """Return legend entries (handle, name), in neutral colours, for the kinds of marks that are drawn.
+
+    Args:
+        hollow: bool [n], which observations are hidden.
+        with_errors: whether there are error bars; the names of observations then say ± 1σ.
+    """
     dot, entries = {"marker": "o", "linestyle": "", "color": FAINT, "markersize": 5}, []
     spread = " ± 1σ" if with_errors else ""
     if not hollow.all():
-        entries.append((Line2D([], [], **dot), words[0] + spread))
+        entries.append((Line2D([], [], **dot), ("seen" if hollow.any() else "observed") + spread))
     if hollow.any():
-        entries.append((Line2D([], [], markerfacecolor="white", **dot), words[1] + spread))
+        entries.append((Line2D([], [], markerfacecolor="white", **dot), "hidden" + spread))
     if np.size(curve.times):
         entries.append((Line2D([], [], color=FAINT, linewidth=1.6), "prediction"))
     for level in sorted(curve.bands):
@@ -245,13 +285,13 @@ def _entries(
 
 
 def _plain_numbers(axis: Axis, most: int = 6) -> None:
-    """Label ticks of a linear axis in full: 59,580 instead of "5.958e4" or a "1e3" beside the axis."""
+    """Set the ticks of a linear axis, about `most` of them, with labels in full: 59,580 instead of 5.958e4."""
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−")))
 
 
 def _date_ticks(axis: Axis) -> None:
-    """Label the ticks of a datetime64 axis as briefly as its span allows."""
+    """Set three to seven ticks on a datetime64 axis, with labels as brief as its span allows."""
     locator = matplotlib.dates.AutoDateLocator(minticks=3, maxticks=7)
     axis.set_major_locator(locator)
     axis.set_major_formatter(matplotlib.dates.ConciseDateFormatter(locator))
@@ -261,10 +301,14 @@ def _date_ticks(axis: Axis) -> None:
 
 
 @styled
-def reconstruction(original: ArrayLike, masked: ArrayLike, reconstructed: ArrayLike, cmap: str = "gray") -> Figure:
-    """Draw pictures [H, W] or [H, W, 3] side by side: input, with hidden patches (NaN, drawn grey), reconstructed.
+def reconstructed(original: ArrayLike, masked: ArrayLike, reconstructed: ArrayLike, cmap: str = "gray") -> Figure:
+    """Draw three pictures [H, W], or [H, W, 3] with colours from 0 to 1, side by side.
 
-    Colours are from 0 to 1; grey ones have the range of the input.
+    Args:
+        original: the input, whose range is that of the colour map.
+        masked: the same with NaN at hidden patches, which are drawn grey.
+        reconstructed: the same with predictions there.
+        cmap: matplotlib's colour map for pictures [H, W].
     """
     parts = [np.asarray(part, np.float64) for part in (original, masked, reconstructed)]
     height, width = parts[0].shape[:2]
@@ -286,9 +330,12 @@ def reconstruction(original: ArrayLike, masked: ArrayLike, reconstructed: ArrayL
 
 @styled
 def confusion(counts: ArrayLike, names: Sequence[str]) -> Figure:
-    """Draw counts [classes, classes] as shares of each row in per cent: rows are the truth, columns the prediction.
+    """Draw a confusion matrix: counts [classes, classes] as shares of each row in per cent.
 
-    A row's label carries its number of objects.
+    Rows are the truth, columns the prediction. A row's label carries its number of objects.
+
+    Args:
+        names: of the classes, in the order of the rows.
     """
     table, names, k = np.asarray(counts, np.float64), [literal(name) for name in names], len(names)
     totals = table.sum(1)
@@ -308,7 +355,13 @@ def confusion(counts: ArrayLike, names: Sequence[str]) -> Figure:
 
 @styled
 def roc(positive: ArrayLike, scores: ArrayLike, name: str) -> Figure:
-    """Draw the receiver operating characteristic of `positive` bool [n] by `scores` [n], larger for likelier ones."""
+    """Draw the receiver operating characteristic of one class.
+
+    Args:
+        positive: bool [n], which objects are of the class; both values must occur.
+        scores: [n], larger for those that are likelier of the class.
+        name: of the class, for an axis.
+    """
     figure, named = Figure(SQUARE), {"name": "model", "plot_chance_level": True}
     show = RocCurveDisplay.from_predictions(positive, scores, ax=figure.subplots(), **named)
     show.ax_.set(xlabel="false positive rate", ylabel=f"true positive rate of {literal(name)}")
@@ -317,7 +370,13 @@ def roc(positive: ArrayLike, scores: ArrayLike, name: str) -> Figure:
 
 @styled
 def precision_recall(positive: ArrayLike, scores: ArrayLike, name: str) -> Figure:
-    """Draw precision against recall, over all thresholds; arguments as `roc`."""
+    """Draw precision against recall of one class, over all thresholds.
+
+    Args:
+        positive: bool [n], which objects are of the class.
+        scores: [n], larger for those that are likelier of the class.
+        name: of the class, for an axis.
+    """
     figure, named = Figure(SQUARE), {"name": "model", "plot_chance_level": True}
     show = PrecisionRecallDisplay.from_predictions(positive, scores, ax=figure.subplots(), **named)
     show.ax_.set(xlabel=f"recall of {literal(name)}", ylabel="precision")
@@ -326,9 +385,13 @@ def precision_recall(positive: ArrayLike, scores: ArrayLike, name: str) -> Figur
 
 @styled
 def reliability(correct: ArrayLike, confidence: ArrayLike) -> Figure:
-    """Draw the share of correct predictions bool [n] against the probability [n] that the model gave them.
+    """Draw the share of correct predictions against the probability that the model gave them.
 
-    Predictions are sorted by confidence into at most ten bins of equal number.
+    Predictions are sorted by confidence into bins of equal number, at most ten and of at least ten where possible.
+
+    Args:
+        correct: bool [n], whether each prediction is right.
+        confidence: [n], the probability of each predicted class.
     """
     bins = int(np.clip(np.size(correct) // 10, 1, 10))
     share, mean = calibration_curve(correct, confidence, n_bins=bins, strategy="quantile")
@@ -337,12 +400,15 @@ def reliability(correct: ArrayLike, confidence: ArrayLike) -> Figure:
 
 @styled
 def calibration(nominal: ArrayLike, observed: ArrayLike) -> Figure:
-    """Draw the share of hidden points inside a band (observed [L]) against the nominal share [L], both 0 to 1."""
+    """Draw the share of hidden points inside each of L bands against the share that the band promises.
+
+    `nominal` and `observed` are [L], from 0 to 1, by rising `nominal`, as they are joined by a line.
+    """
     return _promise(nominal, observed, "nominal share of the band", "hidden points inside the band")
 
 
 def _promise(promised: ArrayLike, kept: ArrayLike, x_label: str, y_label: str) -> Figure:
-    """Draw observed against promised shares, with the diagonal on which they agree."""
+    """Draw observed against promised shares, both [L] from 0 to 1, with the diagonal on which they agree."""
     figure = Figure(SQUARE)
     axes = figure.subplots()
     axes.plot(promised, kept, "o-", label="observed")
@@ -359,9 +425,9 @@ def by_distance(distances: Sequence[str], errors: Mapping[str, ArrayLike], insid
     """Draw errors and coverage of hidden points by their distance to the nearest observation.
 
     Args:
-        distances: D names of groups, near first.
-        errors: [D] of each method.
-        inside: band → the share [D] of hidden points inside it, and its promise as a dashed line.
+        distances: names of D groups of hidden points, near first.
+        errors: {method: scaled root mean squared errors [D]}.
+        inside: {nominal share of a band: shares of hidden points inside it [D]}; the nominal share is dashed.
     """
     figure, at = Figure((9.2, 3.6)), np.arange(len(distances))
     left, right = figure.subplots(1, 2)
@@ -380,8 +446,8 @@ def by_distance(distances: Sequence[str], errors: Mapping[str, ArrayLike], insid
 
 
 @styled
-def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> Figure:
-    """Draw predicted against true values, both [n]; they agree on the dashed line."""
+def predicted_against_true(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> Figure:
+    """Draw true (upward) against predicted values, both [n]; they agree on the dashed line. `name` labels both axes."""
     figure, n = Figure(SQUARE), np.size(truth)
     show = PredictionErrorDisplay(y_true=np.asarray(truth), y_pred=np.asarray(predicted))
     points = {"color": COLOURS[0], "s": 21, "alpha": 0.8 if n < 200 else 0.35}
@@ -395,11 +461,12 @@ def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> F
 
 @styled
 def survival(groups: Sequence[tuple[NDArray[Any], NDArray[np.float64]]], times: ArrayLike) -> Figure:
-    """Draw observed survival of groups in steps, and the mean predicted survival dashed.
+    """Draw observed survival (Kaplan and Meier's estimate) of groups in steps, and predicted survival dashed.
 
     Args:
-        groups: pairs of durations and events `labels.EVENT_TIME` [n], and predicted survival [T].
-        times: ascending times [T].
+        groups: for each group the pair of durations and events, `survival.EVENT_TIME` [n], and mean predicted survival
+            [T].
+        times: ascending times [T] of the predicted survival, from 0; the last is the end of the axis.
     """
     figure, times = Figure(SQUARE), np.asarray(times, np.float64)
     axes = figure.subplots()
@@ -420,10 +487,11 @@ def survival(groups: Sequence[tuple[NDArray[Any], NDArray[np.float64]]], times: 
 
 @styled
 def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = "") -> Figure:
-    """Draw {metric: {method: {span: score}}}, a panel for each metric, against what was known; spans in even steps.
+    """Draw scores of predictions made early: a panel per metric, a line per method, time spans in even steps.
 
     Args:
-        first: what the spans count from, for the axis.
+        scores: {metric: {method: {span: score}}}, spans as texts in their order.
+        first: what the spans count from, such as "observation", for the axis; "" for nothing.
     """
     figure = Figure((0.6 + 3.6 * len(scores), 3.3))
     entries = []
@@ -439,7 +507,13 @@ def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = 
 
 
 def project(embeddings: NDArray[Any], method: str, seed: int = 0) -> NDArray[np.float64]:
-    """Project embeddings [S, D] to [S, 2] for a map: "PCA" keeps distances best, "t-SNE" neighbourhoods."""
+    """Project embeddings [S, D] to float64 [S, 2] for a map.
+
+    Args:
+        method: "PCA", which keeps distances best; any other word means t-SNE, which keeps neighbourhoods, of embeddings
+            scaled column by column.
+        seed: of t-SNE.
+    """
     x = np.asarray(embeddings, np.float64)
     if method == "PCA":
         from sklearn.decomposition import PCA
@@ -457,9 +531,12 @@ def project(embeddings: NDArray[Any], method: str, seed: int = 0) -> NDArray[np.
 def embedding_map(
     points: NDArray[Any], labels: NDArray[Any] | None, names: Sequence[str] | None, method: str
 ) -> Figure:
-    """Draw embedded series as points [S, 2], coloured by labels int [S], an index into the class names.
+    """Draw embedded series as points, coloured by class.
 
-    `method` names the axes ("PCA" gives "PCA 1" and "PCA 2").
+    Args:
+        points: [S, 2].
+        labels: int [S], indices into `names`; None, or no names, draws all points alike and without a legend.
+        method: names the axes; "PCA" gives "PCA 1" and "PCA 2".
     """
     names = names if labels is not None and names is not None else [""]
     label = np.zeros(len(points), np.int64) if labels is None else labels
@@ -481,10 +558,13 @@ def embedding_map(
 
 @styled
 def learning_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str) -> Figure:
-    """Draw losses of one training: (epochs [n], losses [n]) by the name of the curve.
+    """Draw the losses of one training.
 
     The curve "validation" is drawn strong, with its lowest point marked. The axis of losses is logarithmic where all
     are positive and span more than a factor of ten.
+
+    Args:
+        curves: {name: (epochs [n], losses [n])}.
     """
     figure = Figure((5.2, 3.7))
     axes, entries = figure.subplots(), []

@@ -67,7 +67,7 @@ def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
 
 def _decode(pipeline: Pipeline, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
     """Return probabilities or values of each series, averaged over the windows of a long one."""
-    return windows.mean(pipeline.require_labels().decode(_finite(outputs)))
+    return windows.mean(pipeline.require_labels().decode(_finite(outputs)).numpy())
 
 
 def _finite(outputs: Sequence[Tensor]) -> Tensor:
@@ -77,8 +77,8 @@ def _finite(outputs: Sequence[Tensor]) -> Tensor:
     if bad.any():
         raise InputError(
             f"the model's answer to {int(bad.sum())} of {len(bad)} series is NaN or infinite, first to series "
-            f"{int(bad.nonzero()[0])} (counted from 0); its weights are damaged, or the values there lie far outside "
-            "the training range."
+            f"{int(bad.nonzero()[0])} (counted from 0). Either its weights are damaged, so load or fit it anew; or the "
+            "values there lie far outside the training range, so check their unit."
         )
     return stacked
 

@@ -1,10 +1,12 @@
-"""A bank of Gaussian processes: some seventy kernels answer for each channel of a series, weighed by their evidence.
+"""A bank of Gaussian processes: some fifty kernels answer for each channel of a series, weighed by their evidence.
 
 No hyperparameter is optimised. Each channel's squared amplitude is integrated out (inverse-gamma prior), each kernel
 of a fixed grid of shapes and noise levels is weighed by the marginal likelihood of the observations (Rasmussen &
-Williams 2006, sections 2.7 and 5.2), and the best `KEPT_KERNELS` answer. Two periods of each channel are read off a
-periodogram. Channels that are alike are answered together: a second bank multiplies the best shapes by the
-channels' correlation.
+Williams 2006, sections 2.7 and 5.2) to the power `TEMPER`, and the best `KEPT_KERNELS` answer. The power is below 1
+because no real series is a draw of one of these kernels: the evidence alone is too sure of the least wrong one
+(Grünwald & van Ommen 2017, https://doi.org/10.1214/17-BA1085). Each kernel contains an unknown mean and slope. Two
+periods of each channel are read off a periodogram. Channels that are alike are answered together: a second bank
+multiplies the best shapes by the channels' correlation.
 
 Letters: U channels of a batch, n observations, m queries, k kernels that are kept, S shapes, R rows (series) with C
 channels. All is float64 and without gradients.
@@ -19,16 +21,21 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-KEPT_KERNELS = 5
+KEPT_KERNELS = 10
+TEMPER = 0.3
 OFFSET = 0.2  # variance of a channel's unknown mean, in units of the amplitude
+SLOPE = 0.2  # variance of its unknown change over half of the observed span, likewise
+FARTHEST = 1.5  # half spans from the middle of the observations, beyond which the slope adds nothing
 PRIOR_COUNT, PRIOR_SCALE = 1.0, 0.5  # of the inverse-gamma prior of the squared amplitude; values have a spread of 1
 JITTER = 1e-8
-NOISES = (1e-3, 0.02, 0.12, 0.5, 2.0)  # variances, in units of the amplitude
-PERIODIC_NOISES = (0.003, 0.1)
+NOISES = (1e-3, 0.05, 0.8)  # variances, in units of the amplitude
+PERIODIC_NOISES = (0.02,)
 # The parts of each shape: kind, length in units of position, share of the amplitude.
 BANK_SHAPES: tuple[tuple[tuple[str, float, float], ...], ...] = (
     (("exponential", 4.0, 1.0),),
     (("exponential", 30.0, 1.0),),
+    (("square", 1.5, 0.1), ("exponential", 60.0, 0.9)),
+    (("matern", 4.0, 0.15), ("exponential", 100.0, 0.85)),
     (("matern", 1.0, 1.0),),
     (("matern", 3.0, 1.0),),
     (("matern", 10.0, 1.0),),
@@ -154,7 +161,8 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
-    kernel = (shapes(distance, periods) + OFFSET) * both[:, None]
+    share = share_of_span(times, times, real)
+    kernel = (shapes(distance, periods) + mean_and_slope(share, share)[:, None]) * both[:, None]
     matrix = kernel[:, KERNEL_SHAPE]
     # A row of padding is one of the identity: it changes no determinant and no product.
     diagonal = torch.where(real[:, None], KERNEL_LEVEL[:, None] * noise[:, None] + JITTER, 1.0)
@@ -169,7 +177,7 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
     log_evidence = -factor.diagonal(dim1=2, dim2=3).log().sum(-1) - a * b.log() - count / 2 * math.log(2 * math.pi)
     log_evidence = log_evidence + torch.lgamma(a) - math.lgamma(PRIOR_COUNT) + PRIOR_COUNT * math.log(PRIOR_SCALE)
     log_evidence = log_evidence + KERNEL_PRIOR
-    weight = log_evidence.softmax(1)
+    weight = (TEMPER * log_evidence).softmax(1)
     amplitude = b / (a - 0.5)
     kept, index = weight.topk(KEPT_KERNELS, 1)
     kept = kept / kept.sum(1, keepdim=True)
@@ -185,7 +193,11 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
 
 
 def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
-    """Return, for each kernel shape, its weight, and its amplitude and noise variance averaged over noise levels."""
+    """Return [U, S, 3] for S kernel shapes: the weight, and mean amplitude and noise variance over noise levels.
+
+    Args:
+        weight, amplitude: of each kernel, [U, kernels].
+    """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 
     def total(part: Tensor) -> Tensor:
@@ -232,6 +244,20 @@ def chosen_shapes(
     return every.gather(1, index[:, :, None, None].expand(-1, -1, *every.shape[2:]))
 
 
+def share_of_span(
+    times: Float[Tensor, "U m"], observed: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
+) -> Float[Tensor, "U m"]:
+    """Return where times lie in the span of the observations: -1 at the first, 1 at the last, at most `FARTHEST`."""
+    first = observed.masked_fill(~real, torch.inf).amin(1, keepdim=True)
+    last = observed.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
+    return ((2 * times - first - last) / (last - first).clamp(min=1e-9)).clamp(-FARTHEST, FARTHEST)
+
+
+def mean_and_slope(left: Float[Tensor, "U a"], right: Float[Tensor, "U b"]) -> Float[Tensor, "U a b"]:
+    """Return the covariance that a channel's unknown mean and slope add, for times as shares of the span."""
+    return OFFSET + SLOPE * left[:, :, None] * right[:, None, :]
+
+
 def find_periods(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
 ) -> Float[Tensor, "U 2"]:
@@ -271,10 +297,14 @@ def find_periods(
 def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
     """Predict each channel at `times` as noisy observations with the channel's mean noise."""
     distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
-    cross = (chosen_shapes(distance, fitted.periods, fitted.index) + OFFSET) * fitted.real[:, None, :, None]
+    observed = share_of_span(fitted.times, fitted.times, fitted.real)
+    asked = share_of_span(times, fitted.times, fitted.real)
+    cross = chosen_shapes(distance, fitted.periods, fitted.index) + mean_and_slope(observed, asked)[:, None]
+    cross = cross * fitted.real[:, None, :, None]
     mean = (cross * fitted.alpha[..., None]).sum(2)
     explained = ((fitted.inverse @ cross) * cross).sum(2)
-    curve = (1 + OFFSET - explained).clamp(min=1e-9) * fitted.amplitude[..., None]
+    prior = 1 + OFFSET + SLOPE * asked.square()[:, None]
+    curve = (prior - explained).clamp(min=1e-9) * fitted.amplitude[..., None]
     return _mixture(fitted.weight, mean, curve + (fitted.level * fitted.amplitude)[..., None], curve)
 
 
@@ -372,7 +402,9 @@ def fit_joint(
     shrunk = torch.stack([share * correlation + (1 - share) * eye for share in SHRINK], 1)
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
-    matrix = _coupled(distance, channels, channels, index, periods, amplitude, shrunk) * both[:, None]
+    share = share_of_span(times, times, real)
+    slope = SLOPE * share[:, :, None] * share[:, None, :]
+    matrix = _coupled(distance, slope, channels, channels, index, periods, amplitude, shrunk) * both[:, None]
     diagonal = torch.where(real[:, None], _of_channels(level, channels) * noise[:, None] + JITTER, 1.0)
     matrix.diagonal(dim1=2, dim2=3).add_(diagonal)
     factor, failed = torch.linalg.cholesky_ex(matrix)
@@ -384,21 +416,25 @@ def fit_joint(
     evidence = torch.where(failed > 0, -torch.inf, evidence).nan_to_num(nan=-torch.inf)
     inverse = torch.cholesky_inverse(factor).nan_to_num()
     number = present.sum(1).double()
-    # Correlations and amplitudes were fitted to the same values: half a nat for each channel, and half the odds.
+    # Correlations and amplitudes were fitted to the same values: half a nat for each channel.
     odds = evidence.logsumexp(1) - math.log(evidence.shape[1]) - alone - 0.5 * number
-    share = (0.5 * odds.nan_to_num(nan=-50.0, neginf=-50.0)).clamp(-50, 50).sigmoid() * (number > 1)
-    weight, alpha = evidence.clamp(min=-1e12).softmax(1), (inverse @ right)[..., 0]
-    return Joint(times, channels, real, index, periods, weight, amplitude, level, shrunk, alpha, inverse, share)
+    trust = (TEMPER * odds.nan_to_num(nan=-50.0, neginf=-50.0)).clamp(-50, 50).sigmoid() * (number > 1)
+    weight, alpha = (TEMPER * evidence.clamp(min=-1e12)).softmax(1), (inverse @ right)[..., 0]
+    return Joint(times, channels, real, index, periods, weight, amplitude, level, shrunk, alpha, inverse, trust)
 
 
 def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor, "R m"]) -> Answer:
     """Predict noisy observations at these times and channels, with each channel's mean noise."""
     distance = (joint.times[:, :, None] - times[:, None, :]).abs()
+    observed = share_of_span(joint.times, joint.times, joint.real)
+    asked = share_of_span(times, joint.times, joint.real)
+    slope = SLOPE * observed[:, :, None] * asked[:, None, :]
     parts = joint.channels, channels, joint.index, joint.periods, joint.amplitude, joint.correlation
-    cross = _coupled(distance, *parts) * joint.real[:, None, :, None]
+    cross = _coupled(distance, slope, *parts) * joint.real[:, None, :, None]
     mean = (cross * joint.alpha[..., None]).sum(2)
     explained = ((joint.inverse @ cross) * cross).sum(2)
-    curve = ((1 + OFFSET) * _of_channels(joint.amplitude, channels) - explained).clamp(min=1e-9)
+    prior = 1 + OFFSET + SLOPE * asked.square()[:, None]
+    curve = (prior * _of_channels(joint.amplitude, channels) - explained).clamp(min=1e-9)
     return _mixture(joint.weight, mean, curve + _of_channels(joint.level, channels), curve)
 
 
@@ -431,6 +467,7 @@ def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) ->
 
 def _coupled(
     distance: Float[Tensor, "R a b"],
+    slope: Float[Tensor, "R a b"],
     left: Int[Tensor, "R a"],
     right: Int[Tensor, "R b"],
     index: Int[Tensor, "R 3"],
@@ -440,9 +477,10 @@ def _coupled(
 ) -> Float[Tensor, "R q a b"]:
     """Return covariances between observations of the channels `left` and `right`, for each of q joint kernels.
 
-    The unknown mean of each channel is included, as an offset with a wide prior.
+    The unknown mean of each channel is included, as an offset with a wide prior; `slope` is the covariance that the
+    unknown slope adds, which correlated channels share.
     """
-    shape = chosen_shapes(distance, periods, index)
+    shape = chosen_shapes(distance, periods, index) + slope[:, None]
     sizes = [amplitude.gather(2, part[:, None].expand(-1, amplitude.shape[1], -1)).sqrt() for part in (left, right)]
     size = sizes[0][..., :, None] * sizes[1][..., None, :]
     row = torch.arange(len(distance))[:, None, None]

@@ -24,14 +24,19 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 @dataclass(frozen=True)
 class WindowBlend:
-    """How the answers of overlapping windows are blended: two rows for each query [n], and the weight of the second."""
+    """How the answers of overlapping windows are blended.
+
+    Attributes:
+        first, second: int [n], for each query the rows of its two answers, which are often the same.
+        share: float [n], the weight of the second.
+    """
 
     first: np.ndarray
     second: np.ndarray
     share: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Blend window answers [W, V, P] into query answers [n, V, P]."""
+        """Blend window answers [W, V, P] into query answers [n, V, P]: V values with P numbers each."""
         share = self.share[:, None, None]
         return (1 - share) * answers[self.first] + share * answers[self.second]
 
@@ -52,10 +57,15 @@ class Queries:
 
     @property
     def lengths(self) -> np.ndarray:
+        """Number of queries of each series, int [S]."""
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
-        """Return one query per different time (and position) of a series, and the index [n] of each query in them."""
+        """Return one query for each different time (and position) of a series, and where the n queries are among them.
+
+        The queries that are returned are sorted by time in each series, and have no channels and no errors. The index
+        is int [n]: `distinct.times[index]` are the times of all queries.
+        """
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
         order = np.lexsort((*columns[::-1], self.times, series))
@@ -68,10 +78,13 @@ class Queries:
         return Queries(self.times[order][opens], None, offsets, positions=positions), place
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Sort queries by the window that answers them; those between two windows are asked in both.
+        """Return the queries sorted by the window that answers them, and how to blend their answers.
 
-        Returns:
-            The sorted queries, and how the two answers are blended for each original query.
+        A query between two windows is asked in both. The sorted queries have one pair of offsets per window, and no
+        errors; their answers [W, ...] are blended into those of the original queries [n, ...].
+
+        Args:
+            windows: of the series to which the queries belong.
         """
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
@@ -97,9 +110,10 @@ class Queries:
         """Create queries for every time of a series in every one of its channels, channel after channel.
 
         Args:
+            dataset: the series; without channels, each time is asked for once.
             times: for each series an array [q_i].
             channels: for each series channel numbers from 0; None means all channels.
-            positions: for each series an array [q_i, P], where the data set has further positions.
+            positions: for each series an array [q_i, P], where the data set has further positions; None without.
         """
         if dataset.channel_names is None:
             counts, number = np.ones(len(times), np.int64), None
@@ -118,6 +132,8 @@ class Queries:
 def grid(dataset: SeriesDataset, points: int) -> Queries:
     """Create queries at `points` even times from each series' first to last observation, in every channel.
 
+    The queries of a series are channel after channel. Series without channels have one query for each time.
+
     Raises:
         InputError: less than one point; more than memory could hold; series observed at several positions.
     """
@@ -130,10 +146,15 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """Return each series' only position, repeated for each of its times [q_i, P]; None without further positions.
+    """Return for each series its only position, repeated for each of its query times [q_i, P].
+
+    None for a data set without further positions.
+
+    Args:
+        times: query times [q_i] of each series.
 
     Raises:
-        InputError: a series that is observed at several positions.
+        InputError: a series that is observed at several positions ("positions-needed").
     """
     if dataset.positions is None:
         return None
@@ -150,9 +171,13 @@ def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> li
 
 
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
-    """Create queries at `points` even times over all observations of each series, visible and hidden, in its channels.
+    """Create queries at `points` even times of each series, in the channels that it was observed in.
 
-    With further positions, the queries follow the path of the observations.
+    The times are from its first to its last observation, visible or hidden. With further positions, the queries follow
+    the path of the observations.
+
+    Args:
+        visible, hidden: the two parts of the same series, in the same order.
     """
     times, channels, paths = [], [], []
     for seen, left in zip(visible, hidden, strict=True):
@@ -167,13 +192,13 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
 
 
 def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
-    """Create queries for the same times in every series and channel.
+    """Create queries for the same times in every series and channel, channel after channel in each series.
 
     Args:
-        times: numbers, dates, or texts such as "+4" or "+4h", counted from each series' first observation.
+        times: numbers, or texts: dates, or spans such as "+4" or "+4h" from each series' first observation.
 
     Raises:
-        InputError: another text; more times than memory could hold.
+        InputError: another text; more times than memory could hold; series observed at several positions.
     """
     _check_size(dataset, len(times))
     spans = [dates.parse_span(str(one), dataset.time_unit) for one in times]
@@ -187,7 +212,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError, before any work, for more queries than memory could hold."""
+    """Raise InputError for more than 10⁸ queries: `times` for each series and channel of the data set."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -228,7 +253,15 @@ class QueryTable:
     positions: np.ndarray | None = None
 
     def in_order(self, answers: pa.Table) -> pa.Table:
-        """Return the answers in the row order of this table, with its column names and its further columns."""
+        """Return the answers in the row order of the table of queries, with its column names and further columns.
+
+        A row without a channel has as many answers as there are channels, one after another. A query that could not be
+        answered has a row with empty cells.
+
+        Args:
+            answers: the ids in the first column; the answers of a series are in the order of its queries, and may lie
+                anywhere in the table. A series that could not be answered has one row.
+        """
         assert self.table is not None
         id, time, channel = self.roles
         code = {as_text(name): k for k, name in enumerate(self.ids)}
@@ -251,15 +284,19 @@ class QueryTable:
         # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
         kept = {name for name, to in names.items() if not cells.is_text(table[to].type)}
         columns = {names.get(name, name): table[names[name]] if name in kept else c for name, c in columns.items()}
-        return pa.table(columns | {name: _typed(table[name]) for name in table.column_names if name not in columns})
+        others = {name: cells.to_arrow(table[name]) for name in table.column_names if name not in columns}
+        texts = {name: cells.typed(cells.trimmed(c)) for name, c in others.items() if cells.is_text(c.type)}
+        numbers = {name: column for name, column in texts.items() if not cells.is_text(column.type)}
+        return pa.table(columns | others | numbers)
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
-        """Read a table of queries from a file; see `of`.
+        """Read a table of queries from a file; see `of`, which also says what is raised.
 
         Args:
+            layout: of the table of observations.
             observed: the file of observations. Where it is one series without an id column, the queries need none
-                either.
+                either, and get its file name as id.
         """
         source = open_source(path).with_time(layout.time)
         columns = source.read(source.columns)
@@ -273,9 +310,11 @@ class QueryTable:
         """Read ids, times and channels of queries from a table.
 
         Args:
-            layout: names of the columns, and how times and missing cells are written. Channels are in its channel
-                column, or else in "channel"; without either, each row asks for all channels. Columns of standard
-                errors, if present, ask for observations with these errors rather than for the curve.
+            layout: names of the columns, and how times and missing cells are written. Times are in its time column, or
+                else in "time". Channels are in its channel column, or else in "channel"; without either, each row asks
+                for all channels. Columns of standard errors, if all are present, ask for observations with these errors
+                rather than for the curve.
+            name: of the table, for messages.
 
         Raises:
             InputError: a missing column or cell, a time that is not finite; no rows.
@@ -301,7 +340,7 @@ class QueryTable:
         schema = TableSchema(id=id, time=time, channel=channel, positions=axes, values=("",), **written)
         reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
         try:
-            rows, _ = reader.rows(columns)
+            rows = reader.rows(columns)
             empty = [(f"{error!r} is missing", np.isnan(rows.values[:, v])) for v, error in enumerate(with_errors)]
             rows.leave_out([*unusable(rows), *empty], strict=True)
         except InputError as error:
@@ -322,7 +361,10 @@ class QueryTable:
         )
 
     def queries(self, dataset: SeriesDataset) -> Queries:
-        """Return the queries for the series of a data set, in its order.
+        """Return the queries for the series of a data set, in its order, and for each series in the order of the rows.
+
+        Rows for other series are left out, and a series without a row has no query. A row without a channel becomes a
+        query in every channel. Dates without a zone are read in the zone of the data set.
 
         Raises:
             InputError: an unknown channel; dates, where the times of the data set are numbers.
@@ -349,31 +391,29 @@ class QueryTable:
         known = {as_text(name): i for i, name in enumerate(names)}
         strange = [name for name in dict.fromkeys(self.channels) if as_text(name) not in known]
         if strange:
-            raise InputError(f"{self.name} asks for channel {strange[0]!r}; the model knows {', '.join(known)}.")
+            raise InputError(
+                f"{self.name} asks for channel {strange[0]!r}, which the model does not know; it knows "
+                f"{', '.join(known)}."
+            )
         number = np.array([known[as_text(name)] for name in self.channels], np.int64)
         return Queries(times, number[order], offsets, errors, where)
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
-        """Raise InputError where the table asks for a series that is not among `ids`."""
+        """Raise InputError where the table of queries has an id that is not among `ids`; compared as text."""
         there = set(map(as_text, ids))
         unknown = [name for name in self.ids if as_text(name) not in there]
         if unknown:
             raise InputError(
-                f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have."
+                f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have; correct "
+                "the id, or leave out its rows."
             )
 
 
-def _typed(column: pa.ChunkedArray) -> Any:
-    """Return a column of texts as numbers if all of them are numbers; another column as it is."""
-    array = cells.to_arrow(column)
-    if not cells.is_text(array.type) or not cells.matches(cells.trimmed(array), cells.NUMBER).all():
-        return column
-    texts = cells.trimmed(array)
-    return texts.cast(pa.int64() if cells.are_integers(texts) else pa.float64())
-
-
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:
-    """Create queries at a data set's observations, with their errors if the preprocessor reads errors."""
+    """Create queries at a data set's observations, in their order; with their errors if the preprocessor reads errors.
+
+    Without a preprocessor there are no errors.
+    """
     errors = None
     if preprocessor is not None and preprocessor.errors:
         errors = np.asarray(dataset.with_values(preprocessor.errors).values)
@@ -382,30 +422,52 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Raise InputError for no queries, queries for another number of series, or an unknown channel."""
-    if len(queries.offsets) != len(dataset) + 1 or queries.offsets[-1] != len(queries.times):
-        raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
+    """Raise InputError for queries that a model cannot answer for a data set.
+
+    Refused are: no queries, another number of series, times or positions that are not finite, positions or channels
+    where the preprocessor has none or none where it has some, and an unknown channel.
+    """
+    if len(queries.offsets) != len(dataset) + 1:
+        raise InputError(
+            f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}. Give queries, or "
+            "none, for each."
+        )
+    if queries.offsets[-1] != len(queries.times):
+        raise InputError(
+            f"the offsets of the queries end at {queries.offsets[-1]}, and there are {len(queries.times)} times; both "
+            "must be equal."
+        )
     if len(queries.times) == 0:
-        raise InputError("there are no times to interpolate at.")
-    if not np.isfinite(queries.times).all():
-        raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
+        raise InputError("there are no times to interpolate at; give at least one.")
+    refuse_other_times(queries)
     axes = len(preprocessor.position_names)
     if (0 if queries.positions is None else queries.positions.shape[1]) != axes:
         raise InputError(
             f"queries have no positions on the model's further axes ({listed(preprocessor.position_names)}); give one "
             "for each query."
             if axes
-            else "queries have further positions, and the model was trained without.",
+            else "queries have further positions, and the model was trained without any; leave them out.",
             code="positions-needed",
         )
     if queries.positions is not None and not np.isfinite(queries.positions).all():
-        raise InputError("queries have positions that are NaN or infinite.")
-    if (queries.channels is None) != (preprocessor.channel_names is None):
-        raise InputError("queries need a channel if the table has channels, and must have none otherwise.")
+        first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
+        raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite ones.")
+    if queries.channels is None and preprocessor.channel_names is not None:
+        raise InputError("queries have no channels, and the model was trained with channels; give one for each query.")
+    if queries.channels is not None and preprocessor.channel_names is None:
+        raise InputError("queries have channels, and the model was trained without any; leave them out.")
     if preprocessor.channel_names is not None and queries.channels is not None:
         known = len(preprocessor.channel_names)
-        if ((queries.channels < 0) | (queries.channels >= known)).any():
-            raise InputError(f"queries ask for channel {int(queries.channels.max())}; there are 0 to {known - 1}.")
+        strange = queries.channels[(queries.channels < 0) | (queries.channels >= known)]
+        if len(strange):
+            raise InputError(f"queries ask for channel {int(strange[0])}; there are 0 to {known - 1}.")
+
+
+def refuse_other_times(queries: Queries) -> None:
+    """Raise InputError, naming the query, for a time that is NaN or infinite."""
+    if not np.isfinite(queries.times).all():
+        first = int((~np.isfinite(queries.times)).argmax())
+        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give finite times.")
 
 
 # ── times in the forms in which Python users give them ──────────────────────────────────────────────────────────────
@@ -428,19 +490,20 @@ class AnswerShape(NamedTuple):
 
 
 def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
-    """Create queries for all channels of each series, and describe how their answers are to be laid out.
+    """Create queries for all channels of each series; return them, and how their answers are to be laid out.
 
     Args:
         dataset: the series.
         X: the series as the caller gave them, whose form the answers take.
-        at: times [q], the same for all series; or one array of times [q_i] for each series. None means the times of an
-            array, or each series' own. For series with dates these may be dates, in the zone of the series unless they
-            name one.
+        at: times [q], the same for all series; or one array of times [q_i] for each series. None means the steps 0, 1,
+            ... of an array, or else each series' different times (and positions). For series with dates these may be
+            dates, in the zone of the series unless they name one.
         positions: further positions [q, P] (or [q] for one column), the same for all series; or a list with one array
-            [q_i, P] for each. Not needed for series that stay at one position, nor without `at`.
+            [q_i, P] for each. None is for series that stay at one position, or for no `at`.
 
     Raises:
-        InputError: times for another number of series, or that are not finite; positions of other shapes.
+        InputError: times or positions for another number of series, not finite, or of another shape; no positions for
+            series that are observed at several.
     """
     flat = is_flat(X)
     padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
@@ -457,12 +520,19 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
 
 
 def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.ndarray]) -> list[np.ndarray] | None:
-    """Return further positions [q_i, P] for the times of every series."""
+    """Return further positions [q_i, P] for the times [q_i] of every series; None for a data set without them.
+
+    Args:
+        positions: as in `queries_from`; None takes the only position of each series.
+
+    Raises:
+        InputError: as in `queries_from`; positions for a data set without them.
+    """
     width = len(dataset.position_names)
     if positions is None:
         return _single_positions(dataset, times)
     if not width:
-        raise InputError("positions are given, and the series have no positions next to their times.")
+        raise InputError("positions are given, and the series have none besides their times; leave positions out.")
     several = isinstance(positions, list | tuple) and all(np.ndim(one) == 2 for one in positions)
     each = list(positions) if several or np.ndim(positions) == 3 else [positions] * len(dataset)
     if len(each) != len(dataset):
@@ -470,18 +540,26 @@ def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.nd
     arrays = [np.asarray(one, np.float64) for one in each]
     arrays = [one[:, None] if one.ndim == 1 else one for one in arrays]
     for i, one in enumerate(arrays):
-        if one.shape != (len(times[i]), width) or not np.isfinite(one).all():
+        if one.shape != (len(times[i]), width):
             raise InputError(
-                f"positions of series {i} have the shape {one.shape}, or are not finite; give finite numbers "
-                f"[{len(times[i])}, {width}] ({listed(dataset.position_names)})."
+                f"positions of series {i} (counted from 0) have the shape {one.shape}; give [{len(times[i])}, "
+                f"{width}]: one row per time, and the columns {listed(dataset.position_names)}."
+            )
+        if not np.isfinite(one).all():
+            raise InputError(
+                f"positions of series {i} (counted from 0) hold NaN or infinite numbers; fill or drop these rows."
             )
     return arrays
 
 
 def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:
-    """Lay out flat answers [n, V] as [S, q, V], with channels as [S, C, q, V], or as a list of one array per series.
+    """Lay out flat answers [n, V] as [S, q, V], with channels as [S, C, q, V].
 
-    For series given as an array they are [cases, channels, q] or [cases, q].
+    They are a list of arrays [q_i, V] or [C, q_i, V] where series have different numbers of times. For series given as
+    an array they are [cases, channels, q] or [cases, q].
+
+    Args:
+        queries, shape: what `queries_from` returned.
     """
     channels, parts = 1 if shape.channels is None else len(shape.channels), []
     for part in np.split(answers, queries.offsets[1:-1]):
@@ -495,7 +573,15 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
 
 
 def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return the query times [q_i] of every series."""
+    """Return the query times of every series, float64 [q_i].
+
+    Args:
+        at: times [q] for all series, an array [S, q], or a list of one array for each series; dates as `_as_numbers`
+            reads them.
+
+    Raises:
+        InputError: times for another number of series, that are no flat array, or that are not finite.
+    """
     if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
         each = [_as_numbers(times, dataset) for times in at]
     else:
@@ -503,20 +589,21 @@ def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
         each = [times] * len(dataset) if times.ndim < 2 else list(times)
     if len(each) != len(dataset):
         raise InputError(
-            f"at has times for {len(each)} series; there are {len(dataset)}. Give one array for each, or one."
+            f"at has times for {len(each)} series; there are {len(dataset)}. Give one array for each series, or a "
+            "single one for all."
         )
     for i, times in enumerate(each):
         if times.ndim != 1:
-            raise InputError(f"at of series {i} has the shape {times.shape}; wanted a flat array of times.")
+            raise InputError(f"at of series {i} (counted from 0) has the shape {times.shape}; give a flat array [q].")
         if not np.isfinite(times).all():
-            raise InputError(f"at of series {i} holds NaN or infinity; every time must be a finite number.")
+            raise InputError(f"at of series {i} (counted from 0) holds NaN or infinity; give finite times.")
     return each
 
 
 def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
-    """Return times as float64; for series with dates, dates and texts that are dates become days since 1970.
+    """Return times, of any shape, as float64; dates and texts that are dates become days since 1970-01-01 UTC.
 
-    Dates without a zone are read in the zone of the series.
+    Dates without a zone are read in the zone of the series. Raises InputError for dates where the series have numbers.
     """
     array = np.asarray(times)
     if array.dtype.kind in "iufb":

@@ -16,16 +16,17 @@ from typing import Any
 import numpy as np
 
 from rotarymae.datasets import AnyDataset
+from rotarymae.ensemble import Ensemble
 from rotarymae.errors import InputError
-from rotarymae.labels import as_targets
 from rotarymae.metrics import sample_words
 from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, MODEL
 from rotarymae.outcome import Outcome
-from rotarymae.pipeline import Ensemble, Pipeline
+from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
 from rotarymae.scoring import count_parts, leaving_out, score, score_folds
 from rotarymae.splits import Fold, Split, SplitColumn
 from rotarymae.system import Reporter
+from rotarymae.targets import as_targets
 from rotarymae.train import FitResult, labelled, train
 from rotarymae.training import taken_precision
 from rotarymae.training.cost import Plan
@@ -120,7 +121,7 @@ def run_folds(
     """Cross-validate: train and score each fold in its own run folder, and score all out-of-fold predictions together.
 
     What is chosen (the epoch, the blend, the calibration, the decision) is chosen within a fold's training part. The
-    folder answers later as the average of the folds' models (`pipeline.Ensemble`).
+    folder answers later as the average of the folds' models (`ensemble.Ensemble`).
 
     Args:
         labels: [S] classes or numbers; a series without one is in no fold, and pre-trained on in all.

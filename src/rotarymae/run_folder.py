@@ -24,13 +24,23 @@ import torch
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.interpolation import Interpolation
-from rotarymae.labels import Labels, has_label
+from rotarymae.labels import Labels
 from rotarymae.model_files import CONFIG, MODEL
 from rotarymae.partners import INTERVAL
 from rotarymae.partners.decide import decide
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.splits import Fold, SplitColumn
-from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, sha256, versions, write_text
+from rotarymae.system import (
+    as_json,
+    check_writable,
+    hardware,
+    remove_leftovers,
+    replacing,
+    sha256,
+    versions,
+    write_text,
+)
+from rotarymae.targets import has_label
 from rotarymae.training import taken_precision
 from rotarymae.training.checkpointing import digest_of
 from rotarymae.training.fit_config import FitConfig
@@ -175,20 +185,6 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
     write_text(out / "metrics.json", as_json(content))
 
 
-def as_json(content: dict[str, Any]) -> str:
-    """Return JSON with null for NaN and infinity."""
-    return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
-
-
-def _finite(content: Any) -> Any:
-    """Return JSON content in which NaN and infinity are None."""
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not np.isfinite(content) else content
-
-
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
     """Return the answers with a column of ids in front, called `name`, or "id" where that name is taken."""
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
@@ -300,9 +296,9 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
     first = next(parts, None)
     if first is None:
         return
-    with replacing(path) as beside:
+    with replacing(path) as temporary:
         kind = pq.ParquetWriter if path.suffix == ".parquet" else pyarrow.csv.CSVWriter
-        with kind(beside, first.schema) as writer:
+        with kind(temporary, first.schema) as writer:
             for part in itertools.chain([first], parts):
                 writer.write_table(part)
 

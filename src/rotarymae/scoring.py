@@ -1,4 +1,4 @@
-"""How good a trained model is on series that training never saw, beside what is simpler."""
+"""How good a trained model is on series that training never saw, compared with simpler methods."""
 
 from __future__ import annotations
 
@@ -12,18 +12,10 @@ import numpy as np
 from rotarymae.anomaly import HIDDEN
 from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
+from rotarymae.ensemble import Ensemble
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import Interpolation, interpolate
-from rotarymae.labels import (
-    ClassLabels,
-    EventTimes,
-    Labels,
-    has_label,
-    learnt_by_partners,
-    narrowed,
-    one_per_series,
-    truth_at,
-)
+from rotarymae.labels import Labels
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
@@ -39,7 +31,7 @@ from rotarymae.metrics import (
 )
 from rotarymae.outcome import Outcome
 from rotarymae.partners import EACH_CHOICE, baselines
-from rotarymae.pipeline import Ensemble, Pipeline, converted
+from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import as_queries
@@ -47,6 +39,7 @@ from rotarymae.reconstruction import reconstruct
 from rotarymae.series import SeriesDataset, channel_index, hide, known_at
 from rotarymae.splits import Split
 from rotarymae.system import Reporter
+from rotarymae.targets import has_label, narrowed, one_per_series, truth_at
 
 DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hidden observations, in units of position
 ORIGINS = 8  # times from which each series is forecast
@@ -63,7 +56,10 @@ def count_parts(outcome: Outcome) -> dict[str, Any]:
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
-    """Predict and score a run, next to the baselines, on held-out series if there are any; fill in `outcome`."""
+    """Predict and score a run, next to the baselines; the results are written to `outcome`.
+
+    The scored series are those held out, or the validation series if none are.
+    """
     dataset, split = outcome.dataset, outcome.split
     if outcome.pipeline.autoencoder is not None:
         SCORES[dataset.kind](outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
@@ -79,7 +75,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 @contextmanager
 def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
-    """Catch errors in the block, except those of the disk, and warn that `what` (a baseline, a picture) is left out."""
+    """Catch errors in the block, except OSError, and warn that `what` (a baseline, a picture) is left out."""
     try:
         yield
     except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
@@ -89,7 +85,11 @@ def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Predict the scored series with the chosen predictor, and compute the metrics of all methods."""
+    """Predict with the chosen predictor and score all methods; the results are written to `outcome`.
+
+    The model's raw outputs in `outcome.predicted` are replaced by the predictor's, for all series. The metrics are of
+    the scored series.
+    """
     predictor = outcome.pipeline.partners
     assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
     dataset, split = outcome.dataset, outcome.split
@@ -108,12 +108,8 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     guesses |= _of_baselines(labels, dataset, truth, known, scored, reporter)
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
-    half = {name: outcome.pipeline.half_widths(predictor=name) for name in guesses}
-    outcome.half_widths = half[chosen]
-    outcome.metrics[labels.task] = {
-        name: measure(truth[scored], guess) | interval_metrics(truth[scored], guess, half[name])
-        for name, guess in guesses.items()
-    }
+    outcome.half_widths = outcome.pipeline.half_widths(predictor=chosen)
+    outcome.metrics[labels.task] = _scores(outcome.pipeline, measure, truth[scored], guesses)
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
     if labels.task == "classification":
@@ -127,22 +123,26 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     reporter.say(f"predictions are those of {method_words(chosen)!r}: {predictor.because}")
 
 
-# Of each task: what is simpler, and what is measured.
-BY_TASK = {
-    "classification": (baselines.CLASSIFICATION, classification_metrics),
-    "regression": (baselines.REGRESSION, regression_metrics),
-    "survival": (baselines.SURVIVAL, survival_metrics),
-}
-
-
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return the function (truth, predicted) → metrics of a task; `weights` replace the labels' decision weights."""
-    measure = BY_TASK[labels.task][1]
-    if isinstance(labels, ClassLabels):
-        return partial(measure, weights=labels.weights if weights is None else weights, rare=rarest_class(truth))
-    if isinstance(labels, EventTimes):
-        return partial(measure, labels=labels)
-    return measure
+    """Return the function (truth, predicted) → {metric: value} of the labels' task.
+
+    Args:
+        weights: decision weights of the classes, instead of those of the labels.
+    """
+    if labels.task == "classification":
+        weights = getattr(labels, "weights", ()) if weights is None else weights
+        return partial(classification_metrics, weights=weights, rare=rarest_class(truth))
+    return partial(survival_metrics, labels=cast(Any, labels)) if labels.task == "survival" else regression_metrics
+
+
+def _scores(
+    pipeline: Pipeline, measure: Callable[..., dict[str, float]], truth: np.ndarray, guesses: dict[str, np.ndarray]
+) -> dict[str, dict[str, float]]:
+    """Return {method: metrics} for predictions by method, with those of intervals where a method has some."""
+    return {
+        name: measure(truth, guess) | interval_metrics(truth, guess, pipeline.half_widths(predictor=name))
+        for name, guess in guesses.items()
+    }
 
 
 def evaluate_predictions(
@@ -173,32 +173,26 @@ def evaluate_predictions(
         raise InputError("no series has a label; give the labels of some.")
     truth = labels.truth(narrowed(targets[rows]))
     part = dataset.select(rows)
-    every = pipeline.every(part, on_step)
+    every, choice = pipeline.every(part, on_step), pipeline.predictor.choice
     measure = _measure(labels, truth)
-
-    def scores(every: dict[str, np.ndarray], truth: np.ndarray) -> dict[str, dict[str, float]]:
-        """Return {method: metrics} for predictions by method."""
-        return {
-            name: measure(truth, predicted) | interval_metrics(truth, predicted, pipeline.half_widths(predictor=name))
-            for name, predicted in every.items()
-        }
-
     early = {}
     if spans and since is not None:
         begun = np.flatnonzero(np.isfinite(since[rows]))
         if not len(begun):
             raise InputError("no labelled series has a flagged observation from which --at could count (--first).")
         each = {name: known_at(part.select(begun), since[rows[begun]] + span) for name, span in spans.items()}  # pyright: ignore
-        scored = {name: scores(pipeline.every(cut, on_step), truth[begun]) for name, cut in each.items()}
+        scored = {
+            name: _scores(pipeline, measure, truth[begun], pipeline.every(cut, on_step)) for name, cut in each.items()
+        }
         early = {"early": {"series": len(begun), "left_out": len(rows) - len(begun), "at": scored}}
     return {
         "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
         "scored_on": "labelled",
         "noun": dataset.noun,
-        labels.task: scores(every, truth),
+        labels.task: _scores(pipeline, measure, truth, every),
         **early,
-        "intervals": intervals(pipeline.choice, measure, truth, every[pipeline.choice]),
-        "predictor": pipeline.describe_choice(),
+        "intervals": intervals(choice, measure, truth, every[choice]),
+        "predictor": pipeline.predictor.describe(),
     }
 
 
@@ -213,7 +207,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
     pipeline, dataset, rows = cast(Ensemble, outcome.pipeline), outcome.dataset, outcome.split.test
     labels = pipeline.require_labels()
     truth = truth_at(labels, cast(np.ndarray, outcome.labels), rows)
-    choice, series, noun = pipeline.choice, len(dataset), dataset.noun
+    choice, series, noun = pipeline.predictor.choice, len(dataset), dataset.noun
     weights, outcome.fold_of = np.ones((series, labels.outputs)), np.zeros(series, np.int64)
     predicted: dict[str, np.ndarray] = {}
     half: dict[str, np.ndarray] = {}
@@ -222,14 +216,14 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         with reporter.bar(f"predicting fold {number}") as on_step:
             guesses = member.every(dataset.select(split.test), on_step)
         if choice not in guesses or choice == EACH_CHOICE:
-            guesses[choice] = guesses[member.choice]
+            guesses[choice] = guesses[member.predictor.choice]
         known = np.sort(np.concatenate([split.train, split.validation]))
         guesses |= _of_baselines(member.require_labels(), dataset, truth, known, split.test, reporter)
         measure, scores = _measure(member.require_labels(), truth[rows]), {}
         for name, guess in guesses.items():
             of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
-            of_all[split.test] = converted(guess, member.require_labels(), labels)
-            of_fold = member.half_widths(predictor=member.choice if name == EACH_CHOICE else name)
+            of_all[split.test] = labels.convert(guess, member.require_labels())
+            of_fold = member.half_widths(predictor="auto" if name == EACH_CHOICE else name)
             if of_fold is not None:
                 half.setdefault(name, np.full((series, labels.outputs), np.nan))[split.test] = of_fold
             scores[name] = measure(truth[split.test], guess) | interval_metrics(truth[split.test], guess, of_fold)
@@ -261,7 +255,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
             name: {metric: _spread([fold[name][metric] for fold in folds]) for metric in folds[0][name]}
             for name in names
         },
-        "predictor": pipeline.describe_choice(),
+        "predictor": pipeline.predictor.describe() | {"folds": [m.predictor.describe() for m in pipeline.members]},
     }
     reporter.say(f"predictions are those of {method_words(choice)!r}: {outcome.metrics['predictor']['because']}")
 
@@ -276,9 +270,9 @@ def _of_baselines(
 ) -> dict[str, np.ndarray]:
     """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}."""
     guesses, known, scored = {}, dataset.select(train), dataset.select(test)
-    learnt = learnt_by_partners(labels, truth[train])
+    learnt = labels.for_partners(truth[train])
     with reporter.bar("baselines"):
-        for method in BY_TASK[labels.task][0]:
+        for method in baselines.OF_TASK[labels.task]:
             with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(known, learnt).predict(scored)
     return guesses

@@ -274,7 +274,8 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
     count, noun = (series, "series") if groups is None else (len(np.unique(groups)), "groups")
     if not 2 <= folds <= count:
         raise InputError(
-            f"there are to be {folds} folds of {count:,} {noun}; wanted at least 2, and one of these each."
+            f"folds is {folds}, and there are {count:,} {noun} to divide; wanted at least 2 folds, and no more than "
+            f"{noun}."
         )
     kinds = np.zeros(series, np.int64) if classes is None else np.unique(classes, return_inverse=True)[1]
     if groups is None and np.bincount(kinds).max() < folds:  # no class can be in each: there is nothing to stratify
@@ -319,7 +320,15 @@ def _hold_out(
     seed: int,
     latest_first: bool = False,
 ) -> bool:
-    """Move a share of the training series to another part: whole groups, the latest, or random series.
+    """Move a share of the training series to another part, in place: whole groups, the latest, or random series.
+
+    Args:
+        part_of: the part of each of all series, which is changed.
+        part: number of the other part.
+        rows: indices of the labelled series.
+        classes: of the labelled series, or None.
+        group: group number of each of all series, or None.
+        latest_first: whether the groups with the largest numbers are moved, instead of random ones.
 
     Returns:
         Whether series were drawn one by one, because there are no groups, or only one is left.
@@ -355,7 +364,7 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
     labelled = np.isin(np.arange(len(part_of)), rows)
     train, choosing, test = (np.flatnonzero(labelled & (part_of == part)) for part in (TRAIN, VALIDATION, TEST))
     if not len(train):
-        raise InputError(f"{by} no series is left to train on.")
+        raise InputError(f"{by} no series is left to train on; hold out less (holdout), or split by another column.")
     unlabelled, left_out = (np.flatnonzero(~labelled & one) for one in (part_of == TRAIN, part_of != TRAIN))
     return Split(train, choosing, test, unlabelled, left_out)
 
@@ -395,7 +404,9 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
     try:
         rest, part = train_test_split(order, test_size=share, random_state=seed % 2**32, stratify=stratify)
     except ValueError:
-        raise InputError(f"a share of {share} of {len(rows)} series leaves too few to train on; keep less.") from None
+        raise InputError(
+            f"holding out a share of {share} of {len(rows)} series leaves too few to train on; hold out less."
+        ) from None
     rest, part = np.asarray(rest), np.asarray(part)
     if by is not None:
         lost = part[~np.isin(by[part], by[rest])]

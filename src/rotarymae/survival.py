@@ -1,17 +1,275 @@
-"""Score predicted times to an event, of which some are censored: Kaplan-Meier, concordance, Brier score.
+"""Times to an event, of which some are censored: as targets of a model, and how predictions of them are scored.
 
 Times are [S] durations, and events [S] whether each ended in the event or was censored.
 """
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
-Floats = NDArray[np.float64]
+from rotarymae.errors import InputError, InputWarning, choose, listed
+from rotarymae.losses import event_time
+from rotarymae.series import as_text
+from rotarymae.targets import (
+    MIN_SERIES_TO_JUDGE,
+    Target,
+    has_label,
+    narrowed,
+    numbers_of,
+    one_per_series,
+    refuse_class_options,
+)
+from rotarymae.training import Objective, Supervised
+
+if TYPE_CHECKING:
+    from rotarymae.training.fit_config import FitConfig
+
+EVENT_TIME = np.dtype([("event", np.bool_), ("time", np.float64)])  # as scikit-survival's `Surv`; NaN is no label
+STATUS_WORDS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+MAX_INTERVALS, EVENTS_PER_INTERVAL = 20, 10  # of times to an event
+SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
+_Floats = NDArray[np.float64]
 
 
-def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
+@dataclass(frozen=True)
+class EventTimes(Target):
+    """The intervals of time into which an event may fall, used as classes; the last class is "after all intervals".
+
+    What is known about a series is a weight for each class in its likelihood: for an observed event 1 for its interval;
+    for a censored series 1 for each later class, and for the interval of censoring the share that was left of it. This
+    is the likelihood of a density that is constant in each interval, whose survival curve is linear between edges
+    (Kvamme & Borgan 2021, doi:10.1007/s10985-021-09532-6).
+
+    Attributes:
+        edges: of the intervals, ascending from 0: quantiles of the observed training events.
+    """
+
+    task: ClassVar[str] = "survival"
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Raise InputError unless there are at least two edges, finite and ascending from 0."""
+        edges = np.array(self.edges, np.float64)
+        if len(edges) < 2 or edges[0] != 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise InputError(f"the edges of intervals are {self.edges}; wanted at least two, ascending from 0.")
+
+    @staticmethod
+    def check(targets: Any, series: int) -> np.ndarray:
+        """Return durations and events as a structured array `EVENT_TIME` [series], after checking them.
+
+        Args:
+            targets: structured array [series] with two fields, the event first and the duration second.
+            series: number of series.
+
+        Raises:
+            InputError: another number of targets or another form; a negative or infinite duration; an event that is
+                neither true nor false; no event at all, or none after the time 0.
+        """
+        checked = _event_times(targets, series)
+        if not checked["event"].any():
+            raise InputError(
+                "the event was seen in no series; without one there is no risk to learn. Check the column of events."
+            )
+        if not (checked["time"][checked["event"]] > 0).any():
+            raise InputError(
+                "every event is at the time 0, so that there is no time to an event to learn; check the durations."
+            )
+        return checked
+
+    @staticmethod
+    def check_config(config: FitConfig, targets: np.ndarray) -> None:
+        """Raise InputError for an option that only classification has, or a `loss` other than "auto"."""
+        refuse_class_options(config, "a time to an event")
+        choose("loss", config.loss, ("auto",))
+
+    @staticmethod
+    def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
+        """Warn, with an InputWarning, where observations seem to go on until the event, and so reveal the duration.
+
+        They do if durations and `spans` have nearly the same order; fewer than ten series are not judged.
+
+        Args:
+            targets: `EVENT_TIME` [S].
+            spans: time [S] from the first to the last observation of each series.
+        """
+        from scipy.stats import spearmanr  # which takes long to import
+
+        time = _event_times(targets, len(targets))["time"]
+        if len(time) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
+            return
+        alike = float(spearmanr(spans, time).statistic)  # pyright: ignore
+        if alike > SAME_ORDER:
+            warnings.warn(
+                f"the longer a series was observed, the longer its duration (rank correlation {alike:.2f}): where "
+                "observations go on until the event, their last time tells it. Keep only observations before some time "
+                "(--until), and durations from then on.",
+                InputWarning,
+                stacklevel=3,
+            )
+
+    @staticmethod
+    def strata(targets: np.ndarray) -> np.ndarray | None:
+        """Return whether each series has the event, bool [S]; a split keeps the proportions."""
+        return targets["event"]
+
+    @classmethod
+    def fit(cls, targets: np.ndarray) -> Self:
+        """Create from training targets `EVENT_TIME` [S], with about as many observed events in each interval.
+
+        There is an interval for every ten events, at least 1 and at most 20; the last edge is the last event.
+        """
+        known = _event_times(targets, len(targets))
+        times = known["time"][known["event"]]
+        count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
+        edges = np.unique(np.quantile(times, np.arange(1, count + 1) / count))
+        return cls((0.0, *edges[edges > 0].tolist()))
+
+    @property
+    def outputs(self) -> int:
+        """Number of classes: the intervals, and "after all intervals"."""
+        return len(self.edges)
+
+    def encode(self, targets: np.ndarray) -> np.ndarray:
+        """Return the weight of each class in the likelihood of each series, float32 [S, classes]; see the class."""
+        known = _event_times(targets, len(targets))
+        edges, time = np.array(self.edges), known["time"][:, None]
+        left = np.clip((edges[1:] - time) / np.diff(edges), 0, 1)
+        censored = np.concatenate([left, np.ones_like(time)], 1)
+        number = np.maximum(np.searchsorted(edges, time, side="left") - 1, 0)
+        observed = number == np.arange(len(edges))
+        return np.where(known["event"][:, None], observed, censored).astype(np.float32)
+
+    def truth(self, targets: np.ndarray) -> np.ndarray:
+        """Return the durations and events as `EVENT_TIME` [S]; targets in that form are copied."""
+        return _event_times(targets, len(targets))
+
+    def for_partners(self, truth: np.ndarray) -> np.ndarray:
+        """Return the weights of the classes [S, classes], as `encode`, for durations and events [S]."""
+        return self.encode(truth)
+
+    def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
+        """Return the loss of fine-tuning as a module that holds the model; `encoded` and `config` are not used."""
+        return Supervised(model, event_time)
+
+    def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
+        """Return the probability that the event comes after each time, float64 [S, T].
+
+        Args:
+            probabilities: of the classes, [S, classes].
+            times: [T], not negative; after the last edge the probability stays as it is there.
+        """
+        curve = np.concatenate([np.ones((len(probabilities), 1)), 1 - probabilities[:, :-1].cumsum(1)], 1)
+        place = np.interp(np.asarray(times, np.float64), self.edges, np.arange(len(self.edges)))
+        low = np.minimum(place.astype(np.int64), len(self.edges) - 2)
+        return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
+
+    def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
+        """Return probabilities [S, classes] of the classes of `source` as probabilities of these classes.
+
+        The survival curve of `source`, times to an event with other intervals, is read at the edges of these.
+        """
+        curve = source.survival(decoded, self.edges)
+        return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)
+
+    @property
+    def times(self) -> np.ndarray:
+        """The times by which a quarter, a half and three quarters of the training events happened, rounded.
+
+        Read from the edges, to three digits; there are fewer than three where they are equal.
+        """
+        return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
+
+    def predicted(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the expected time [S] for probabilities [S, classes] (restricted mean survival time).
+
+        Time after the last edge does not count.
+        """
+        edges = np.array(self.edges)
+        return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
+
+    def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
+        """Return by how much each observation lengthens the expected time, float [n].
+
+        Args:
+            whole: the model's outputs [1, classes] for a series.
+            without: those for the series without each of its n observations [n, classes].
+        """
+        before, after = (self.predicted(self.decode(logits.cpu()).numpy()) for logits in (whole, without))
+        return before - after
+
+    def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
+        """Return the columns of an output table for probabilities [S, classes], as lists [S].
+
+        They are "predicted", the expected time, and "survival_TIME", the survival at each of `times`.
+        """
+        survival = self.survival(probabilities, self.times).T.tolist()
+        shown = {f"survival_{time:g}": column for time, column in zip(self.times, survival, strict=True)}
+        return {"predicted": self.predicted(probabilities).tolist(), **shown}
+
+
+def event_times(time: Any, event: Any, time_name: str = "time", event_name: str = "event") -> np.ndarray:
+    """Combine durations and events to one structured array, `EVENT_TIME` [S].
+
+    A series without a duration, or without a status, gets the time NaN.
+
+    Args:
+        time: durations [S]; None or NaN for none.
+        event: status [S], whether each duration ended in the event: booleans, or 0, 1, "true" and "false".
+        time_name, event_name: names of these columns, for messages.
+
+    Raises:
+        InputError: a duration that is negative, infinite or no number; another status.
+    """
+    status, known = np.asarray(event), has_label(time) & has_label(event)
+    out = np.zeros(len(status), EVENT_TIME)
+    out["time"] = np.nan
+    out["time"][known] = numbers_of(narrowed(np.asarray(time)[known]), int(known.sum())).reshape(-1)
+    negative = out["time"] < 0
+    if negative.any():
+        first = int(negative.argmax())
+        raise InputError(
+            f"{negative.sum():,} durations in {time_name!r} are negative, first {out['time'][first]:g} of series "
+            f"{first} (counted from 0); a duration counts from the time at which the prediction is made."
+        )
+    if status.dtype == np.bool_:
+        out["event"] = status
+        return out
+    words = [as_text(one).lower() for one in status[known]]
+    strange = [word for word in words if word not in STATUS_WORDS]
+    if strange:
+        raise InputError(
+            f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 "
+            "or false where the series was censored."
+        )
+    out["event"][known] = [STATUS_WORDS[word] for word in words]
+    return out
+
+
+def _event_times(targets: Any, series: int) -> np.ndarray:
+    """Return targets as `EVENT_TIME` [series], checked as by `event_times`.
+
+    Raises InputError for another number of targets, or for no structured array with two fields, the event first.
+    """
+    given = one_per_series(targets, series)
+    names = given.dtype.names or ()
+    if len(names) != 2:
+        raise InputError(
+            "a time to an event needs for each series whether the event was seen, and the duration: a structured "
+            "array with these two fields, as scikit-survival's Surv, or two columns (--duration days --event died)."
+        )
+    return event_times(given[names[1]], given[names[0]], names[1], names[0])
+
+
+# ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
     """Return the share [T] of series without the event after each time (Kaplan & Meier 1958).
 
     Args:
@@ -23,13 +281,13 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool 
     return _product_limit(time, event, np.zeros(0), at, before)
 
 
-def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> Floats:
+def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
     """Return the share [T] of series not yet censored, as `kaplan_meier`; at equal times events come first."""
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return _product_limit(time, ~event, time[event], at, before)
 
 
-def _product_limit(time: Floats, ends: NDArray[np.bool_], earlier: Floats, at: ArrayLike, before: bool) -> Floats:
+def _product_limit(time: _Floats, ends: NDArray[np.bool_], earlier: _Floats, at: ArrayLike, before: bool) -> _Floats:
     """Return the product-limit estimate at given times.
 
     Args:
@@ -85,7 +343,7 @@ def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int
     return total
 
 
-def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> Floats:
+def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> _Floats:
     """Return the Brier score [T] of predicted survival [S, T], weighted for censoring (Graf et al. 1999).
 
     Each series has as weight the inverse of the probability that it was not censored before.
@@ -100,7 +358,7 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayL
     return (weight * np.square(survival - ~ended)).mean(0)
 
 
-def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: Floats, at: ArrayLike) -> float:
+def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
     """Return the Brier score averaged over the span of the times; for one time the score itself."""
     scores, at = brier_scores(time, event, survival, at), np.asarray(at, np.float64)
     return float(np.trapezoid(scores, at) / (at[-1] - at[0]) if len(at) > 1 else scores.mean())

@@ -192,8 +192,8 @@ def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -
         like = rows[0]
         if values.shape[1:] + positions.shape[1:] != like[0].shape[1:] + like[1].shape[1:]:
             raise InputError(
-                f"row {i}: values {tuple(values.shape)} and positions {tuple(positions.shape)}, in row 0 "
-                f"{tuple(like[0].shape)} and {tuple(like[1].shape)}; all rows need as many features and axes."
+                f"row {i} has {values.shape[1]} features and {positions.shape[1]} position axes, row 0 has "
+                f"{like[0].shape[1]} and {like[1].shape[1]}; give all rows the same numbers of both."
             )
     lengths = [len(values) for values, _ in rows]
     values, padding = pad_rows(torch.cat([values for values, _ in rows]), lengths)

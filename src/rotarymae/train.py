@@ -17,7 +17,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
@@ -26,22 +25,9 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor, encoder_of
-from rotarymae.labels import (
-    LABELS,
-    MIN_SERIES_TO_JUDGE,
-    ClassLabels,
-    EventTimes,
-    Labels,
-    as_targets,
-    choose_labels,
-    has_label,
-    learnt_by_partners,
-    narrowed,
-    truth_at,
-)
+from rotarymae.labels import LABELS, Labels, choose_labels
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
-from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import (
@@ -57,8 +43,9 @@ from rotarymae.run_folder import identify, open_folder
 from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
-from rotarymae.system import Reporter
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, with_gradients
+from rotarymae.system import Reporter, plain_json
+from rotarymae.targets import as_targets, has_label, narrowed, truth_at
+from rotarymae.training import Pretraining, TrainResult, fit, with_gradients
 from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
@@ -67,14 +54,10 @@ SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "cha
 SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
-EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
-SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
-MEMBERS, FEW_OF_A_CLASS = 3, 200  # networks that are averaged where the rarer of two classes has fewer series
+EARLY = 3  # times that partners see each series end early, next to once whole; validation series, too
 LONG = 8192  # observations; longer series are read in windows
-WINDOW_LENGTHS, STEP = (
-    (4096, 2048, 1024, 512, 256),
-    1 << 15,
-)  # observations of a window, and of a step's windows together
+WINDOW_LENGTHS = (4096, 2048, 1024, 512, 256)  # observations of a window
+STEP = 1 << 15  # observations of a step's windows together
 
 
 @dataclass(eq=False)
@@ -164,15 +147,17 @@ def train(
                 f"{config.batch_size} in a step (--window, --overlap, --batch-size)"
             )
     kind, rows, strata = labelled(dataset, targets, task, config)
-    if kind is EventTimes and dataset.kind == "observations":
-        _warn_if_followed_to_the_end(dataset, cast(np.ndarray, targets), rows)  # pyright: ignore
+    if kind is not None and targets is not None and dataset.kind == "observations":
+        kind.check_spans(targets[rows], _spans(dataset)[rows])  # pyright: ignore
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
         learnt = kind.check(narrowed(targets[split.train]), len(split.train))
         if not continue_training:
             static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
-        members = 1 if continue_training else number_of_members(config, kind, narrowed(targets[split.train]))
+        members = config.members or 1
+        if config.members is None and config.minutes is None and not continue_training:
+            members = kind.default_members(config.decide, narrowed(targets[split.train]))
         if config.members is None and members > 1:
             reporter.say(
                 f"fine-tuning trains {members} networks and averages them, as few series are of the rarer class "
@@ -248,7 +233,7 @@ def train(
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
-        parameters=as_parameters(config),
+        parameters=plain_json(dataclasses.asdict(config)),
     )
     return result
 
@@ -274,21 +259,9 @@ def labelled(
     return kind, rows, kind.strata(kind.check(given, len(rows)))
 
 
-def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
-    """Warn where the length of series reveals their durations, as when observations continue until the event."""
-    spans = (dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]])[rows]
-    time = EventTimes.check(targets[rows], len(rows))["time"]
-    if len(rows) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
-        return
-    alike = float(spearmanr(spans, time).statistic)  # pyright: ignore
-    if alike > SAME_ORDER:
-        warnings.warn(
-            f"the longer a series was observed, the longer its duration (rank correlation {alike:.2f}): where "
-            "observations go on until the event, their last time tells it. Keep only observations before some time "
-            "(--until), and durations from then on.",
-            InputWarning,
-            stacklevel=3,
-        )
+def _spans(dataset: SeriesDataset) -> np.ndarray:
+    """Return the time from the first to the last observation of each series [S]."""
+    return dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]
 
 
 def _split(
@@ -330,7 +303,7 @@ def _fit_partners(
     """Fit the partners before the network, so that their time is known and trainings get the rest."""
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
-    every, learnt = _early(dataset, learnt_by_partners(labels, truth), config)
+    every, learnt = _early(dataset, labels.for_partners(truth), config)
     train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     parts = (train, validation, labels.outputs, static, config.seed, reporter)
     return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
@@ -344,7 +317,11 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose the predictor, and how classes are decided from probabilities."""
+    """Choose the predictor on the validation part, and the rule that decides classes; write both to `result`.
+
+    Args:
+        fitted: the partners, from `_fit_partners`.
+    """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
@@ -359,23 +336,8 @@ def _choose(
         known = truth[split.validation]
         errors = {name: sorted_errors(part, known) for name, part in result.validation_outputs.items()}
         partners = replace(partners, errors=errors)
-    if isinstance(labels, ClassLabels):
-        counts = np.bincount(truth[rows], minlength=labels.outputs)
-        decide = resolve(config.decide, counts)
-        if config.decide == "auto" and decide == "f1":
-            rare = labels.classes[int(counts.argmin())]
-            reporter.say(
-                f"{counts.min():,} of {counts.sum():,} {dataset.noun} are of the class {rare!r}: it is predicted where "
-                "that is best for its F1 on validation series (decide='f1'); decide='accuracy' predicts the most "
-                "probable class"
-            )
-        if decide == "f1" and not len(split.validation):
-            reporter.warn(
-                "decide='f1' needs validation series and there are none; the most probable class is predicted."
-            )
-        unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
-        weights = decision_weights(decide, counts, unseen, config.costs)
-        labels = replace(labels, weights=weights)
+    unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
+    labels = labels.decided(truth[rows], unseen, config, reporter)
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
 
@@ -389,23 +351,6 @@ def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, n
 def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
     """Return the indices of some series among several stacked copies of `series` series."""
     return np.concatenate([rows + start for start in range(0, copied, series)])
-
-
-def as_parameters(config: Any) -> dict[str, Any]:
-    """Return the options of a fit as JSON can hold them."""
-    fields = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config)  # pyright: ignore
-    return {name: _plain(value) for name, value in fields.items()}  # type: ignore[union-attr]
-
-
-def _plain(value: Any) -> Any:
-    """Convert numpy values, tuples and paths to what JSON can hold."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 # ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
@@ -430,7 +375,9 @@ def open_start(source: Any) -> Pipeline:
         )
     source.require_one()
     if source.preprocessor is None:
-        raise InputError("the pretrained model has no preprocessor; it was not trained on series.")
+        raise InputError(
+            "the pretrained model has no preprocessor, as it was not trained on a data set; give one that was."
+        )
     return source
 
 
@@ -450,16 +397,10 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
         config = replace(config, neighbours="on" if model.config.neighbours else "off")
     if model.config != config.model_config(known.axes, known.features, known.input_features):
         raise InputError(
-            "the sizes of the model have changed; warm_start continues only with a model of the same sizes."
+            "the sizes of the model have changed, and warm_start continues only with the same; set them as before, or "
+            "warm_start=False."
         )
     return config
-
-
-def as_configured(
-    objective: Objective, examples: Examples, validation: Examples | None, training: TrainConfig
-) -> TrainConfig:
-    """Train exactly as configured."""
-    return training
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
@@ -520,9 +461,13 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | N
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
-        raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
+        raise InputError(
+            f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none; use masking='ratio'."
+        )
     if config.masking == "channels":
-        raise InputError(f"masking='channels' hides channels of series; {dataset.noun} have none as tokens.")
+        raise InputError(
+            f"masking='channels' hides channels of series, and {dataset.noun} have none as tokens; use masking='ratio'."
+        )
     if start is None:
         return PatchPreprocessor.fit(dataset)
     preprocessor = start.require_arrays()
@@ -558,9 +503,14 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
             code="neighbours-of-positions",
         )
     if config.masking == "tubes":
-        raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
+        raise InputError(
+            "masking='tubes' hides the same patches in all frames of videos, and series have none; use "
+            "masking='blocks'."
+        )
     if config.masking == "channels" and preprocessor.channel_names is None:
-        raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
+        raise InputError(
+            "masking='channels' hides channels, and the table has none; use masking='ratio', or name its channels."
+        )
     return preprocessor
 
 
@@ -596,7 +546,7 @@ def pretrain(
     preprocessor: AnyPreprocessor | None = None,
     start: Pipeline | None = None,
     validation: AnyDataset | None = None,
-    schedule: Schedule = as_configured,
+    schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a masked autoencoder on a data set; series in which masking hides nothing are left out with a warning.
@@ -641,9 +591,11 @@ def pretrain(
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = examples(windows.select(hides)) if hides.any() else None
-    result = fit(objective, data, schedule(objective, data, held, config.pretraining()), validation=held, **how)
+    training = config.pretraining()
+    training = training if schedule is None else schedule(objective, data, held, training)
+    result = fit(objective, data, training, validation=held, **how)
     columns = {} if start is None else start.columns
-    forecasts, options = config.masking == "future", as_parameters(config)
+    forecasts, options = config.masking == "future", plain_json(dataclasses.asdict(config))
     pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
     pipeline.precision = config.precision
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
@@ -659,14 +611,14 @@ def finetune(
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
     continue_training: bool = False,
-    schedule: Schedule = as_configured,
+    schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
 
     Args:
         pretrained: a pipeline with that encoder; it is not changed.
-        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `labels.EVENT_TIME` for
+        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `survival.EVENT_TIME` for
             task="survival".
         validation: another data set and its targets, whose loss chooses the best epoch.
         continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
@@ -678,7 +630,9 @@ def finetune(
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
-        raise InputError("the pre-trained model has no preprocessor; it was not trained on a data set.")
+        raise InputError(
+            "the pre-trained model has no preprocessor, as it was not trained on a data set; give one that was."
+        )
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
@@ -695,13 +649,19 @@ def finetune(
     if continue_training and config.pool == "auto":
         pool = getattr(pretrained.model, "pool", pool)
     if continue_training and not (isinstance(pretrained.model, kind.head) and pretrained.model.pool == pool):
-        raise InputError(f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone.")
+        raise InputError(
+            f"the head has changed, and fine-tuning continues only with a {kind.task} of the same pool; set both as "
+            "before, or warm_start=False."
+        )
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
     targets = encoded[windows.series]
     members, models, results = config.members or 1, [], []
     if continue_training and (members > 1 or pretrained.model.members > 1):  # pyright: ignore
-        raise InputError("fine-tuning continues with one network; several that are averaged are trained anew.")
+        raise InputError(
+            "fine-tuning continues with one network, and here are several that are averaged; set members=1, or "
+            "warm_start=False to train anew."
+        )
     on_step = how.pop("on_step", None) or (lambda *_: None)
     folder = how.pop("folder", None)
     for member in range(members):
@@ -714,7 +674,8 @@ def finetune(
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
         data = preprocessor.examples(windows.dataset, seed=seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
-        training = replace(schedule(objective, data, held, config.finetuning()), seed=seed)
+        training = config.finetuning() if schedule is None else schedule(objective, data, held, config.finetuning())
+        training = replace(training, seed=seed)
         one: Any = {"on_step": partial(_of_member, on_step, member, members)}
         if folder is not None:
             one["folder"] = folder if not member else folder.with_name(f"{folder.name}-{member + 1}")
@@ -741,14 +702,6 @@ def _with_new_head(
 
 def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
     on_step(member * steps + step, members * steps, loss)
-
-
-def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
-    """Return the number of networks to fine-tune and average: several where a rare class has few series, given time."""
-    if config.members is not None or config.minutes is not None or labels is not ClassLabels:
-        return config.members or 1
-    counts = np.unique(targets, return_counts=True)[1]
-    return MEMBERS if resolve(config.decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1
 
 
 def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
-from rotarymae.interpolation import SHOWN, Interpolation, Predicted, predict_at, time_to_nearest
+from rotarymae.interpolation import SHOWN_BANDS, Interpolation, Predicted, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LinearInterpolation
-from rotarymae.queries import Queries, as_queries
+from rotarymae.queries import Queries, as_queries, refuse_other_times
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training.batching import by_length
@@ -63,7 +63,7 @@ def interpolate_any(
     likelihood, (parameters, centre, width) = model.likelihood, answers
     std = (likelihood.interval(parameters, math.erf(1 / math.sqrt(2)))[1] - parameters[..., 0]).numpy() * width
     bands = {}
-    for share in SHOWN:
+    for share in SHOWN_BANDS:
         lower, upper = likelihood.interval(parameters, share)
         bands[share] = lower.numpy() * width + centre, upper.numpy() * width + centre
     mean = likelihood.mean(parameters).numpy() * width + centre
@@ -146,8 +146,7 @@ def ask(
     """Return the model's predictions in the order of the queries."""
     if len(queries.offsets) != len(dataset) + 1:
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
-    if not np.isfinite(queries.times).all():
-        raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
+    refuse_other_times(queries)
     windows, fade = _windows(dataset, errors), None
     if len(windows.series) > len(dataset):
         queries, fade = queries.of_windows(windows)
@@ -228,7 +227,10 @@ def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tenso
 
 
 def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
-    """Return median and spread of each channel over the table [2, channels · V], for series without that channel."""
+    """Return median and spread of each channel over all series, [2, channels · V].
+
+    They are used for series that did not observe a channel.
+    """
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]
     count = 1 if dataset.channel_names is None else len(dataset.channel_names)
@@ -242,7 +244,12 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 
 
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
-    """Return the scale of all channels [B, channels], with the table's for channels that a series has not observed."""
+    """Return one statistic of all channels [B, channels]; channels that a series has not observed get the table's.
+
+    Args:
+        scale: the statistic (location or spread) by series and channel, from `standardise`.
+        typical: the table's, from `_typical`.
+    """
     full = np.tile(typical, (len(scale), 1))
     row = torch.arange(len(scale))[:, None].expand_as(channels)[~padding].numpy()
     seen = channels[~padding].numpy()

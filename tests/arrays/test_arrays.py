@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import refuses, small
+from conftest import identity, refuses, small
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputWarning, ModelDirectoryError
@@ -163,7 +163,7 @@ def test_pretraining_and_finetuning_learn_to_tell_pictures_apart(stripes, likeli
     assert (found == labels[30:]).all()
     tuned.save(tmp_path / "model")
     loaded = Pipeline.load(tmp_path / "model")
-    assert loaded.preprocessor.identity() == tuned.preprocessor.identity()
+    assert identity(loaded.preprocessor) == identity(tuned.preprocessor)
     assert np.array_equal(loaded.outputs(held), probabilities)
     assert embed(loaded, held).shape == (10, 24)
     assert "pictures" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
@@ -202,7 +202,7 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
     ("arrays", "patch_size", "parts"),
     [
         ([np.zeros((8, 8)), np.zeros((3, 8))], 4, ("picture 1", "size 3", "axis 0", "patch of 4")),
-        ([np.zeros((8, 8, 3)), np.zeros((8, 8, 1))], 4, ("picture 1", "(8, 8, 1)", "3 as the first")),
+        ([np.zeros((8, 8, 3)), np.zeros((8, 8, 1))], 4, ("picture 1", "(8, 8, 1)", "the first array has 3")),
         ([np.zeros((8, 8)), np.full((8, 8), np.nan)], 4, ("picture 1", "NaN")),
         (np.full((2, 8, 8), np.inf), 4, ("picture 0", "infinity")),
         (np.zeros((2, 4, 8, 8, 3)), 4, ("(4, 8, 8, 3)", "patch_size (4, 4)", "three numbers")),

@@ -86,14 +86,14 @@ def test_sizes_colours_depth_and_turns(tmp_path):
     assert np.allclose(grey, deep / 257)  # white is 255 in any depth
     assert read_pictures(tmp_path, 4).dataset.arrays[1].max() < 255
     Image.fromarray(deep.astype(np.float32)).save(tmp_path / "grey" / "deep.tif")
-    with refuses("depths differ", "8 or 16 bits (a.png)", "fractions (deep.tif)"):
+    with refuses("different depths", "8 or 16 bits (a.png)", "fractions (deep.tif)"):
         read_pictures(tmp_path, 4)
     Image.fromarray(pixels[..., 0]).save(tmp_path / "grey" / "deep.tif")
     both = read_pictures(tmp_path, 4).dataset  # a grey one among coloured ones
     assert both.channels == 3 and np.array_equal(both.arrays[1][..., 2], pixels[..., 0])
     frames = [Image.fromarray(pixels), Image.fromarray(pixels[::-1])]
     frames[0].save(tmp_path / "b.tif", save_all=True, append_images=frames[1:])
-    with pytest.warns(InputWarning, match="several frames or pages the first one is read: 'b.tif'"):
+    with pytest.warns(InputWarning, match="first frame or page is read of pictures with several: 'b.tif'"):
         assert np.array_equal(read_pictures(tmp_path, 4).dataset.arrays[1], pixels)
 
 
@@ -136,7 +136,7 @@ def test_what_is_named_as_a_picture_and_is_none_is_not_opened(tmp_path):
 
 
 def test_folders_without_what_is_wanted(tmp_path):
-    with refuses("missing", "pictures", "no such file"):
+    with refuses("missing", "pictures", "does not exist"):
         read_pictures(tmp_path / "missing", 4)
     with refuses("holds no pictures", "files"):
         read_pictures(tmp_path, 4)
@@ -217,7 +217,7 @@ def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys)
     folder = write_pictures(tmp_path / "train", 4)
     for options, said in (
         (["--images", "--id", "star"], "leave out the options of tables with --images: --id."),
-        (["--images", "--audio"], "give one of --images and --audio"),
+        (["--images", "--audio"], "--images and --audio are both given"),
         (["--images", "--label", "kind"], "with --images: --label."),
         (["--images", "--patch-size", "1", "2", "3"], "--patch-size has 3 numbers"),
         (["--images", "--time-unit", "3", "--patch-size", "4"], "time_unit: pictures have no times"),
@@ -267,12 +267,12 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
             ["predict", run, folder, "--out", tmp_path / "p.csv", "--id", "x"],
             "the model was trained on pictures; leave out the options of tables: --id.",
         ),
-        (["predict", run, folder, "--out", tmp_path / "p.csv", "--resample"], "--resample concerns sounds"),
-        (["evaluate", run, folder, "--label-id", "x"], "--label-id concern tables"),
+        (["predict", run, folder, "--out", tmp_path / "p.csv", "--resample"], "--resample is for sounds"),
+        (["evaluate", run, folder, "--label-id", "x"], "--label-id are for tables"),
         ([*again, "--patch-size", "8"], "patch_size is (8, 8), and the model was trained with (4, 4)"),
         ([*again, "--longest-side", "20"], "longest_side is 20, and the model was trained with 224"),
-        (["fit", folder, "--audio", "--longest-side", "20", "--out", tmp_path / "x"], "concerns pictures"),
-        (["fit", folder, "--images", "--resample", "--out", tmp_path / "x"], "concerns sounds"),
+        (["fit", folder, "--audio", "--longest-side", "20", "--out", tmp_path / "x"], "is for pictures"),
+        (["fit", folder, "--images", "--resample", "--out", tmp_path / "x"], "is for sounds"),
     ):
         assert command(*words) == 2, words
         assert part in " ".join(capsys.readouterr().err.replace("│", " ").split())
@@ -292,5 +292,5 @@ def test_a_single_file_is_read(tmp_path):
     found = read_pictures(tmp_path / "pictures" / "dark" / "02.png", 4)
     assert found.dataset.ids.tolist() == ["02.png"] and found.labels is None
     assert read_sounds(tmp_path / "sounds" / "low" / "01.wav").dataset.ids.tolist() == ["01.wav"]
-    with refuses("folder", "sounds", "no such file"):
+    with refuses("folder", "sounds", "does not exist"):
         read_sounds(tmp_path / "sounds" / "low" / "gone.wav")

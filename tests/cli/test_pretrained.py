@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from conftest import TINY, command, refuses, two_kinds, write_csv
+from conftest import TINY, command, identity, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.pipeline import Pipeline
 from rotarymae.training.fit_config import FitConfig
@@ -53,7 +53,7 @@ def test_finetuning_starts_from_the_model_as_it_is(fitted, other, tmp_path, caps
     assert f"started from {fitted / 'run'}: Pipeline(MaskedAutoencoder 120/2/4, series)" in said
     assert same(start, tmp_path / "run/model") and not (tmp_path / "run/training/pretrain").exists()
     before, after = Pipeline.load(start), Pipeline.load(tmp_path / "run")
-    assert after.preprocessor.identity() == before.preprocessor.identity()  # of the first table, not of this one
+    assert identity(after.preprocessor) == identity(before.preprocessor)  # of the first table, not of this one
     assert after.preprocessor.channel_names == ("g", "r") and after.labels.classes == ("a", "b")
     assert (after.columns["id"], after.columns["values"]) == ("object", ["flux"])
     assert command("predict", tmp_path / "run", other / "table.csv", "--out", tmp_path / "p.csv") == 0

@@ -1,11 +1,19 @@
-"""The short help of `fit` names options that exist, with their defaults, few and briefly."""
+"""The short help of `fit` names options that exist, with their defaults, few and briefly; every help says its stage."""
 
 import dataclasses
 import re
 
+import docstring_parser
+import pytest
+
 from conftest import command
+from rotarymae.cli.fit import LabelOptions
+from rotarymae.cli.inputs import FolderOptions
+from rotarymae.cli.main import COMMANDS
 from rotarymae.cli.short_help import FIT_HELP
-from rotarymae.training.fit_config import FitConfig
+from rotarymae.system import field_docs
+from rotarymae.tables.schema import helps
+from rotarymae.training.fit_config import FitConfig, TrainConfig
 
 OPTIONS = re.findall(r"^  (--[a-z-]+) ([A-Z]+(?: \.\.\.)?)? +(\S.*) \((?:default: (.*)|required)\)$", FIT_HELP, re.M)
 
@@ -24,3 +32,33 @@ def test_its_defaults_are_those_of_the_options():
     stated = {name[2:].replace("-", "_"): default for name, _, _, default in OPTIONS}
     for name in ("size", "seed", "decide", "predictor"):
         assert stated[name] == str(defaults[name])
+
+
+STAGES = r"(Reading|Pre-training|Fine-tuning|Both trainings|Prediction|Report)( and (prediction|both trainings))?: "
+
+
+def test_every_option_of_a_fit_says_briefly_what_it_does_and_at_which_stage():
+    of_loop_alone = field_docs(TrainConfig).keys() - {field.name for field in dataclasses.fields(FitConfig)}
+    texts = {**helps(), **field_docs(LabelOptions), **field_docs(FolderOptions), **field_docs(FitConfig)}
+    assert len(texts) > 80 and not of_loop_alone & texts.keys()
+    for name, text in texts.items():
+        if name != "units":  # which only a model has
+            assert re.match(STAGES, text), name
+            assert len(text.split()) <= 25, name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_s_option_is_one_paragraph_of_25_words_at_most(name, capsys):
+    assert command(name, "--help-all") == 0
+    parameters = docstring_parser.parse(COMMANDS[name].__doc__).params
+    assert parameters and len(capsys.readouterr().out) > 200
+    for parameter in parameters:
+        assert "\n" not in parameter.description, parameter.arg_name
+        assert len(parameter.description.split()) <= 25, parameter.arg_name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_has_a_default_without_words(name, capsys):
+    assert command(name, "--help-all") == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert not re.findall(r"\(default: (?:None|True|False|)\)", shown)

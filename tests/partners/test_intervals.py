@@ -9,9 +9,9 @@ from _runs import FIT
 from conftest import refuses
 from rotarymae import RoMAERegressor, SeriesDataset, load
 from rotarymae.cli.fit import _warn_if_censored
+from rotarymae.ensemble import Ensemble
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.partners.intervals import MAX_ERRORS, half_widths, least_errors, sorted_errors
-from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.run import run_fit, run_folds
 from rotarymae.run_folder import prediction_columns
 from rotarymae.scale import predictions
@@ -94,7 +94,7 @@ def test_a_saved_pipeline_keeps_its_intervals(run, tmp_path):
     assert answers.schema == question.schema and "predicted_0_lower90" in answers.column_names
     np.testing.assert_allclose(answers["predicted_1_upper90"].to_numpy(), wider[2][:, 1])
     pipeline.save(tmp_path / "again")
-    assert load(tmp_path / "again").errors == pipeline.errors
+    assert load(tmp_path / "again").predictor.errors == pipeline.predictor.errors
     model = predictions(pipeline, "model").answer(dataset, None).columns  # intervals of what predicts
     half = (model["predicted_0_upper90"].to_numpy() - model["predicted_0"].to_numpy())[0]
     assert half == pytest.approx(pipeline.half_widths(predictor="model")[0])
@@ -137,7 +137,7 @@ def test_too_few_validation_series_give_no_interval():
 def test_folds_pool_the_errors_of_their_members(tmp_path):
     dataset, size = waves(150)
     outcome = run_folds(dataset, size, FIT, tmp_path / "run", 2, task="regression")
-    ensemble = Pipeline.load(tmp_path / "run")
+    ensemble = load(tmp_path / "run")
     assert isinstance(ensemble, Ensemble)
     known = [len(member.errors["model"][0]) for member in ensemble.members]
     assert len(ensemble.errors["model"][0]) == sum(known) and ensemble.half_widths() is not None

@@ -21,10 +21,10 @@ from rotarymae.partners import (
     BoostedFeatures,
     Predictor,
     base,
+    choose_predictor,
     convolutions,
     features,
     fit_partners,
-    fit_predictor,
 )
 from rotarymae.partners.boosting import COMMON, QUICK, SEEDS, SLOW, BoostedTrees, check_trees
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, temper
@@ -34,6 +34,14 @@ from rotarymae.partners.predictor import draw as drawn
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import fit_static
 from rotarymae.system import Reporter
+
+
+def fit_predictor(choice, task, data, truth, train, validation, of_model, static, seed, reporter):
+    """Fit the partners, and choose on the validation part, as `train` does."""
+    outputs = of_model.shape[1]
+    fitted = fit_partners(choice, task, data, truth, train, validation, outputs, static, seed, reporter)
+    return choose_predictor(choice, task, fitted, of_model, reporter)
+
 
 # ── combining ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import refuses, says
+from conftest import identity, refuses, says
 from rotarymae.errors import InputWarning
 from rotarymae.preprocess import ObservationPreprocessor, preprocessor_class
 from rotarymae.preprocess.positions import PositionScaling
@@ -359,16 +359,16 @@ def test_a_saved_preprocessor_is_the_same_one(channels):
     made = ObservationPreprocessor.fit(data, origin="zero", channel_spacing=2.0)
     back = preprocessor_class(made.kind).from_dict(json.loads(json.dumps(made.to_dict())))
     back.load_state_dict(made.state_dict())
-    assert back.identity() == made.identity() == copy.deepcopy(made).identity()
+    assert identity(back) == identity(made) == identity(copy.deepcopy(made))
     assert (back.axes, back.features) == ((2, 2) if channels else (1, 1))
     assert made.channel_names == (("a", "b") if channels else None)
     assert set(made.describe()) >= {"values", "channels", "unit of time", "times count from"}
     shorter = made.replace(window=5)
     assert shorter.window == 5 and made.window is None
-    assert shorter.values.centre.equal(made.values.centre) and shorter.identity() != made.identity()
+    assert shorter.values.centre.equal(made.values.centre) and identity(shorter) != identity(made)
     other = made.replace()
     other.values.mean += 1
-    assert other.identity() != made.identity()
+    assert identity(other) != identity(made)
 
 
 def test_statistics_that_are_not_there_are_not_used_in_silence():
@@ -397,7 +397,7 @@ def test_a_dataset_of_other_values_or_channels_is_refused():
     data = two_channels(30)[0]
     made = ObservationPreprocessor.fit(data)
     made.check(data)
-    with refuses("y, x", "x, y", "in this order"):
+    with refuses("y, x", "x, y", "in the same order"):
         made.check(replace(data, value_names=("y", "x")))
     with refuses("('b', 'a')", "('a', 'b')", "channel_names="):
         made.check(replace(data, channel_names=("b", "a")))

@@ -64,7 +64,7 @@ def test_what_says_nothing_is_refused():
     with refuses("static column 'age'", "none"):
         made = fit_static(people(age=[1.0, 2.5]), ("age",))
         static_features(made, replace(people(age=[1.0, 2.5]), static={}))
-    with refuses("'age' holds 'old'", "numbers in training"):
+    with refuses("'age' holds 'old'", "in training it held numbers"):
         static_features(made, people(age=["old", "young"]))
     nothing = replace(people(age=[1.0, 2.5]), static={"age": np.array([None, None])})
     assert not static_features(made, nothing).any()

@@ -13,7 +13,7 @@ from rotarymae.metrics import classification_metrics
 from rotarymae.queries import curves
 from rotarymae.report import build, pictures
 from rotarymae.report.build import write_report
-from rotarymae.report.pictures import PICTURES, POINTS, Picture, Words, learning_curves, verdict
+from rotarymae.report.pictures import CURVE_POINTS, PICTURES, Picture, Words, losses_by_epoch, verdict
 from rotarymae.run import run_fit
 from rotarymae.series import hide
 from rotarymae.training.fit_config import FitConfig
@@ -41,7 +41,6 @@ def test_the_commands_report(fitted):
     for part in (
         "stars.csv", "At a glance", "macro-F1", "gradient boosting", "Classes, on held-out series",
         "linear interpolation", "Are the bands honest?", "Class by class", "Map of embeddings",
-        "Which observations mattered", "The model alone says",
         "each series' first observation", "light", "flux of g", "held-out series", "rows dropped", "95 % intervals of",
     ):  # fmt: skip
         assert part in html.unescape(text), part
@@ -52,7 +51,7 @@ def test_a_regression_has_its_own_part(data, tmp_path):
     labels = np.linspace(0, 1, 16) ** 2
     outcome = run_fit(data, labels, ONCE, tmp_path / "run")
     text = words(write_report(outcome, tmp_path / "run/report.html", title="A <b>title").read_text())
-    assert "Predicted beside true" in text and "Regression, on held-out series" in text and "training mean" in text
+    assert "Predicted and true" in text and "Regression, on held-out series" in text and "training mean" in text
     assert "A &lt;b&gt;title" in text and "Class by class" not in text
     # Numbers of different units are not compared with one another: a row each, and the best of each row is bold.
     assert all(f"{value} of {channel}" in text for value in ("flux", "flux_err") for channel in ("u", "$v&lt;"))
@@ -94,13 +93,13 @@ def test_series_of_one_observation_make_a_report_too(tmp_path):
 
 def test_curves_reach_over_all_that_was_hidden(data):
     visible, hidden, _ = hide(data, 0.5, seed=0)
-    queries = curves(visible, hidden, POINTS)
+    queries = curves(visible, hidden, CURVE_POINTS)
     for i in range(len(visible)):
         at = slice(queries.offsets[i], queries.offsets[i + 1])
         whole = np.concatenate([visible[i].times, hidden[i].times])
         assert queries.times[at].min() == whole.min() and queries.times[at].max() == whole.max()
         assert set(queries.channels[at]) == {*visible[i].channels, *hidden[i].channels}
-        assert queries.lengths[i] == POINTS * len(set(queries.channels[at]))
+        assert queries.lengths[i] == CURVE_POINTS * len(set(queries.channels[at]))
 
 
 def test_learning_curves_are_means_by_epoch():
@@ -110,9 +109,9 @@ def test_learning_curves_are_means_by_epoch():
         {"step": 2, "epoch": 1, "validation": 7.0},
         {"step": 3, "epoch": 1.0, "loss": 1.0, "lr": 1.0},
     ]
-    assert learning_curves(TrainResult(history)) == {"training": ([1, 2], [3.0, 1.0]), "validation": ([1], [7.0])}
-    assert learning_curves(TrainResult([])) == {}
-    assert list(learning_curves(TrainResult(history[:2]))) == ["training"]
+    assert losses_by_epoch(TrainResult(history)) == {"training": ([1, 2], [3.0, 1.0]), "validation": ([1], [7.0])}
+    assert losses_by_epoch(TrainResult([])) == {}
+    assert list(losses_by_epoch(TrainResult(history[:2]))) == ["training"]
 
 
 def test_verdicts_on_bands_know_how_many_points_were_counted():
@@ -164,6 +163,30 @@ def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):
     assert "drawing it failed" not in page
 
 
+def test_a_verdict_comes_first_then_failures_then_trust_then_the_data(two_classes, tmp_path):
+    page = write_report(two_classes, tmp_path / "report.html", title="two").read_text()
+    verdict = (
+        r'class="verdict">On held-out series \(6\), one of the class nova ranks above another one in \d+ % of pairs'
+    )
+    assert page.index(re.search(verdict, page)[0]) < page.index("At a glance")
+    assert "; the best other method, " in page
+    anchors = re.findall(r'<section id="(\w+)"', page)
+    order = ["headlines", "classes", "mistakes", "series", "bands", "comparison", "data", "learning", "run", "notes"]
+    assert [name for name in anchors if name in order] == [name for name in order if name in anchors]
+    assert {"classes", "series", "bands", "data"} <= set(anchors)
+
+
+def test_each_frequent_confusion_shows_its_most_certain_mistake():
+    labels, predicted = np.array([0, 0, 0, 1, 1, 2]), np.array([1, 1, 0, 1, 2, 2])
+    probabilities = np.array([[0.2, 0.8, 0], [0.1, 0.9, 0], [1, 0, 0], [0, 1, 0], [0, 0.4, 0.6], [0, 0, 1]])
+    predictions = pictures.ClassPredictions(labels, predicted, {}, probabilities)
+    shown = list(pictures._confusions(predictions, Words(("a", "b", "c"), "t", "v", False, frozenset())))
+    assert shown == [
+        (1, "2 of 3 a are taken for b; this one with a probability of 0.90."),
+        (4, "1 of 2 b are taken for c; this one with a probability of 0.60."),
+    ]
+
+
 def test_two_classes_have_curves_over_thresholds(two_classes, tmp_path):
     text = words(write_report(two_classes, tmp_path / "report.html", title="two").read_text())
     assert "Other thresholds" in text and "Class by class" in text
@@ -192,7 +215,7 @@ def test_of_many_channels_the_most_observed_are_drawn(tmp_path, monkeypatch):
 def test_magnitudes_are_drawn_bright_side_up(two_classes, invert):
     value, channel = two_classes.dataset.value_names[0], str(two_classes.dataset.channel_names[0])
     invert = {name.format(value=value, channel=channel) for name in invert}
-    for drawing in pictures.series(two_classes, Words.of(two_classes, {}, invert=invert)):
+    for drawing in pictures.draw_series(two_classes, Words.of(two_classes, {}, invert=invert)):
         for axes in drawing.figure.axes:
             low, high = axes.get_ylim()
             if axes.get_visible():
@@ -201,7 +224,7 @@ def test_magnitudes_are_drawn_bright_side_up(two_classes, invert):
 
 def test_the_map_shows_some_of_many_embeddings(two_classes, monkeypatch):
     monkeypatch.setattr(pictures, "MAPPED", 5)
-    (drawing,) = pictures.embedding(two_classes, Words.of(two_classes, {}))
+    (drawing,) = pictures.draw_embedding(two_classes, Words.of(two_classes, {}))
     assert "Embeddings of 5 series" in drawing.alt and "These are 5 of 6 series, drawn at random." in drawing.caption
     assert sum(len(part.get_offsets()) for part in drawing.figure.axes[0].collections) == 5
 
@@ -244,6 +267,6 @@ def test_the_mean_over_classes_is_that_of_the_metrics(two_classes, tmp_path):
     verdicts = dataclasses.replace(found, labels=labels, predicted=predicted, probabilities=sure)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pictures.ClassPredictions, "of", classmethod(lambda *_: verdicts))
-        table = list(pictures.classes(outcome, Words(("a", "b"), "t", "v", False, frozenset())))[-1]
+        table = list(pictures.draw_classes(outcome, Words(("a", "b"), "t", "v", False, frozenset())))[-1]
     told = classification_metrics(labels, sure)["macro_f1"]
     assert table.rows[-1][1]["F1"] == pytest.approx(told)

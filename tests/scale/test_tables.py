@@ -103,7 +103,7 @@ def test_parts_change_nothing(fitted, monkeypatch, job, how):
     with pytest.warns(InputWarning) if how == "in any order" else _quietly():
         at_once = JOBS[job](table, run)
         monkeypatch.setattr(read, "PART", 40)
-        monkeypatch.setattr("rotarymae.scale.answers.POINTS", 30)
+        monkeypatch.setattr("rotarymae.scale.answers.QUERIES_AT_ONCE", 30)
         close(JOBS[job](table, run), at_once)
     ids = at_once["star"].unique()
     assert ids.equals(table["star"].unique())

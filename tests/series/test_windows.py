@@ -178,7 +178,7 @@ def test_windows_of_a_table_larger_than_memory_are_no_copy_in_memory(tmp_path, m
     pq.write_table(pa.table(frame), tmp_path / "t.parquet")
     mapped = SeriesDataset.from_file(tmp_path / "t.parquet", memory=0)
     monkeypatch.setattr("rotarymae.series.mapped.SAMPLE", 10)
-    monkeypatch.setattr("rotarymae.series.mapped.CHUNK", 20)
+    monkeypatch.setattr("rotarymae.series.mapped.MAPPED_CHUNK", 20)
     there, here = (Windows.cut(one, 12, 3) for one in (mapped, SeriesDataset.from_file(tmp_path / "t.parquet")))
     assert isinstance(there.dataset.times, np.memmap) and not isinstance(here.dataset.times, np.memmap)
     assert there.dataset.fingerprint() == here.dataset.fingerprint()

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import warnings
 import zipfile
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -237,8 +238,8 @@ def test_a_column_that_repeats_in_blocks_is_the_id(base, tmp_path):
 
 def test_the_label_of_the_objects_may_have_several_classes():
     objects = pa.table({"id": range(30), "SpecType": list("abc") * 10, "z": np.arange(30) / 7})
-    assert propose_objects(open_source(objects), "id", None, 30)[:2] == ("SpecType", ("z",))
-    assert propose_objects(open_source(objects), "id", "of another table", 30)[1] == ("SpecType", "z")
+    assert propose_objects(open_source(objects), "id", None)[:2] == ("SpecType", ("z",))
+    assert propose_objects(open_source(objects), "id", "of another table")[1] == ("SpecType", "z")
 
 
 def test_columns_whose_names_differ_in_capitals_are_two(tmp_path):
@@ -394,6 +395,11 @@ def test_another_unit_than_in_training_is_named_with_the_factor(base):
         warnings.simplefilter("error")
         read_table(in_unit("uJy", 1), trained)
         read_table(base, trained)  # which says no unit
+        converted = read_table(in_unit("nJy", 1000), replace(trained, convert=True))
+    np.testing.assert_allclose(converted.values, quiet(base, channel="band")[0].values, rtol=1e-12)
+    assert converted.reading.units == {"value": "uJy"} and "converted from nJy to uJy" in str(converted.reading)
+    with pytest.raises(InputError, match=r"'value' is in mag.* trained on uJy; astropy knows no factor"):
+        read_table(in_unit("mag", 1), replace(trained, convert=True))
 
 
 def test_columns_of_positions_are_read_with_the_times(base, tmp_path):

@@ -103,7 +103,7 @@ READ: Any = {
     "own word for missing": (
         "t.csv",
         CSV + "b,9,--\n",
-        {"missing_cells": ["--"]},
+        {"na": ["--"]},
         "1 of 4 rows dropped: 'value' is missing in 1",
     ),
     "usual words for missing": ("t.csv", CSV + "b,9,NA\nb,8,nan\nb,7,n/a\nb,6,\n", {}, "4 of 7 rows dropped"),
@@ -317,7 +317,7 @@ def test_a_late_letter_of_another_encoding_in_a_large_file_is_read(tmp_path, mon
 def test_a_file_that_lacks_a_column_is_named(tmp_path):
     parquet(tmp_path / "a.parquet", columns())
     parquet(tmp_path / "b.parquet", {"id": ["c"], "time": [0.0], "val": [1.0]})
-    with refuses("'val', 'value' is missing", "b.parquet"):
+    with refuses("b.parquet", "'val'", "a.parquet"):
         SeriesDataset.from_file(tmp_path)
 
 
@@ -353,7 +353,7 @@ def test_cells_that_mean_missing(tmp_path, kind):
     if kind == "table":
         data = TableReader.open(pa.table(table), TableSchema(static=("sex",), na=("-999", "?"))).read()
     else:
-        data = SeriesDataset.from_file(path, static=["sex"], missing_cells=["-999", "?"])
+        data = SeriesDataset.from_file(path, static=["sex"], na=["-999", "?"])
     assert data.ids.tolist() == ["a", "?"] and data.lengths.tolist() == [1, 1]
     assert data.static["sex"].tolist() == ["F", None]
 

@@ -168,7 +168,7 @@ def test_the_objects_may_call_their_ids_otherwise(tmp_path):
         (tmp_path / f"{1000 + i}.csv").write_text("time,value\n" + "".join(f"{t},{i + t}\n" for t in range(5)))
     files = open_source(tmp_path)
     objects = pd.DataFrame({"RecordID": range(1000, 1006), "age": range(50, 56), "los": range(6), "died": [0, 1] * 3})
-    label, static, unsure = propose_objects(open_source(objects), "file", None, 6)
+    label, static, unsure = propose_objects(open_source(objects), "file", None)
     assert (label, static) == ("died", ("age",))
     assert any("'RecordID'" in text for text in unsure) and any("'los' look like outcomes" in text for text in unsure)
     dataset = read_table(files, TableSchema(id="file", static=("age",), objects=objects))  # pyright: ignore
@@ -264,3 +264,12 @@ def test_a_unit_of_measurement_is_no_id(tmp_path):
     table = pd.DataFrame({"machine": np.repeat([*"wxyz"], 20), "time": [*range(20)] * 4, "unit": [*"abcd"] * 20})
     table.assign(value=np.arange(80.0)).to_csv(tmp_path / "t.csv", index=False)
     assert looked_at(tmp_path / "t.csv")[0].schema.id == "machine"
+
+
+def test_a_note_for_each_object_is_no_static_column_however_many_objects_there_are(monkeypatch):
+    """Only the first rows are looked at; they are what counts of them are compared with."""
+    objects = pd.DataFrame({"id": range(50), "kind": ["a", "b"] * 25, "note": [f"see page {i}" for i in range(50)]})
+    monkeypatch.setattr("rotarymae.tables.guess.ROWS", 20)
+    label, static, unsure = propose_objects(open_source(objects), "id", "kind")
+    assert (label, static) == ("kind", ())
+    assert any("'note': as many texts as half of the first 20" in one for one in unsure)

@@ -14,6 +14,7 @@ from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import run
 from rotarymae.errors import InputError
 from rotarymae.run import run_folds
+from rotarymae.scale import predictions
 from rotarymae.splits import SplitColumn
 
 CONFIG = replace(FIT, predictor="model")
@@ -138,7 +139,7 @@ def test_folds_that_cannot_be_are_refused_before_any_training(tmp_path, capsys):
     assert not out.exists()
     rows, _ = two_kinds(8)
     given = ["fit", write_csv(tmp_path / "t.csv", "id,time,band,value", rows), "--out", out, "--folds", "3"]
-    assert command(*given) == 2 and "--folds 3 concerns labels" in " ".join(capsys.readouterr().err.split())
+    assert command(*given) == 2 and "--folds 3 is for labels" in " ".join(capsys.readouterr().err.split())
     assert command(*given, "--label", "band", "--holdout", "0.5") == 2
     assert "--holdout" in capsys.readouterr().err and not out.exists()
 
@@ -146,11 +147,12 @@ def test_folds_that_cannot_be_are_refused_before_any_training(tmp_path, capsys):
 def test_folds_that_chose_differently_are_averaged_as_each_chose(finished):
     members = rotarymae.load(finished / "run").members
     partners = [replace(one.partners, choice=choice) for one, choice in zip(members, ("model", "features", "model"))]
-    mixed = rotarymae.pipeline.Ensemble.of([replace(one, partners=p) for one, p in zip(members, partners)])
+    mixed = rotarymae.ensemble.Ensemble.of([replace(one, partners=p) for one, p in zip(members, partners)])
     wanted = [one.outputs(finished / "t.csv", p.choice) for one, p in zip(members, partners)]
     every = mixed.every(finished / "t.csv")
-    assert mixed.choice == "chosen"
+    assert mixed.predictor.choice == "chosen"
     np.testing.assert_allclose(every["chosen"], np.mean(wanted, axis=0), atol=1e-12)
     np.testing.assert_allclose(mixed.predict_proba(finished / "t.csv"), every["chosen"], atol=1e-12)
+    assert predictions(mixed, "features").noun == "predictions"  # each fold has it
     with pytest.raises(InputError):
         mixed.outputs(finished / "t.csv", "nothing")

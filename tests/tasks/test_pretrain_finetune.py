@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from _runs import FIT, waves
-from conftest import TINY, command, refuses
+from conftest import TINY, command, identity, refuses
 from rotarymae import (
     RoMAEClassifier,
     RoMAEEmbedder,
@@ -99,7 +99,7 @@ def test_predictions_obey_the_precision(pretrained, data):
 def test_saved_and_loaded_models_give_the_same_bits(pretrained, data, tmp_path):
     pretrained.save(tmp_path / "p")
     loaded = Pipeline.load(tmp_path / "p")
-    assert loaded.preprocessor.identity() == pretrained.preprocessor.identity()
+    assert identity(loaded.preprocessor) == identity(pretrained.preprocessor)
     asked = grid(data, 5)
     ours, theirs = interpolate(pretrained, data, asked), interpolate(loaded, data, asked)
     assert np.array_equal(ours.mean, theirs.mean) and np.array_equal(ours.std, theirs.std)

@@ -73,7 +73,7 @@ def test_folds_that_cannot_be_are_refused():
     kinds = np.array(["a"] * 6 + ["b"])
     with refuses("class 'b'"):
         [fold.split(np.arange(7), kinds, 0.0, 0.2, 0) for fold in Fold.all(3, 7, None)]
-    with refuses("9 folds of 7 series"):
+    with refuses("folds is 9", "7 series"):
         Fold.all(9, 7, None)[0].split(np.arange(7), None, 0.0, 0.2, 0)
     with refuses("'part'", "leave out one"):
         Fold.all(2, 3, SplitColumn("part", np.array(["train", "test", "train"])))

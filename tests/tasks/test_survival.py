@@ -13,7 +13,7 @@ from conftest import refuses
 from rotarymae import RoMAESurvival, SeriesDataset, load, plots
 from rotarymae.cli.main import main
 from rotarymae.errors import InputWarning, ModelDirectoryError
-from rotarymae.labels import EVENT_TIME, EventTimes, choose_labels, event_times, has_label
+from rotarymae.labels import choose_labels
 from rotarymae.losses import event_time
 from rotarymae.metrics import like_groups, survival_metrics
 from rotarymae.partners import Predictor
@@ -24,8 +24,18 @@ from rotarymae.partners.cox import fit_cox
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.prediction import predict_outputs
 from rotarymae.run import run_fit, run_folds
-from rotarymae.survival import brier_scores, censoring, concordance, integrated_brier_score, kaplan_meier
+from rotarymae.survival import (
+    EVENT_TIME,
+    EventTimes,
+    brier_scores,
+    censoring,
+    concordance,
+    event_times,
+    integrated_brier_score,
+    kaplan_meier,
+)
 from rotarymae.tables import status_of
+from rotarymae.targets import has_label
 from rotarymae.training.fit_config import FitConfig
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,10 +12,11 @@ import torch
 from rotarymae.arrays import ArrayDataset
 from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier
+from rotarymae.losses import classification
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.preprocess import ArrayExamples, PatchPreprocessor
-from rotarymae.training import Classification, Pretraining, TrainConfig, fit
+from rotarymae.training import Pretraining, Supervised, TrainConfig, fit
 from rotarymae.training import predict as predict_each
 from rotarymae_experiments.runner import Setup, Trial
 
@@ -91,7 +93,7 @@ def finetune_both(
         examples = ArrayExamples(
             train.arrays, preprocessor, trial.seed, targets=train.labels, drop=setup.drop, transform=transform
         )
-        objective = Classification(model, setup.label_smoothing)
+        objective = Supervised(model, partial(classification, label_smoothing=setup.label_smoothing))
         trial.fit(objective, examples, setup.finetuning, stage=f"finetuning{name}")
         classifiers[name] = model
     return classifiers
@@ -107,6 +109,7 @@ def predict_arrays(
     """
 
     def probabilities(start: int) -> np.ndarray:
+        """Return class probabilities [S, classes] for the sounds rolled by `start` parts of their length."""
         turned = tuple(np.roll(array, -(start * len(array) // starts), axis=0) for array in arrays.arrays)
         examples = ArrayExamples(replace(arrays, arrays=turned), preprocessor)
         return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).softmax(-1).tolist(), config))
@@ -121,6 +124,7 @@ def flip_and_crop(margin: int) -> Transform:
     """
 
     def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        """Return augmented arrays of the same shapes; each seed fixes the changes of one array."""
         cropped = []
         for picture, seed in zip(pictures, seeds, strict=True):
             draw = np.random.default_rng(seed)
@@ -146,6 +150,7 @@ def randaugment(operations: int, magnitude: int) -> Transform:
     augment = import_extra("kornia.augmentation.auto", "images").RandAugment(n=operations, m=magnitude)
 
     def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        """Return augmented arrays of the same shapes; each seed fixes the changes of one array."""
         augmented = []
         with torch.random.fork_rng(devices=[]):
             for start in range(0, len(pictures), 8):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, f1_score
 
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.partners import BoostedFeatures, fit_predictor
+from rotarymae.partners import BoostedFeatures, choose_predictor, fit_partners
 from rotarymae.pipeline import AnyPreprocessor, Pipeline
 from rotarymae.preprocess import StaticColumn
 from rotarymae.series import SeriesDataset
@@ -36,6 +36,7 @@ class Labelled(NamedTuple):
     labels: np.ndarray
 
     def select(self, rows: np.ndarray) -> Labelled:
+        """Return the series at these indices, with their labels."""
         return Labelled(self.series.select(rows), self.labels[rows])
 
 
@@ -98,10 +99,10 @@ def combine(
         of_model: the model's probabilities of the validation and of the test series, classes sorted.
         static: the columns that the model's head reads, for boosting, too.
     """
-    _, truth = np.unique(known.labels, return_inverse=True)
-    predictor, _ = fit_predictor(
-        "auto", "classification", known.series, truth, *parts, of_model[0], static, trial.seed, trial.reporter
-    )
+    classes, truth = np.unique(known.labels, return_inverse=True)
+    given = (known.series, truth, *parts, len(classes), static, trial.seed, trial.reporter)
+    fitted = fit_partners("auto", "classification", *given)
+    predictor, _ = choose_predictor("auto", "classification", fitted, of_model[0], trial.reporter)
     probabilities = predictor.every(of_model[1], test)
     return {**probabilities, "chosen": probabilities[predictor.choice]}
 

@@ -198,5 +198,6 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _end(message: str, code: int) -> None:
+    """Print a message to standard error and exit with the code."""
     print(f"rotarymae-experiments: {message}", file=sys.stderr)
     sys.exit(code)

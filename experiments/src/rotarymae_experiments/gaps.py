@@ -195,6 +195,7 @@ def gaussian_process(gap: Gap, at: np.ndarray | None = None) -> Predictions:
 
 
 def _normal(mean: np.ndarray, std: np.ndarray) -> Predictions:
+    """Return predictions with the 68 and 95 % bands of normal distributions; mean and std [n, V]."""
     half = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in (0.68, 0.95)}
     return Predictions(mean, std, {share: (mean - z * std, mean + z * std) for share, z in half.items()})
 
@@ -268,6 +269,7 @@ def summary(rows: dict[str, dict[str, float]]) -> dict[str, float]:
     every = list(rows.values())
 
     def mean(each: Callable[[dict[str, float]], float]) -> float:
+        """Return the mean of a number over all rows."""
         return float(np.mean([each(row) for row in every]))
 
     seconds = [sum(row[f"{who} seconds"] for row in every) for who in ("process", "ours")]

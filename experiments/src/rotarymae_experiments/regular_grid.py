@@ -52,9 +52,11 @@ class DrawnExamples:
         self._draw = draw
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of these indices in this epoch, as `draw` makes it."""
         return self._draw(index, epoch)
 
     def names(self, index: Any) -> list[str]:
+        """Return the indices as names, for messages."""
         return [str(int(i)) for i in index]
 
 

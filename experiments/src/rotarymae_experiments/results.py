@@ -111,11 +111,13 @@ def _chosen(results: Sequence[Result], name: str, setting: str, row: Row) -> Res
 
 
 def _simple(result: Result, row: Row) -> str:
+    """Return the simple method of a row and its measured metric, or ""."""
     metrics = result["cases"][row.case]["metrics"]
     return f"{row.simple} {_number(metrics[row.simple]['mean'])}" if row.simple in metrics else ""
 
 
 def _measured(result: Result, row: Row) -> str:
+    """Return the measured mean of a row with its spread, number of seeds and scale."""
     numbers = result["cases"][row.case]["metrics"][row.metric]
     seeds = sum(value is not None for value in numbers["each"])
     spread = "" if numbers["std"] is None else f" ± {_number(numbers['std'], 2)}"
@@ -123,6 +125,7 @@ def _measured(result: Result, row: Row) -> str:
 
 
 def _number(value: float, digits: int = 4) -> str:
+    """Return a number with this many significant digits."""
     return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
@@ -194,6 +197,7 @@ def _anchor(recipe: Recipe) -> str:
 
 
 def _run(file: Path, result: Result, path: Path) -> str:
+    """Return the line on a run: cases, hours, hardware, commits, command, and a link to its file."""
     cases = [f"{case} (seeds {', '.join(map(str, part['seeds']))})" for case, part in result["cases"].items()]
     # Of the trials, where they say so: the file's own is that of the last call.
     known = sorted({one for part in result["cases"].values() for one in part.get("commits", ()) if one})
@@ -206,4 +210,5 @@ def _run(file: Path, result: Result, path: Path) -> str:
 
 
 def _link(file: Path, path: Path) -> str:
+    """Return the path of a file relative to the page."""
     return Path(os.path.relpath(file.resolve(), path.resolve().parent)).as_posix()

@@ -64,6 +64,7 @@ class Setup:
 
 
 def _changed(value: Any, changes: dict[str, Any]) -> Any:
+    """Return a setup or a dataclass with these fields changed."""
     return value.but(**changes) if isinstance(value, Setup) else replace(value, **changes)
 
 
@@ -194,6 +195,7 @@ class Trial:
         with self.reporter.bar(f"{self.folder.parent.name} {self.seed}") as on_step:
 
             def step(done: int, total: int, loss: float) -> None:
+                """Report progress, and note the elapsed time in a file every 20 seconds."""
                 on_step(done, total, loss)
                 if time.monotonic() - self._noted > 20:
                     self._noted = time.monotonic()
@@ -211,6 +213,7 @@ class Trial:
 
 
 def parameters(model: nn.Module) -> int:
+    """Return the number of parameters of a model."""
     return sum(p.numel() for p in model.parameters())
 
 
@@ -338,6 +341,7 @@ def _finished(folder: Path, case: str) -> dict[int, dict[str, Any]]:
 
 
 def _collect(scores: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """Return a case's metrics over its seeds (mean, standard deviation, each), with seconds and commits."""
     trials, metrics = list(scores.values()), {}
     for name in dict.fromkeys(name for trial in trials for name in trial["metrics"]):
         each = [trial["metrics"].get(name) for trial in trials]  # None: NaN, or what it needs was not installed
@@ -371,6 +375,7 @@ def _thinned(losses: list[float], most: int = 200) -> list[float]:
 
 
 def _file_name(case: str) -> str:
+    """Return the name of a case with "_" for letters that file names should not have."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in case)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from rotarymae.arrays.filterbank import BINS, FRAME_SECONDS, STEP_SECONDS, filterbank
 from rotarymae.batch import normalize_index
 from rotarymae.errors import InputError
+from rotarymae.series.cells import plain
 from rotarymae.system import unmasked
 
 NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
@@ -41,7 +42,7 @@ class FilesReport:
         return "; ".join(self.notes)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report for metrics.json."""
+        """Return the report as {"summary": text, "left out": list of ids}, for metrics.json."""
         return {"summary": str(self), "left out": list(self.left_out)}
 
 
@@ -74,7 +75,7 @@ class ArrayDataset:
     static: ClassVar[dict[str, np.ndarray]] = {}  # which only series have
 
     def __post_init__(self) -> None:
-        """Check ids, patch size and every array. Raises InputError."""
+        """Raise InputError for a wrong patch size, no arrays, too many or few ids, or an array `_check` refuses."""
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
             raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
         if len(self.arrays) == 0:
@@ -85,16 +86,25 @@ class ArrayDataset:
             self._check(array, i)
 
     def _check(self, array: np.ndarray, i: int) -> None:
-        """Raise InputError unless array number `i` has the right axes, channels, finite numbers and a whole patch."""
-        name, axes = f"{self.noun[:-1]} {_plain(self.ids[i])!r}", len(self.patch_size)
-        if array.ndim != axes + 1 or array.shape[-1] != self.arrays[0].shape[-1]:
-            channels = f"{self.arrays[0].shape[-1]} as the first" if i else "one or more"
+        """Raise InputError, naming the array, unless array number `i` can be used.
+
+        It needs the axes of the patch size, the channels of the first array, a whole patch, and finite numbers.
+        """
+        name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
+        if array.ndim != axes + 1:
             raise InputError(
-                f"{name} has the shape {array.shape}; wanted {axes} axes (patch_size {self.patch_size}) and, last, "
-                f"the channels ({channels})."
+                f"{name} has the shape {array.shape}; wanted {axes} axes, as patch_size {self.patch_size} has, and the "
+                "channels last."
+            )
+        if array.shape[-1] != self.arrays[0].shape[-1]:
+            raise InputError(
+                f"{name} has the shape {array.shape}, with {array.shape[-1]} channels last, and the first array has "
+                f"{self.arrays[0].shape[-1]}; give all the same channels."
             )
         if array.dtype.kind not in "fiub":
-            raise InputError(f"{name} holds {array.dtype}; wanted numbers.")
+            raise InputError(
+                f"{name} holds values of the type {array.dtype}; wanted numbers. Convert it, or leave it out."
+            )
         for axis, (size, patch) in enumerate(zip(array.shape, self.patch_size, strict=False)):
             if size < patch:
                 least = ""
@@ -158,7 +168,7 @@ class ArrayDataset:
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         patch = sides(patch_size)
         if len(patch) != 2:
-            raise InputError(f"patch_size {patch} of sounds; wanted two numbers, frames and bins (of {BINS}).")
+            raise InputError(f"patch_size is {patch}; sounds need two numbers, frames and bins (of {BINS}).")
         if len(names) != len(waveforms):
             raise InputError(f"{len(names)} ids are given for {len(waveforms)} sounds; give one for each.")
         spectrograms = []
@@ -166,7 +176,7 @@ class ArrayDataset:
             try:
                 spectrograms.append(filterbank(waveform, sample_rate)[..., None])
             except InputError as error:
-                raise InputError(f"sound {_plain(name)!r}: {error}") from None
+                raise InputError(f"sound {plain(name)!r}: {error}") from None
         return cls(tuple(spectrograms), patch, names, int(sample_rate))
 
     def __len__(self) -> int:
@@ -176,7 +186,7 @@ class ArrayDataset:
         return f"ArrayDataset({self.describe()})"
 
     def describe(self) -> str:
-        """Describe the data set in one line: how many arrays, their sizes and channels."""
+        """Return one line on the data: how many arrays, their sizes, channels, sample rate and numbers of patches."""
         sizes = np.array([array.shape[:-1] for array in self.arrays])
         low, high = ("×".join(map(str, edge)) for edge in (sizes.min(0), sizes.max(0)))
         parts = [f"{len(self):,} {self.noun}", f"sizes {low}" + (f" to {high}" if low != high else "")]
@@ -192,6 +202,7 @@ class ArrayDataset:
 
     @property
     def channels(self) -> int:
+        """Number of channels, the same in all arrays."""
         return self.arrays[0].shape[-1]
 
     @property
@@ -242,7 +253,10 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 
 
 def sides(patch_size: int | Sequence[int]) -> tuple[int, ...]:
-    """Return the patch size as a tuple; one number counts for two axes. Raises InputError for other than integers."""
+    """Return the patch size as a tuple of ints; a single number becomes (number, number).
+
+    Raises InputError for anything but integers.
+    """
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)
         return tuple(operator.index(number) for number in numbers)
@@ -251,18 +265,17 @@ def sides(patch_size: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def patch_counts(sizes: Sequence[int], patch_size: Sequence[int]) -> tuple[int, ...]:
-    """Return the number of whole patches along each axis."""
+    """Return the number of whole patches along each axis; what is left over at the end of an axis does not count."""
     return tuple(size // patch for size, patch in zip(sizes, patch_size, strict=True))
 
 
 def crop(array: np.ndarray, patch_size: Sequence[int]) -> np.ndarray:
-    """Return the central part of an array [*sizes, C] that divides into whole patches; an odd rest goes at the end."""
+    """Return a view of the central part of an array [*sizes, C] that divides into whole patches.
+
+    What is left over is cut off evenly on both sides of an axis; of an odd number, the cell more at the end.
+    """
     cuts = []
     for size, patch in zip(array.shape, patch_size, strict=False):
         left = (size % patch) // 2
         cuts.append(slice(left, left + size - size % patch))
     return array[tuple(cuts)]
-
-
-def _plain(name: Any) -> Any:
-    return name.item() if isinstance(name, np.generic) else name

@@ -25,16 +25,19 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
 
     Args:
         waveform: [n] floats from -1 to 1, or whole numbers of 8, 16 or 32 bits in the range of their type.
-        sample_rate: in Hz.
+        sample_rate: a whole number of at least 1000, in Hz.
 
     Raises:
-        InputError: another shape or type, such as 64-bit integers; NaN or infinity; a sound shorter than one frame.
+        InputError: another shape or type, such as 64-bit integers; NaN or infinity; floats beyond ±100; a sound shorter
+            than one frame; another sample rate.
     """
     sound = unmasked(waveform)
-    if sound.ndim != 1 or sound.dtype.kind not in "fiu":
+    if sound.dtype.kind not in "fiu":
+        raise InputError(f"a waveform holds values of the type {sound.dtype}; wanted numbers. Convert it first.")
+    if sound.ndim != 1:
         raise InputError(
-            f"a waveform is {sound.dtype} {sound.shape}; wanted numbers [n]. Take the mean over the channels of "
-            "a stereo sound first."
+            f"a waveform has the shape {sound.shape}; wanted [n], one number per sample. Take the mean over the "
+            "channels of a stereo sound first."
         )
     if sound.dtype.kind in "iu" and sound.dtype.itemsize > 4:
         raise InputError(
@@ -59,7 +62,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
     if len(sound) < width:
         raise InputError(
             f"the waveform has {len(sound)} samples, {len(sound) / sample_rate:.3g} s at {sample_rate} Hz; wanted at "
-            f"least {FRAME_SECONDS} s."
+            f"least {FRAME_SECONDS} s. Leave it out."
         )
     windows = np.lib.stride_tricks.sliding_window_view(sound.astype(np.float32), width)[::step]
     weights, energies = _mel_weights(width, sample_rate), []
@@ -73,7 +76,12 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
 
 
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
-    """Return the weight of each frequency in each mel bin, [frequencies, 128]: triangles on the mel scale."""
+    """Return the weight of each frequency in each mel bin, float64 [frequencies, 128]: triangles on the mel scale.
+
+    There are half as many frequencies as the Fourier transform has samples: a power of two of at least half the
+    `width` of a frame, doubled until every bin holds a frequency. They are even steps from 0 Hz to just below half the
+    sample rate.
+    """
     lowest, highest = _mel(np.array([LOWEST, sample_rate / 2]))
     edges = np.linspace(lowest, highest, BINS + 2)
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]

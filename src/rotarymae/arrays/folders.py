@@ -48,23 +48,25 @@ def read_pictures(
     Args:
         folder: with one folder per class, or with pictures alone; or a single file.
         patch_size: rows and columns of a patch; a single number is both.
-        longest_side: larger pictures are scaled down to this, in pixels, and keep their proportions.
+        longest_side: larger pictures are scaled down to this, in pixels, and keep their proportions; None keeps sizes.
         channels: 1 for grey or 3 for colours; None takes grey where all pictures are, else colours. Transparency is
             left out.
-        on_file: called with (files read, files) after each.
+        on_file: called with (files read, files) after each; None for nobody.
 
     Raises:
-        InputError: no folder, no picture in it, none that can be read; names the file.
+        InputError: no folder, no picture in it, none that can be read; pictures of different depths in bits; a patch
+            size, `longest_side` or `channels` out of range.
         MissingExtra: without the extra `images`.
 
     Warns:
-        InputWarning: once, for all files that were left out; names the first of them.
+        InputWarning: once for all files that cannot be read, which are left out, with the first reason; once for all
+            pictures with several frames, whose first one is read.
     """
     image = import_extra("PIL.Image", "images")
     turn = import_extra("PIL.ImageOps", "images").exif_transpose
     patch = sides(patch_size)
     if len(patch) != 2:
-        raise InputError(f"patch_size {patch} of pictures; wanted two numbers, rows and columns.")
+        raise InputError(f"patch_size is {patch}; pictures need two numbers, rows and columns.")
     if channels not in (None, 1, 3):
         raise InputError(f"channels is {channels}; wanted 1 (grey) or 3 (colours).")
     if longest_side is not None and longest_side < max(patch):
@@ -73,7 +75,10 @@ def read_pictures(
     stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
-        """Read one picture as an array [rows, columns, channels], scaled down if larger than `longest_side`."""
+        """Read one picture as an array [rows, columns, channels], scaled down if larger than `longest_side`.
+
+        Adds to `stacks` and `depths`. Raises InputError for a picture smaller than a patch, or with NaN or infinity.
+        """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
             if getattr(opened, "n_frames", 1) > 1:
@@ -97,11 +102,14 @@ def read_pictures(
 
     arrays, labels, about = _read_all(Path(folder), PICTURE_SUFFIXES, "pictures", read, on_file)
     if stacks:
-        text = f"of pictures with several frames or pages the first one is read: {listed(stacks)}."
+        text = f"only the first frame or page is read of pictures with several: {listed(stacks)}."
         warnings.warn(text, InputWarning, stacklevel=2)
     if len(depths) > 1:
         each = ", ".join(f"{depth} ({name})" for depth, name in depths.items())
-        raise InputError(f"the pictures' depths differ: {each}; save all with as many bits, so that white is as much.")
+        raise InputError(
+            f"the pictures have different depths: {each}; save all with the same number of bits, so that white is the "
+            "same number in each."
+        )
     if len({array.shape[-1] for array in arrays}) > 1:  # grey among coloured ones
         arrays = [np.broadcast_to(array, (*array.shape[:2], 3)) for array in arrays]
     return FolderData(ArrayDataset(tuple(arrays), patch, longest_side=longest_side, **about), labels)
@@ -121,20 +129,27 @@ def read_sounds(
         patch_size: frames and bins of a patch; a single number is both.
         sample_rate: of all sounds, in Hz; None takes that of the first that can be read.
         resample: sounds of another sample rate are resampled; otherwise they are refused.
-        on_file: as `read_pictures`, which raises and warns as this does.
+        on_file: called with (files read, files) after each; None for nobody.
 
     Raises:
-        InputError: another sample rate; names the file.
+        InputError: no folder, no sound in it, none that can be read; a sound of another sample rate (named), unless
+            `resample`.
         MissingExtra: without the extra `audio`.
+
+    Warns:
+        InputWarning: once for all files that cannot be read, which are left out, with the first reason.
     """
     soundfile = import_extra("soundfile", "audio")
     patch = sides(patch_size)
     if len(patch) != 2:
-        raise InputError(f"patch_size {patch} of sounds; wanted two numbers, frames and bins.")
+        raise InputError(f"patch_size is {patch}; sounds need two numbers, frames and bins.")
     rate = sample_rate
 
     def read(path: Path) -> np.ndarray:
-        """Read one sound as a spectrogram; raise WrongSampleRate where its rate differs and resampling is off."""
+        """Read one sound as a spectrogram [frames, bins, 1]; the first sets `rate`, where that is None.
+
+        Raises WrongSampleRate where its rate differs and `resample` is off, InputError if it is shorter than a patch.
+        """
         nonlocal rate
         samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)
         waveform, target_rate = samples.mean(1), file_rate if rate is None else rate
@@ -175,12 +190,18 @@ def _read_all(
     """Read every file of some kinds below a folder; files that cannot be read are left out with one warning.
 
     Args:
+        folder: or a single file.
         kinds: suffixes of the files.
         noun: "pictures" or "sounds", for messages.
-        read: reads one file.
+        read: reads one file; any exception but WrongSampleRate and MemoryError means that it cannot be read.
+        on_file: called with (files read, files) after each.
 
     Returns:
-        The arrays; the class of each (the name of its top folder) or None; and ids with further facts, by field name.
+        The S arrays; their labels [S], the name of each one's top folder (None for none), or None without any folder;
+        and {"ids": paths below the folder [S], "reading": FilesReport}.
+
+    Raises:
+        InputError: no such file, or none that can be read.
     """
     paths, others = _list(folder, kinds, noun)
     if folder.is_file():
@@ -205,10 +226,12 @@ def _read_all(
         first, reason = next(iter(reasons.items()))
         text = f"{len(reasons):,} of {len(paths):,} {noun} cannot be read and are left out"
         notes.append(text)  # without names: a report may be anonymous
-        text += f": {listed(reasons)}; of {first}: {reason}"
         if not kept:
-            raise InputError(f"{folder}: {text}")
-        warnings.warn(text, InputWarning, stacklevel=3)
+            raise InputError(
+                f"{folder}: none of its {len(paths):,} {noun} can be read: {listed(reasons)}. The first, {first}: "
+                f"{reason}."
+            )
+        warnings.warn(f"{text}: {listed(reasons)}. The first, {first}: {reason}.", InputWarning, stacklevel=3)
     labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]
     column = np.array(labels, object if None in labels else None) if any(labels) else None
     ids = np.array([_text(path.as_posix()) for path in kept])
@@ -216,18 +239,28 @@ def _read_all(
 
 
 def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], Counter[str]]:
-    """List the files below a folder: paths of those with a suffix in `kinds`, and the counts of other suffixes.
+    """List the files below a folder: sorted relative paths of those with a suffix in `kinds`, counts of other suffixes.
 
-    Hidden files are skipped. Raises InputError where the folder does not exist or has no such file.
+    A single file with such a suffix is a list of its own name. Hidden files and folders are skipped; links are
+    followed, each folder once.
+
+    Raises:
+        InputError: a folder that does not exist, cannot be read, or has no such file.
     """
     if folder.is_file() and folder.suffix.lower() in kinds:
         return [Path(folder.name)], Counter()
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder of {noun} ({', '.join(kinds)}), and no such file.")
+        if folder.is_file():
+            raise InputError(f"{folder} is a file of another kind than {noun} ({', '.join(kinds)}); convert it first.")
+        raise InputError(f"{folder} does not exist; give a folder of {noun} ({', '.join(kinds)}), or one such file.")
     paths, others, seen = [], Counter(), set()
 
     def refuse(error: OSError) -> None:
-        raise InputError(f"the folder {_text(str(error.filename))} cannot be read: {error.strerror}.")
+        """Raise InputError for a folder that cannot be listed."""
+        raise InputError(
+            f"the folder {_text(str(error.filename))} cannot be read: {error.strerror}. Make it readable, or move it "
+            "away."
+        )
 
     for place, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
         real = Path(place).resolve()
@@ -245,12 +278,15 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
                 others[path.suffix.lower() or "without a suffix"] += 1
     if not paths:
         contents = f"its files are {', '.join(others)}" if others else "it holds no files"
-        raise InputError(f"{folder} holds no {noun} ({', '.join(kinds)}); {contents}.")
+        raise InputError(f"{folder} holds no {noun} ({', '.join(kinds)}); {contents}. Give the folder that has them.")
     return sorted(paths), others
 
 
 def _refuse_small(sizes: Sequence[int], patch: Sequence[int], before: Sequence[int] | None = None) -> None:
-    """Raise InputError where an array is smaller than one patch; `before` is its size before it was scaled down."""
+    """Raise InputError where an array of these `sizes` is smaller than one patch along any axis.
+
+    `before` is its size before it was scaled down, for the message; None where it was not.
+    """
     if any(size < p for size, p in zip(sizes, patch, strict=True)):
         array_size, patch_size, whole = ("×".join(map(str, numbers)) for numbers in (sizes, patch, before or sizes))
         scaled = f", to which {whole} was scaled down," if whole != array_size else ""
@@ -258,12 +294,15 @@ def _refuse_small(sizes: Sequence[int], patch: Sequence[int], before: Sequence[i
 
 
 def _text(path: str) -> str:
-    """Return a path as valid UTF-8, with other bytes written as \xff."""
+    """Return a path as text that UTF-8 can hold; a byte that is no UTF-8 becomes a backslash, x and two hex digits."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def resampled(waveform: np.ndarray, before: int, after: int) -> np.ndarray:
-    """Resample a waveform [n] from the sample rate `before` to the rate `after`, both in Hz."""
+    """Return a waveform [n] resampled from the rate `before` to the rate `after`, whole numbers in Hz, as float32.
+
+    With equal rates the waveform itself is returned.
+    """
     if before == after:
         return waveform
     from scipy.signal import resample_poly

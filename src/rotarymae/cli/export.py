@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rotarymae.export import Program
 
 
-def export(
+def export_command(
     model: Positional[ModelPath],
     out: Path,
     format: Literal["onnx", "torch"] = "onnx",
@@ -26,19 +26,19 @@ def export(
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     quiet: Quiet = False,
 ) -> None:
-    """Write a model to one file that runs without this library, with its scalers inside, and check the file.
+    """Write a model of series to one file that runs without this library, with its scalers inside, and check the file.
 
-    For example: rotarymae export run --out classifier.onnx
+    For example: rotarymae export run --out classifier.onnx. The file is run once and compared with PyTorch; it is
+    deleted where they differ.
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
-        out: The program goes to this new file.
-        format: The file is for ONNX runtimes, or a PyTorch program (torch.export.load).
-        job: The program predicts labels, embeds or interpolates; auto predicts by a fine-tuned model, and else
-            interpolates or embeds.
-        pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
-            to use.
-        stage: Embeddings come from the pre-trained or from the fine-tuned model in the folder.
+        out: New file for the program; it must not exist yet.
+        format: The file is for ONNX runtimes (onnx), or for torch.export.load in PyTorch (torch).
+        job: What the program does. auto: predict for a fine-tuned model, else interpolate if it has a decoder, else
+            embed.
+        pool: With --job embed: the mean or maximum over a series' tokens, the [CLS] token, or what the model was
+            trained to use (auto).
+        stage: With --job embed: vectors come from the pretrained or from the finetuned model in the folder.
     """
     from rotarymae.export import export_program
 
@@ -53,7 +53,21 @@ def export(
 
 
 def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained", "finetuned"]) -> Program:
-    """Load a model as an exportable program; job "auto" predicts where the model can, else interpolates or embeds."""
+    """Load a model as an exportable program.
+
+    Args:
+        job: "predict", "embed", "interpolate", or "auto": the first that the model can do of predict, interpolate and
+            embed.
+        pool, stage: for "embed" only; None and "pretrained" mean not given.
+
+    Raises:
+        InputError: a model of pictures or sounds, or one that cannot do the job; `pool` or `stage` given for another
+            job.
+        ModelDirectoryError: as `Pipeline.load`.
+
+    Warns:
+        InputWarning: "predict" where the run's choice is not the network alone, which is all that is exported.
+    """
     from rotarymae.export import make_program
     from rotarymae.pipeline import Pipeline
     from rotarymae.scale import open_stage
@@ -65,13 +79,13 @@ def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained
         job = job if pipeline.labels is None else "predict"
     for name, value in (("pool", pool), ("stage", None if stage == "pretrained" else stage)):
         if value is not None and job != "embed":
-            raise InputError(f"{name} concerns embeddings; leave out --{name}, or say --job embed (it is {job}).")
+            raise InputError(f"--{name} is for embeddings, and the job is {job}; leave it out, or give --job embed.")
     if job == "embed":
         pipeline = open_stage(model, stage)
-    if job == "predict" and pipeline.partners is not None and pipeline.partners.choice != "model":
+    if job == "predict" and pipeline.predictor.choice != "model":
         warnings.warn(
-            f"the program holds the model alone; `predict` takes {pipeline.partners.choice} for this run, and answers "
-            "otherwise unless it is told --predictor model.",
+            f"the program holds the network alone, and `predict` uses {pipeline.predictor.choice} for this run, so "
+            "their answers differ; `predict --predictor model` gives the program's.",
             InputWarning,
             stacklevel=2,
         )

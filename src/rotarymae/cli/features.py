@@ -9,27 +9,29 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from rotarymae import tables
-from rotarymae.cli.inputs import Columns, Quiet, TablePath
+from rotarymae.cli.inputs import Columns, Flag, Quiet, TablePath
 from rotarymae.cli.output import as_file, check_new, new_reporter
 
 
-def features(
+def features_command(
     table: Positional[TablePath],
     out: Path,
     columns: Columns,
     errors: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
-    formulas: bool = False,
+    formulas: Flag = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute features of each series: levels, shapes, outbursts, periods, noise and colours, one row per series.
+    """Compute features of each series (levels, shapes, outbursts, periods, noise, colours), and write one row for each.
 
-    For example: rotarymae features stars.csv --id star --time day --channel band --values flux --out features.parquet
+    For example: rotarymae features stars.csv --id star --time day --channel band --values flux --out features.parquet.
+    Nothing is trained. A feature that a series does not have, such as a period of two observations, is an empty cell.
 
     Args:
-        table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
-        out: The features go to this new .csv or .parquet file, with the ids of the series.
-        errors: These columns hold the standard errors of the values, in the same order.
-        formulas: Print the formula of each kind of feature.
+        table: The observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
+        out: New .csv or .parquet file: the ids of the series and a column per feature; - prints CSV.
+        errors: Columns of the values' standard errors, in the order of the values. Name them if the table has them;
+            features weigh by them.
+        formulas: Also print the formula of each kind of feature.
     """
     reporter = new_reporter(quiet)
     check_new(out)

@@ -13,7 +13,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import series, tables
-from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, TablePath
+from rotarymae.cli.inputs import Columns, Flag, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
@@ -37,25 +37,47 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 
 
+for group in (
+    ModelOptions,
+    ScalingOptions,
+    MaskingOptions,
+    TrainingOptions,
+    FinetuningOptions,
+    ClassificationOptions,
+    RunOptions,
+):
+    with_helps(group)
+
+
+@with_helps
 @dataclass(frozen=True)
 class LabelOptions(LabelColumn):
     """Labels that fine-tuning learns to predict; without them the model is only pre-trained."""
 
     task: Literal["auto", "classification", "regression", "survival"] = "auto"
-    """The labels are classes, numbers or durations; auto takes numbers that are not whole for a regression, and those
-    with --event for durations."""
+    """Fine-tuning: labels are classes (classification), numbers (regression) or durations (survival). auto: survival
+    with --event, regression for numbers that are not whole, else classification."""
     holdout: float = 0.25
-    """This share of the labelled series is set aside to score the model; none with fewer than ten series."""
+    """Both trainings: share of the labelled series that is kept out, to score the model; none with fewer than ten
+    series."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """This column decides what is held out: whole groups of equal words, the latest dates, or rows called test."""
+    """Both trainings: column by which series are kept out for scoring: whole groups of equal words, the latest dates,
+    or rows called test."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
-    """Cross-validate: train this many times, score each series by the model without it; average these models."""
+    """Both trainings: cross-validate: train this many times, score each series by the model without it, average all
+    models. Set it for few series."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
-        """Return the column of `--split-by` in the order of the series, or None without that option.
+        """Read the column of --split-by in the order of the series; None without that option.
+
+        A column whose name looks like an id, such as patient_id, is read as text: its values are groups without order.
+
+        Args:
+            layout: of the table of observations.
+            table: the table of observations, where no other table has the column.
 
         Raises:
-            InputError: the column is in neither table, or differs within a series.
+            InputError: a column that no table has, or that differs within a series.
         """
         if self.split_by is None:
             return None
@@ -68,16 +90,22 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
-        """Raise InputError for options about labels when no labels are read."""
+        """Raise InputError for --label-id, --task, --folds or --event where no option says where the labels are."""
         given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
         if self.event is not None and self.name is None:
-            raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
+            raise InputError(
+                f"--event {self.event} says how durations ended, and no durations are named; name their column by "
+                "--duration."
+            )
         for option, value in given.items():
             if self.labels is None and self.label is None and value is not None and value != "":
-                raise InputError(f"{option} {value} concerns labels; name their table by --labels.")
+                raise InputError(
+                    f"{option} {value} is for labels, and none are named; name their column by --label, or their table "
+                    "by --labels."
+                )
 
 
-def fit(
+def fit_command(
     table: Positional[TablePath],
     out: Path,
     columns: Columns,
@@ -90,25 +118,26 @@ def fit(
     finetuning: FinetuningOptions,
     classification: ClassificationOptions,
     run: RunOptions,
-    resume: bool = False,
+    resume: Flag = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
-    anonymous: bool = False,
+    anonymous: Flag = False,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
 
-    For example, with a table of the columns star, day, band and flux:
+    The folder of --out gets the models, metrics, predictions and a report. For example, with a table of the columns
+    star, day, band and flux:
 
     rotarymae fit stars.csv --id star --time day --channel band --values flux --labels kinds.csv --label kind --out run
 
     Or with pictures (or sounds, by --audio) in one folder per class: rotarymae fit photos --images --out run
 
     Args:
-        table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
-        out: The models, metrics, predictions and the report go to this new folder.
-        resume: Continue the interrupted run in the folder.
-        invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
-        anonymous: Leave ids and values of single series out of the report; the other files of the run still hold them.
+        table: Reading: the observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
+        out: A new folder for the models, metrics, predictions and the report of this run.
+        resume: Both trainings: continue the interrupted run in --out, with the same options as before.
+        invert: Report: draw these channels, or this column of values, on a reversed axis; for magnitudes, say.
+        anonymous: Report: leave out single series, to share it. The run's other files still hold them.
     """
     started = time.monotonic()  # importing takes seconds, too
     from rotarymae import report
@@ -123,7 +152,9 @@ def fit(
         labels.check()
     check_folder(out, resume)
     if labels.folds is not None and labels.holdout != LabelOptions.holdout:
-        raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
+        raise InputError(
+            "--holdout keeps out one part, and --folds each series once; leave out one of the two options."
+        )
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, {**others, "invert": invert})
     start = None if config.pretrained is None else open_start(config.pretrained)
@@ -165,13 +196,13 @@ def fit(
 
 
 def _several(labels: np.ndarray | None) -> np.ndarray | None:
-    """Return the classes of a folder's files; None, with a warning, where all files are of one class."""
+    """Return the labels as they are, or None, with an InputWarning, where they name a single class; None stays None."""
     names = [] if labels is None else sorted({str(label) for label in labels if label is not None})
     if len(names) != 1:
         return labels
     warnings.warn(
         f"all files with a class lie in the folder {names[0]!r}; there is nothing to tell apart, and the model is only "
-        "pre-trained.",
+        "pre-trained. To fine-tune it, put the files of each class into a folder of their own.",
         InputWarning,
         stacklevel=2,
     )
@@ -179,12 +210,12 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
 
 
 def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
-    """Raise InputError where `--invert` names a column or channel that the report does not draw."""
+    """Raise InputError where --invert names something else than the first column of values or a channel of it."""
     known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
     for name in invert:
         if name not in known:
             raise InputError(
-                f"--invert {name} is nothing that the report draws; it draws the first column of values, by channel: "
+                f"--invert {name} names nothing that the report draws; give the first column of values, or channels: "
                 f"{listed(known, 20)}.{did_you_mean(name, known)}"
             )
 
@@ -194,7 +225,9 @@ class LoadedData:
     """The data that the command read, and the target of each example.
 
     Attributes:
-        columns: how the table was laid out; kept with the model.
+        targets: labels in the order of the examples; None without labels.
+        split_by: the column of --split-by, if that is given.
+        columns: how the table was laid out, fields of `TableSchema`; kept with the model. Empty for a folder.
     """
 
     dataset: AnyDataset
@@ -206,15 +239,26 @@ class LoadedData:
 def _read_table(
     table: Path, columns: Columns, labels: LabelOptions, config: FitConfig, start: Pipeline | None
 ) -> LoadedData:
-    """Read the table and its labels; with `start`, a trained pipeline, in the layout of its training table."""
+    """Read the table of observations, its labels and the column of --split-by, as the options say.
+
+    Args:
+        start: the trained pipeline of --pretrained; its columns, channels and errors count where no option says
+            otherwise. None for a new model.
+
+    Raises:
+        InputError: options that exclude each other, or a table or labels that cannot be read.
+
+    Warns:
+        InputWarning: channels that never change; a label that looks like durations, some of them censored.
+    """
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
     layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)
     objects = layout.objects or (None if labels.labels is None else str(labels.labels))
     layout = replace(layout, static=config.static, errors=errors, objects=objects)
     channels = None if known is None else known.channel_names
-    beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
-    dataset = tables.read_table(table, layout, channel_names=channels, others=beside)
+    others = labels.columns if labels.split_by is None else (*labels.columns, labels.split_by)
+    dataset = tables.read_table(table, layout, channel_names=channels, others=others)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":
@@ -223,30 +267,35 @@ def _read_table(
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn where a label looks like a duration and another column says whether the event was observed (censoring)."""
+    """Warn, with an InputWarning, where the label's name is that of a duration and a column's name that of its status.
+
+    Args:
+        columns: names of all columns of the labels' table.
+    """
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
-            f"the column {status!r} stands beside the label {label!r}: if it says whether these durations ended in an "
-            f"event or were cut short (censored), add --event {status}; without it those that were cut short are "
+            f"the table has a column {status!r} next to the label {label!r}: if it says whether these durations ended "
+            f"in an event or were cut short (censored), add --event {status}; without it those that were cut short are "
             "learnt as if they were whole, and predictions are too short.",
             InputWarning,
             stacklevel=2,
         )
 
 
-def demo(
-    out: Path | None = None,
+def demo_command(
+    out: Annotated[Path | None, arg(help_behavior_hint="")] = None,
     seed: int = 0,
-    quick: bool = False,
+    quick: Flag = False,
     quiet: Quiet = False,
 ) -> None:
-    """Pre-train, classify, interpolate and embed real light curves (PLAsTiCC), and write a report.
+    """Fit a model to 1,400 light curves that ship with the library (PLAsTiCC), and write models, metrics and a report.
 
     Args:
-        out: The results go to this folder; without it, to runs/demo, or runs/demo-2 and so on if that exists.
-        seed: This number fixes the split, the order, the masks, the augmentation and the first weights.
-        quick: Train for an epoch or two only, to see that everything runs.
+        out: New folder for the results. Without it: runs/demo, or runs/demo-2 and so on if that exists.
+        seed: Both trainings: fixes every random choice (split, order, masks, first weights). Vary it to see the spread
+            of results.
+        quick: Both trainings: make one or two passes only, to see that everything runs.
     """
     from rotarymae import report
     from rotarymae.data import plasticc
@@ -291,7 +340,7 @@ def demo(
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:
-    """Return the demo's fit; `quick` trains for an epoch or two, to see that everything runs."""
+    """Return the demo's settings; with `quick`, one epoch of pre-training and two of fine-tuning."""
     # Rather more passes than the defaults: on 900 objects the labels are what is scarce. Six minutes on two cores.
     return FitConfig(
         pretrain_epochs=1 if quick else 12,
@@ -302,7 +351,7 @@ def configure(seed: int = 0, quick: bool = False) -> FitConfig:
 
 
 def _free(folder: Path) -> Path:
-    """Return the folder, or the first of folder-2, folder-3, ... that does not exist."""
+    """Return the first path that does not exist of `folder`, folder-2, folder-3, ..."""
     number, candidate = 2, folder
     while candidate.exists():
         number, candidate = number + 1, folder.with_name(f"{folder.name}-{number}")

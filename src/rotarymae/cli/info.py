@@ -12,10 +12,13 @@ from tyro.conf import Positional
 from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, TablePath
 from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable
+from rotarymae.series.mapped import is_mapped, row_chunks
 from rotarymae.training.fit_config import FitConfig
 
 MAX_CHANNELS_SHOWN = 12  # channels
 ROWS_SHOWN = 5
+TRIED_OBSERVATIONS = 1 << 18  # observations on which a fit is tried
+DESCRIBED_OBSERVATIONS = 1 << 22  # observations of a table larger than memory whose values are described
 TRANSFORMED = {
     "robust": "standardised, with compressed tails",
     "standard": "standardised",
@@ -24,13 +27,13 @@ TRANSFORMED = {
 }
 
 
-def info(table: Positional[TablePath], columns: Columns) -> None:
-    """Look at a table before any training: its columns, series, gaps and ranges, and what a fit would take.
+def info_command(table: Positional[TablePath], columns: Columns) -> None:
+    """Print what is in a table, without training: columns, series, gaps, ranges, first rows, and the command for a fit.
 
-    For example: rotarymae info observations.csv
+    For example: rotarymae info observations.csv. Columns that no option names are proposed.
 
     Args:
-        table: This table of observations is read; columns that no option names are proposed.
+        table: The observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
     """
     named = {name for name, value in asdict(columns).items() if value}
     with gathered_warnings() as raised:
@@ -42,7 +45,7 @@ def info(table: Positional[TablePath], columns: Columns) -> None:
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
             labelled = objects.columns
-            label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
+            label, static, doubts = tables.propose_objects(objects, schema.id, label)
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
         event = tables.status_of(label or "", labelled)
@@ -70,10 +73,16 @@ def info(table: Positional[TablePath], columns: Columns) -> None:
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
 ) -> tuple[series.SeriesDataset, list[str]]:
-    """Read the table; where rows repeat others, report them and read the table anyway, for `info` only looks.
+    """Read the table; where rows repeat the series, time and channel of others, read it again with their means.
+
+    Args:
+        others: columns that are no values, such as the label.
 
     Returns:
-        The data set, and sentences on what was wrong.
+        The data set, and a list with one text on the repeated rows; an empty list without any.
+
+    Raises:
+        InputError: anything else that `tables.read_table` refuses.
     """
     try:
         return tables.read_table(source, schema, others=others), []
@@ -90,40 +99,49 @@ def _read(
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
-    """Return the lines (topic, text) that `info` prints on series, times, channels and values."""
+    """Return the lines (topic, text) that `info` prints on series, times, gaps, channels and values.
+
+    Only the 12 channels with most observations are shown. Each of them has a line on its values where there is a single
+    column of values; otherwise there is a line for each column. For a table larger than memory, gaps and values come
+    from a sample of series, which is said.
+    """
     import numpy as np
 
     lengths, times = dataset.lengths, np.asarray(dataset.times)
     low, middle, high = (int(x) for x in np.quantile(lengths, (0, 0.5, 1)))
     lines = [("series", f"{len(dataset):,}, with {low:,} to {high:,} observations each (median {middle:,})")]
-    last, first = times[dataset.offsets[1:] - 1], times[dataset.offsets[:-1]]
-    gaps = np.diff(times)
-    inside = np.ones(len(gaps), bool)
-    inside[dataset.offsets[1:-1] - 1] = False
-    gaps = gaps[inside & (gaps > 0)]
-    unit = "" if dataset.time_unit is None else f" {dataset.time_unit}s"
     ends: list[Any] = [times.min(), times.max()]
     if dataset.time_zone is not None:
         ends = series.as_dates(np.array(ends), dataset.time_zone).to_pylist()
     lines.append(("times", " to ".join(str(end) for end in ends)))
+    counts = np.zeros(len(dataset.channel_names or (None,)), np.int64)
+    for part in row_chunks(dataset.offsets):
+        counts += np.bincount(series.channel_index(dataset.columns.take(part)), minlength=len(counts))
+    some = dataset.sample(DESCRIBED_OBSERVATIONS) if is_mapped(dataset.times) else dataset
+    if len(some) < len(dataset):
+        lines.append(("sample", f"gaps and values are those of {len(some):,} series"))
+    times = some.times
+    last, first = times[some.offsets[1:] - 1], times[some.offsets[:-1]]
+    gaps = np.diff(times)
+    inside = np.ones(len(gaps), bool)
+    inside[some.offsets[1:-1] - 1] = False
+    gaps = gaps[inside & (gaps > 0)]
+    unit = "" if dataset.time_unit is None else f" {dataset.time_unit}s"
     if len(gaps):
         typical, longest = np.median(gaps), gaps.max()
         span = np.median(last - first)
         lines.append(
             ("gaps", f"median {typical:.4g}{unit}, longest {longest:.4g}{unit}; a series spans {span:.4g}{unit}")
         )
-    values = np.asarray(dataset.values)
-    columns = {name: values[:, i] for i, name in enumerate(dataset.value_names)}
-    if dataset.channel_names is not None:
-        channels = np.asarray(dataset.channels)
-        counts = np.bincount(channels, minlength=len(dataset.channel_names))
+    columns = {name: some.values[:, i] for i, name in enumerate(some.value_names)}
+    if some.channels is not None and some.channel_names is not None:
         order = np.argsort(-counts, kind="stable")[:MAX_CHANNELS_SHOWN]
-        shown = ", ".join(f"{dataset.channel_names[i]} {counts[i]:,}" for i in order)
+        shown = ", ".join(f"{some.channel_names[i]} {counts[i]:,}" for i in order)
         lines.append(
             ("channels", shown + (f", ... ({len(counts)} in all)" if len(counts) > MAX_CHANNELS_SHOWN else ""))
         )
         if len(columns) == 1:  # each channel may have a unit of its own
-            columns = {str(dataset.channel_names[i]): values[channels == i, 0] for i in order}
+            columns = {str(some.channel_names[i]): some.values[some.channels == i, 0] for i in order}
     for name, column in columns.items():
         known = column[np.isfinite(column)]
         if not len(known):
@@ -139,27 +157,38 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
-    """Return the lines (topic, text) on what a fit would take: model, memory, steps; or why it is refused."""
+    """Return lines (topic, text) on a fit with default options: unit of time, scaling of values, memory.
+
+    Where a fit would be refused, there is one line, with the reason. Of a large table the fit is tried on a sample of
+    series, the longest included, which decides on windows and memory.
+    """
+    import numpy as np
+
     from rotarymae.train import prepare
     from rotarymae.training.cost import largest_step
 
-    config = FitConfig(errors=schema.errors)
+    config, some, sampled = FitConfig(errors=schema.errors), dataset, ""
+    if len(dataset.times) > TRIED_OBSERVATIONS:
+        drawn = np.random.default_rng(0).permutation(len(dataset))
+        drawn = drawn[: np.searchsorted(np.cumsum(dataset.lengths[drawn]), TRIED_OBSERVATIONS) + 1]
+        some = dataset.select(np.union1d(drawn, dataset.lengths.argmax()))
+        sampled = f" (on {len(some):,} of the series)"
     try:
-        preprocessor = prepare(dataset, config)
+        preprocessor = prepare(some, config)
     except InputError as error:
         return [("training", f"refused: {error}")]
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     memory = largest_step(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))  # pyright: ignore
     kinds = zip(preprocessor.value_names, preprocessor.transforms, strict=True)  # pyright: ignore
     return [
-        ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),  # pyright: ignore
+        ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured{sampled}"),  # pyright: ignore
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
-        ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, beside the table"),
+        ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, in addition to the table"),
     ]
 
 
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
-    """Return five rows of the data set as text."""
+    """Return the first rows of the first series, at most five, as an aligned text table with column names."""
     count = min(ROWS_SHOWN, int(dataset.offsets[1]))
     table = dataset.select([0]).to_arrow(time=schema.time, channel=schema.channel or "channel").slice(0, count)
     columns = {name: table[name].to_pylist() for name in table.column_names}
@@ -174,7 +203,12 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 
 
 def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
-    """Return the `rotarymae fit` command for a table with these columns."""
+    """Return the `rotarymae fit` command for a table, with an option for each field of `schema` that is no default.
+
+    Args:
+        label: column of labels or, with `event`, of durations; None for a command without labels.
+        event: column that says whether durations ended in the event.
+    """
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
         if field.name == "units":
@@ -190,4 +224,5 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
 
 
 def _words(value: Any) -> str:
+    """Return the value of an option as typed: a tuple's words side by side, "" for True."""
     return " ".join(value) if isinstance(value, tuple) else ("" if value is True else str(value))

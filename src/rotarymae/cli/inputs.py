@@ -11,6 +11,7 @@ from tyro.conf import arg
 from rotarymae import series, tables
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.system import field_docs
 
 if TYPE_CHECKING:
     from rotarymae import arrays
@@ -18,12 +19,29 @@ if TYPE_CHECKING:
 
 LAYOUT = "How the table is laid out; a model remembers how its training table was."
 TablePath = Annotated[Path, arg(metavar="TABLE")]
-ModelPath = Annotated[Path, arg(metavar="MODEL")]
-OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
-Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
+ModelPath = Annotated[
+    Path,
+    arg(
+        metavar="MODEL",
+        help="A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.",
+    ),
+]
+QUESTION = (
+    "The observations: a table or folder of tables with the training table's columns, unless options say otherwise; or "
+    "a folder of pictures or sounds."
+)
+QuestionTable = Annotated[Path, arg(metavar="TABLE", help=QUESTION)]
+OptionalTable = Annotated[
+    Path | None, arg(metavar="TABLE", help=QUESTION, help_behavior_hint="(default: MODEL is the table)")
+]
+Flag = Annotated[bool, arg(help_behavior_hint="")]  # off unless it is typed
+Quiet = Annotated[bool, arg(help="Print only warnings and errors.", help_behavior_hint="")]
 ComputedIn = Annotated[
     Precision,
-    arg(help='Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it.'),
+    arg(
+        help="Prediction: precision of matrix products. auto: bf16 where the hardware has units for it. Set fp32 to "
+        "compare machines."
+    ),
 ]
 
 
@@ -52,50 +70,82 @@ else:
     Columns = _options()
 
 
+def with_helps(group: type) -> type:
+    """Give each option of a group, a dataclass, the string below it as help, and return the group.
+
+    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source. It says what
+    happens without an option whose default is None, () or a flag; tyro would add "(default: None)".
+    """
+    kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
+    for one in fields(group):
+        kind = kinds[one.name]
+        texts = {"help": docs[one.name]}
+        if get_origin(kind) is not Annotated and (one.default is None or one.default == () or kind is bool):
+            texts["help_behavior_hint"] = ""
+        group.__annotations__[one.name] = Annotated[kind, arg(**texts)]  # pyright: ignore
+    return group
+
+
+@with_helps
 @dataclass(frozen=True)
 class LabelColumn:
     """Where the labels are."""
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: that of --objects, or TABLE)")] = None
-    """This table has ids of series and labels, classes or numbers; some series may have none."""
+    """Reading: table with ids of series and their labels, classes or numbers; some series may have none. Give it if
+    TABLE has no labels."""
     label: Annotated[str | None, arg(help_behavior_hint="(default: label)", aliases=["--duration"])] = None
-    """This column holds the labels, in the table of --labels or --objects, or in TABLE itself."""
+    """Reading: column of the labels, in --labels, --objects or TABLE. --duration is another name of this option, for
+    times to an event."""
     event: Annotated[str | None, arg(help_behavior_hint="(default: labels are no durations)")] = None
-    """The labels are durations, of which this column says whether they ended in the event (1), or were censored (0)."""
+    """Reading: column that says whether a --duration ended in the event (1) or was cut short, censored (0). Give it for
+    survival analysis."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
-    """This column of the labels' table holds the ids of the series."""
+    """Reading: column of ids in the table of --labels or --objects, if it has another name than in TABLE."""
 
     @property
-    def beside(self) -> tuple[str, ...]:
-        """Columns of the table of observations that hold labels, also where a table of their own gives them."""
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of labels and of events, as far as there are any; they are no values of observations."""
         return tuple(name for name in (self.name, self.event) if name is not None)
 
     @property
     def name(self) -> str | None:
-        """The name of the column of labels; None without labels."""
+        """Name of the column of labels: --label, or else "label" if --labels is given; None without both."""
         return self.label or (None if self.labels is None else "label")
 
     def read(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> Any:
-        """Return the labels in the order of the series, or None. Raises InputError for labels that do not match."""
+        """Read the labels [S] in the order of the series; None where no option names any.
+
+        Args:
+            layout: of the table of observations; it gives the id column, the objects' table and the missing words.
+            table: the table of observations, where no other table has the column.
+
+        Returns:
+            What `tables.align_labels` returns, None for a series without a label; with --event, what
+            `survival.event_times` returns.
+
+        Raises:
+            InputError: a column that no table has, or that is a static column, too; labels that match no series.
+        """
         if self.name is None:
             return None
         columns = []
-        for name in self.beside:
+        for name in self.columns:
             if self.labels is None and name in layout.static:
-                raise InputError(f"the label {name!r} is a static column, too; leave it out of these.")
+                raise InputError(f"the label {name!r} is also a static column; leave it out of --static.")
             source, key = self.source(name, layout, table)
             columns.append(tables.align_labels(dataset, source, key, name, unlabelled="none", na=layout.na))
         if self.event is None:
             return columns[0]
-        from rotarymae.labels import event_times
+        from rotarymae.survival import event_times
 
-        return event_times(*columns, *self.beside)
+        return event_times(*columns, *self.columns)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Return the table that holds one value per series in `column`, and the name of its id column.
+        """Open the first table that has `column`, of --labels, --objects and `table`; return it and its id column.
 
         Raises:
-            InputError: no table has the column.
+            InputError: no table has the column ("unknown-column"), or the one that has it has no column of ids.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
@@ -116,19 +166,21 @@ class LabelColumn:
 
 
 def _changed(options: Any) -> list[str]:
-    """The options of a group that are not as they are by default, as typed."""
+    """Return the options of a group (a dataclass) that differ from their defaults, as typed: "--patch-size"."""
     return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
 
 
+@with_helps
 @dataclass(frozen=True)
 class FolderReading:
     """How a folder of pictures or sounds is read."""
 
     resample: bool = False
-    """Sounds with another sample rate than the first, or than the model's, are resampled, not refused."""
+    """Reading: convert sounds to the sample rate of the first, or of the model, instead of refusing others. Set it for
+    mixed rates."""
 
     def check_table(self) -> None:
-        """Raise InputError for options about folders when the model was trained on tables."""
+        """Raise InputError if any option of folders is given; called where the model was trained on tables."""
         if _changed(self):
             raise InputError(
                 "the model was trained on series; leave out the options of pictures and sounds: "
@@ -138,7 +190,17 @@ class FolderReading:
     def read_for(
         self, known: PatchPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
     ) -> arrays.FolderData:
-        """Read a folder of pictures or sounds as a trained model needs it. Raises InputError for table options."""
+        """Read a folder of pictures or sounds with the patch size, sample rate and so on of a trained model.
+
+        Args:
+            known: the model's preprocessor.
+            on_file: called with (files read, files in all); None for nobody.
+            columns: the command's options of tables, of which none may be given; None checks nothing.
+
+        Raises:
+            InputError: options of tables; `resample` for a model of pictures; a model of videos or other arrays; and as
+                `arrays.read_sounds` and `arrays.read_pictures`.
+        """
         from rotarymae import arrays
 
         patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
@@ -147,45 +209,59 @@ class FolderReading:
                 f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
             )
         if self.resample and known.sample_rate is None:
-            raise InputError(f"--resample concerns sounds; the model was trained on {known.noun}.")
+            raise InputError(f"--resample is for sounds, and the model was trained on {known.noun}; leave it out.")
         if known.sample_rate is not None:
             return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, on_file)
         if len(patch) != 2:
-            raise InputError(f"the model was trained on {known.noun}, which are not read from folders.")
+            raise InputError(
+                f"the model was trained on {known.noun}, which are not read from folders; use it in Python "
+                "(rotarymae.load), with arrays."
+            )
         return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
 
 
+@with_helps
 @dataclass(frozen=True)
 class FolderOptions(FolderReading):
     """A folder of pictures or sounds instead of a table; a file's class is the topmost folder in which it lies."""
 
     images: bool = False
-    """TABLE is a folder of pictures (PNG, JPEG, ...)."""
+    """Reading: TABLE is a folder of pictures (PNG, JPEG, ...); folders inside are classes."""
     audio: bool = False
-    """TABLE is a folder of sounds (WAV, FLAC, OGG, ...), which become spectrograms of 128 bins every 10 ms."""
+    """Reading: TABLE is a folder of sounds (WAV, FLAC, OGG, ...), read as spectrograms of 128 bins every 10 ms; folders
+    inside are classes."""
     patch_size: tuple[int, ...] | None = None
-    """Patches have this many rows and columns; one number is both. Without it 16, for sounds 8 frames of all bins."""
+    """Both trainings: rows and columns of a patch; one number is both. Without it 16, for sounds 8 frames of all bins.
+    Smaller is slower."""
     longest_side: int = 224
-    """Larger pictures are scaled down to this many pixels on their longer side."""
+    """Reading: larger pictures are scaled down to this many pixels on their longer side. Raise it for fine detail,
+    which takes longer."""
 
     @property
     def given(self) -> bool:
+        """Whether TABLE is a folder of pictures or sounds."""
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
-        """Raise InputError for options of tables with a folder, of folders with a table, or of pictures with sounds."""
+        """Raise InputError for options that do not go together: of tables and folders, or of pictures and sounds.
+
+        Args:
+            columns: the options of the table's layout.
+            others: further options of tables, {name: value}; a value that counts as false is not given.
+        """
         if not self.given:
             if _changed(self):
                 raise InputError(
-                    f"options of folders: {', '.join(_changed(self))}; say --images or --audio, too, or leave them out."
+                    f"without --images or --audio TABLE is no folder of pictures or sounds; give one of them, or leave "
+                    f"out {', '.join(_changed(self))}."
                 )
             return
         if self.images and self.audio:
-            raise InputError("give one of --images and --audio.")
+            raise InputError("--images and --audio are both given; give the one that TABLE holds.")
         if self.audio and self.longest_side != FolderOptions.longest_side:
-            raise InputError("--longest-side concerns pictures; leave it out with --audio.")
+            raise InputError("--longest-side is for pictures; leave it out with --audio.")
         if self.images and self.resample:
-            raise InputError("--resample concerns sounds; leave it out with --images.")
+            raise InputError("--resample is for sounds; leave it out with --images.")
         others = {**asdict(columns), **others}
         of_tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if of_tables:
@@ -195,7 +271,15 @@ class FolderOptions(FolderReading):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
-        """Read the pictures or sounds of the folder, sized as those of the trained preprocessor `start`, if given."""
+        """Read the pictures or sounds of the folder for a training.
+
+        Args:
+            start: preprocessor of the trained model to start from, whose sizes are used; None for the options' own.
+            on_file: called with (files read, files in all).
+
+        Raises:
+            InputError: an option that differs from `start`; and as `arrays.read_sounds` and `arrays.read_pictures`.
+        """
         from rotarymae import arrays
 
         patch = self.patch_size
@@ -212,11 +296,25 @@ class FolderOptions(FolderReading):
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """Return the label of each file of a folder. Raises InputError for a class that the model does not have."""
+    """Return the label of each file [S]: the name of the top folder inside `folder` that holds it, None for none.
+
+    Args:
+        files: what was read from the folder.
+        classes: those of the model; empty for a model that predicts numbers.
+
+    Raises:
+        InputError: a folder without folders inside; a model without classes; a label that is none of the classes.
+    """
     if files.labels is None:
-        raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
+        raise InputError(
+            f"{folder} has no folders inside, whose names would be the classes, so that nothing can be scored; put the "
+            "files of each class into a folder of its name."
+        )
     if not classes:
-        raise InputError("the model predicts numbers; the names of folders are classes, and nothing can be scored.")
+        raise InputError(
+            "the model predicts numbers, and the names of folders are classes, so that nothing can be scored; use a "
+            "model that was fine-tuned on classes."
+        )
     for name, label in zip(files.dataset.ids, files.labels, strict=True):
         if label is not None and label not in classes:
             raise InputError(

@@ -21,13 +21,15 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopping_on_signals() -> Iterator[None]:
-    """Raise Stopped in the block when SIGINT or SIGTERM arrives; trainings have their own handlers, which save first.
+    """Raise Stopped in the `with` block when SIGINT or SIGTERM arrives.
 
-    The same signal again ends the process at once; the other one is ignored then, as launchers pass Ctrl-C on as
-    SIGTERM, too.
+    After the first signal, the same one again ends the process at once, and the other one is ignored, as launchers
+    pass Ctrl-C on as SIGTERM, too. Handlers that a training sets in the block, which save first, take precedence. The
+    former handlers are back after the block.
     """
 
     def stop(signum: int, former: dict[int, Any]) -> None:
+        """Let a second `signum` end the process, ignore other signals, and raise Stopped."""
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
         raise Stopped(signum)
@@ -38,7 +40,10 @@ def stopping_on_signals() -> Iterator[None]:
 
 @contextmanager
 def saying(advise: Callable[[], str]) -> Iterator[None]:
-    """Add to a KeyboardInterrupt in the block a note on what is saved and how to continue; the innermost is printed."""
+    """Add the text of `advise()` as a note to a KeyboardInterrupt that leaves the `with` block, and raise it on.
+
+    Of nested blocks the innermost adds the first note, which is the one that `main` prints.
+    """
     try:
         yield
     except KeyboardInterrupt as error:
@@ -47,7 +52,7 @@ def saying(advise: Callable[[], str]) -> Iterator[None]:
 
 
 def how_to_resume(out: Path) -> str:
-    """Return a sentence on what an interrupted `fit` has saved in its folder and how to resume it."""
+    """Return a sentence on what an interrupted `fit` has saved in its folder `out`, and what --resume would do."""
     if out.is_dir() and any(out.rglob("checkpoint.safetensors")):  # those of a cross-validation lie in its folds
         return f"The state of the training is saved in {out}; --resume goes on from there."
     if (out / "training").is_dir():

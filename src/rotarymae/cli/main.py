@@ -7,17 +7,25 @@ COMMANDS. Files here import heavy modules inside their functions, so that --help
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 
 import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes
 
-from rotarymae.cli.answer import anomalies, embed, evaluate, explain, interpolate, predict
-from rotarymae.cli.export import export
-from rotarymae.cli.features import features
-from rotarymae.cli.fit import demo, fit
-from rotarymae.cli.info import info
+from rotarymae.cli.answer import (
+    anomalies_command,
+    embed_command,
+    evaluate_command,
+    explain_command,
+    interpolate_command,
+    predict_command,
+)
+from rotarymae.cli.export import export_command
+from rotarymae.cli.features import features_command
+from rotarymae.cli.fit import demo_command, fit_command
+from rotarymae.cli.info import info_command
 from rotarymae.cli.interruption import Stopped, stopping_on_signals
 from rotarymae.cli.short_help import FIT_HELP
 from rotarymae.errors import (
@@ -31,30 +39,35 @@ from rotarymae.errors import (
 )
 
 COMMANDS = {
-    "demo": demo,
-    "info": info,
-    "fit": fit,
-    "predict": predict,
-    "evaluate": evaluate,
-    "interpolate": interpolate,
-    "anomalies": anomalies,
-    "embed": embed,
-    "explain": explain,
-    "features": features,
-    "export": export,
+    "demo": demo_command,
+    "info": info_command,
+    "fit": fit_command,
+    "predict": predict_command,
+    "evaluate": evaluate_command,
+    "interpolate": interpolate_command,
+    "anomalies": anomalies_command,
+    "embed": embed_command,
+    "explain": explain_command,
+    "features": features_command,
+    "export": export_command,
 }
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command and return its exit code.
+    """Run the command; return None where it succeeds, and exit with a code other than 0 where it fails.
 
-    Codes: 0 done; 1 an unexpected error; 2 refused input or options, printed in one sentence; 3 some files of a folder
-    could not be read, and all others are done.
+    Args:
+        argv: words after the command's name; None takes those of the process.
+
+    Raises:
+        SystemExit: with code 2 for refused input or options; 3 if some files of a folder could not be read and all
+            others are done; 128 + its number for a signal that stopped the command; 1 for another known error, or
+            where nobody reads the output any more. The error is printed in one sentence to standard error.
     """
     from rotarymae import __version__
 
     if "OMP_WAIT_POLICY" not in os.environ:
-        # Beside other jobs, a thread that waits spinning holds the core which the one it waits for needs.
+        # Next to other jobs, a thread that waits spinning holds the core which the one it waits for needs.
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in (["--version"], ["-V"]):
@@ -86,7 +99,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _run_command(arguments: list[str]) -> None:
-    """Parse the arguments and call the function of the subcommand. Raises InputError for an unknown subcommand."""
+    """Parse the arguments and call the function of the subcommand, or print the help that they ask for.
+
+    Raises:
+        InputError: an unknown subcommand, and whatever the subcommand refuses.
+        SystemExit: after a help text, or for options that cannot be parsed.
+    """
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise InputError(
             f"no command {arguments[0]!r}; there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"
@@ -94,6 +112,8 @@ def _run_command(arguments: list[str]) -> None:
     if arguments[:1] == ["fit"] and {"-h", "--help"} & set(arguments):
         print(FIT_HELP, end="")
         return
+    for command in COMMANDS.values():  # tyro would break a help where the source breaks its line
+        command.__doc__ = re.sub(r"\n {12}(?=\S)", " ", command.__doc__ or "")
     tyro.extras.subcommand_cli_from_dict(
         COMMANDS,
         args=["--help" if argument == "--help-all" else argument for argument in arguments],

@@ -9,22 +9,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rotarymae import system
 from rotarymae.errors import InputError
 
+if TYPE_CHECKING:
+    from rotarymae.report.content import Table
+
+
+MOST_COLUMNS = 6  # of a printed table
+
 
 def new_reporter(quiet: bool) -> system.Reporter:
+    """Return a reporter that prints progress to standard error; with `quiet`, only warnings and errors."""
     return system.Reporter(quiet)
 
 
 def typed_command() -> str:
+    """Return the command line of this process, quoted for a shell."""
     return shlex.join(["rotarymae", *sys.argv[1:]])
 
 
 def check_new(out: Path) -> None:
-    """Raise InputError, before any work, where the output file exists or has a suffix that cannot be written."""
+    """Raise InputError, before any work, for a file that exists, is no .csv or .parquet, or cannot be made.
+
+    "-" (standard output) is always accepted.
+    """
     from rotarymae.run_folder import check_output
 
     if str(out) == "-":
@@ -36,7 +47,10 @@ def check_new(out: Path) -> None:
 
 @contextmanager
 def as_file(out: Path) -> Iterator[Path]:
-    """Yield the path to write to; for "-" a temporary file, which goes to standard output as CSV at the end."""
+    """Yield the path to write to: `out` itself, or for "-" a temporary .csv file.
+
+    The temporary file is copied to standard output at the end of the `with` block, unless an error leaves the block.
+    """
     if str(out) != "-":
         yield out
         return
@@ -52,8 +66,10 @@ def as_file(out: Path) -> Iterator[Path]:
 def are_shards(table: Path, out: Path, workers: int) -> bool:
     """Return whether every file of the folder or pattern `table` gets its own output file in the folder `out`.
 
+    It does where `out` has no suffix and `table` is no file; a lone "-" is no folder.
+
     Raises:
-        InputError: several workers for a single file; and as `check_new`.
+        InputError: less than one worker; for a single output, more than one worker, and as `check_new`.
     """
     if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
@@ -61,63 +77,54 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
         return True
     check_new(out)
     if workers != 1:
-        raise InputError(f"--workers {workers} share a folder of tables; give a folder as TABLE and one as --out.")
+        raise InputError(
+            f"--workers {workers} is for a folder of tables, and TABLE or --out is a single file; give folders as "
+            "both, or leave it out."
+        )
     return False
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print one table of metrics per task, with a column for the model and for each baseline."""
-    from rotarymae.metrics import early_rows, interval_words, rows_in_words, scored_words
-    from rotarymae.partners import TASKS
+    """Print the tables of metrics that a report shows to standard output; nothing if `reporter` is quiet.
 
-    where = "" if "horizon" in metrics else f"on {scored_words(metrics)}"
-    for task in TASKS:
-        if task in metrics:
-            print_table(f"{task}, {where}", rows_in_words(metrics[task]), reporter, interval_words(metrics))
-    if "early" in metrics:
-        by_method: dict[str, dict[str, float]] = {}
-        for metric, methods in early_rows(metrics).items():
-            for method, spans in methods.items():
-                rows = by_method.setdefault(method, {})
-                rows |= {f"{metric}, {span}": score for span, score in spans.items()}
-        early = metrics["early"]
-        print_table(
-            f"what was known so long after the first {early['first']}, {early['series']:,} series", by_method, reporter
-        )
-    for name, row in (metrics.get("interpolation") or metrics.get("forecasts", {})).items():
-        rows = rows_in_words(row["methods"])
-        rows["model"] |= {
-            f"inside {100 * float(share):.0f} %": inside for share, inside in row.get("share_inside_band", {}).items()
-        }
-        title = f"{name} at {row['hidden_observations']:,} hidden observations, {where}"
-        if "horizon" in metrics:
-            title = f"{name} up to {metrics['horizon']} ahead, {row['hidden_observations']:,} forecasts"
-        print_table(title, rows, reporter)
-    if "reconstruction" in metrics:
-        row = metrics["reconstruction"]
-        print_table(f"{row['hidden_patches']:,} hidden patches, {where}", rows_in_words(row["methods"]), reporter)
+    Args:
+        metrics: content of metrics.json.
+    """
+    from rotarymae.report.comparisons import comparisons
+
+    for table in comparisons(metrics):
+        print_table(table, reporter)
 
 
-def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.Reporter, caption: str = "") -> None:
-    """Print a table with one row per metric and one column per method, given as {method: {metric: value}}."""
+def print_table(table: Table, reporter: system.Reporter) -> None:
+    """Print a table and its caption to standard output; nothing if `reporter` is quiet.
+
+    A table of at most 6 rows, such as methods, is turned, with its columns as rows, as a terminal is narrow. A column
+    that a row lacks is an empty cell.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Grid
 
     if reporter.quiet:
         return
-    table = Table("", title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for method in rows:
-        table.add_column(method, justify="right", overflow="fold")
-    for metric in rows["model"]:
-        table.add_row(metric, *(f"{row[metric]:.4g}" if metric in row else "" for row in rows.values()))
+    rows, columns = dict(table.rows), table.columns
+    if len(rows) <= MOST_COLUMNS:
+        rows, columns = {name: {method: row.get(name, "") for method, row in rows.items()} for name in columns}, [*rows]
+    grid = Grid("", title=table.title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        grid.add_column(column, justify="right", overflow="fold")
+    for name, row in rows.items():
+        cells = (row.get(column, "") for column in columns)
+        grid.add_row(name, *(f"{cell:.4g}" if type(cell) is float else str(cell) for cell in cells))
     console = Console()  # results go to standard output, progress to standard error
-    console.print(table)
-    if caption:
-        console.print(caption, highlight=False, markup=False)
+    console.print(grid)
+    if table.caption:
+        console.print(table.caption, highlight=False, markup=False)
 
 
 def print_end(seconds: float, page: Path, reporter: system.Reporter) -> None:
+    """Print how long a run took, and where its report `page` is, if it exists."""
     reporter.say(
         f"took {system.duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}")
     )

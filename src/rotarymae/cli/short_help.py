@@ -10,36 +10,36 @@ Pre-train a model on a table of irregular observations, and fine-tune it when th
 TABLE has one row per observation. It is a file, a folder, a quoted pattern, or - for standard input.
 `rotarymae info TABLE` looks at it and prints a command to start with.
 
-table
-  --id COLUMN            Says which series a row belongs to. (default: id)
-  --time COLUMN          Holds the times: numbers or dates. (default: time)
-  --channel COLUMN       Says which band, sensor or variable was observed. (default: one channel)
-  --values COLUMN ...    Hold the observed values. (default: value)
-  --errors COLUMN ...    Hold the standard errors of the values, in their order. (default: none)
-  --positions COLUMN ... Hold further positions, such as latitude and longitude. (default: time alone)
-  --wide                 The table has one column per channel. (default: one row per observation)
-  --objects FILE         Has one row per series: labels, static columns, the split. (default: none)
-  --na CELL ...          These cells also mean that a value is missing. (default: empty, NA, NaN, null)
+reading
+  --id COLUMN            Says which series a row belongs to, if not called id. (default: id)
+  --time COLUMN          Holds the times, numbers or dates, if not called time. (default: time)
+  --channel COLUMN       Says which band, sensor or variable was observed, if there are several. (default: one channel)
+  --values COLUMN ...    Hold the observed values, if not called value. (default: value)
+  --errors COLUMN ...    Hold the values' standard errors, in their order; observations weigh by them. (default: none)
+  --positions COLUMN ... Hold further positions, such as latitude and longitude, if place matters. (default: time alone)
+  --wide                 The table has one column per channel and a row per time. (default: one row per observation)
+  --objects FILE         Table with one row per series: labels, static columns, the split. (default: none)
+  --labels FILE          Table with the ids of series and their labels. (default: TABLE or --objects)
+  --label COLUMN         Holds the labels; without it and --labels nothing is fine-tuned. (default: none)
+  --na CELL ...          Cells that also mean a missing value. (default: empty, NA, NaN, null)
 
-task
-  --labels FILE          Has the ids of series and their labels. (default: TABLE or --objects)
-  --label COLUMN         Holds the labels; without labels nothing is fine-tuned. (default: none)
-  --task KIND            The labels are classes or numbers: classification, regression. (default: auto)
-  --static COLUMN ...    Hold one value per series, which the prediction reads. (default: none)
-  --split-by COLUMN      Whole groups, or the latest series, are held out. (default: at random)
-  --decide RULE          How the predicted class is chosen: accuracy, f1, balanced, cost. (default: auto)
-  --predictor METHOD     What predicts: model (network), features (boosting), combined. (default: auto)
+both trainings (pre-training and fine-tuning)
+  --pretrained MODEL     Start from this run or model, to fine-tune it. (default: random weights)
+  --size NAME            Encoder's size: light, tiny-shallow, tiny, small, base; larger is slower. (default: light)
+  --minutes N            The whole run takes about this long, if time is limited. (default: by epochs)
+  --split-by COLUMN      Whole groups, or the latest series, are kept out for scoring. (default: at random)
+  --seed N               Fixes every random choice; vary it to see how results vary. (default: 0)
 
-training
-  --pretrained MODEL     Start from this run or model. (default: random weights)
-  --size NAME            The model's size: light, tiny-shallow, tiny, small, base. (default: light)
-  --minutes N            The whole run takes about this long. (default: by epochs)
-  --seed N               Fixes every random choice. (default: 0)
+fine-tuning and prediction
+  --task KIND            Labels are classes or numbers: classification, regression, survival. (default: auto)
+  --static COLUMN ...    Hold one value per series, such as age, that predictions use. (default: none)
+  --decide RULE          How classes are chosen: accuracy, f1, balanced, cost; for rare classes. (default: auto)
+  --predictor METHOD     What predicts: the network (model), boosting (features), both (combined). (default: auto)
 
-output
-  --out FOLDER           A new folder for the models, predictions, metrics and the report. (required)
-  --resume               Continue the interrupted run in the folder. (default: start anew)
-  --anonymous            Leave single series out of the report. (default: some are shown)
+output and report
+  --out FOLDER           New folder for the models, predictions, metrics and the report. (required)
+  --resume               Continue the interrupted run in --out. (default: start anew)
+  --anonymous            Leave single series out of the report, to share it. (default: some are shown)
   --quiet                Print only warnings and errors. (default: progress and results)
 
 Pictures and sounds: rotarymae fit FOLDER --images (or --audio) --out run, with one folder per class.

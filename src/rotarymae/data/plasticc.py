@@ -45,7 +45,7 @@ CLASSES = {
 
 
 def sample() -> tuple[SeriesDataset, np.ndarray]:
-    """Load the sample in the package: some 1,400 light curves of all 14 classes, mostly from the wide survey.
+    """Load the sample in the package, 1,400 light curves or so of all 14 classes, mostly from the wide survey.
 
     Returns:
         dataset: S objects; values float32 [n, 3], see the top of this file.
@@ -68,7 +68,7 @@ def sample() -> tuple[SeriesDataset, np.ndarray]:
 
 
 def refuse_unknown_classes(labels: np.ndarray) -> None:
-    """Raise InputError for class codes that PLAsTiCC does not have."""
+    """Raise InputError, naming them, for labels int [S] that are no key of `CLASSES`."""
     unknown = sorted(set(labels.tolist()) - set(CLASSES))
     if unknown:
         raise InputError(

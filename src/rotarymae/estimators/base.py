@@ -15,15 +15,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.datasets import is_flat
+from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
-from rotarymae.pipeline import AnySeriesPipeline, Pipeline
-from rotarymae.system import Reporter, unmasked
+from rotarymae.pipeline import Pipeline
+from rotarymae.system import Reporter, plain_json, unmasked
 from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
-from rotarymae.train import as_parameters, open_start, train
+from rotarymae.train import open_start, train
 from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
-COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
+FRAME_COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
 TUPLES = ("values", "static", "errors")
 CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
@@ -66,7 +67,12 @@ SHARED = (TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, Estimat
 
 
 def shared_options(*more: type, without: tuple[str, ...] = (), **defaults: Any) -> dict[str, Any]:
-    """Return the parameters that all estimators have, and those of other groups."""
+    """Return {name: parameter} for the options that all estimators have, and for those of the groups in `more`.
+
+    Args:
+        without: names to leave out.
+        defaults: defaults that differ from those of the groups.
+    """
     return options(*SHARED, *more, without=without, **defaults)
 
 
@@ -97,7 +103,7 @@ class Estimator(BaseEstimator):
         NotFittedError
             Before `fit`.
         """
-        self._fitted().save(folder, self._note(), license, tags)
+        self._fitted().save(folder, license=license, tags=tags)
 
     save_pretrained = save  # by the Hugging Face Hub's name
 
@@ -124,21 +130,25 @@ class Estimator(BaseEstimator):
         ModelDirectoryError
             As `Pipeline.load`.
         """
-        pipeline = Pipeline.load(folder)
-        if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
-            raise InputError(f"the model in {folder} has no preprocessor; it was not trained on series.")
+        pipeline = load(folder)
+        if pipeline.preprocessor is None and not pipeline.untrained:
+            raise InputError(
+                f"the model in {folder} has no preprocessor, as it was not trained on a data set; load one that was."
+            )
         if pipeline.preprocessor is not None and not cls.takes_arrays:
             pipeline.require_series()
         known = cls().get_params(deep=False)
-        stored = pipeline.parameters | {name: value for name, value in pipeline.columns.items() if name in COLUMNS}
+        stored = pipeline.parameters | {
+            name: value for name, value in pipeline.columns.items() if name in FRAME_COLUMNS
+        }
         if "random_state" not in stored and "seed" in stored:
             stored["random_state"] = stored["seed"]
         fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
         fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
         estimator, pipeline = cls(**{**fitted, **parameters}), cls._suited(pipeline, folder)
-        if pipeline.partners is not None and "predictor" in parameters:
-            choice = pipeline.partners.check(parameters["predictor"])
-            pipeline = replace(pipeline, partners=replace(pipeline.partners, choice=choice))
+        if pipeline.labels is not None and "predictor" in parameters:
+            choice = pipeline.predictor.check(parameters["predictor"])
+            pipeline = replace(pipeline, partners=replace(pipeline.predictor, choice=choice))
         estimator._keep(pipeline)
         return estimator
 
@@ -146,22 +156,15 @@ class Estimator(BaseEstimator):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part of a loaded pipeline that can do the estimator's job. Raises InputError without one."""
+        """Return the part of a loaded pipeline that can do the estimator's job; here the whole pipeline.
+
+        Subclasses raise InputError for a pipeline that cannot do it; `folder` is where it is from, for messages.
+        """
         return pipeline
 
     def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_`; subclasses also set the attributes that follow from it."""
         self.pipeline_ = pipeline
-
-    def _note(self) -> str:
-        """Return a sentence for the model card on how the pipeline was trained."""
-        if not hasattr(self, "history_"):
-            return ""
-        sentences = [f"Fitted by `{' '.join(repr(self).split())}`."]
-        for stage, lines in self.history_.items():
-            losses = [line["validation"] for line in lines if "validation" in line]
-            best = f", best validation loss {min(losses):.4g}" if losses else ""
-            sentences.append(f"{stage}: {lines[-1]['step'] if lines else 0:,} steps{best}.")
-        return " ".join(sentences)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: arrays of three dimensions and NaN are accepted."""
@@ -171,7 +174,13 @@ class Estimator(BaseEstimator):
         return tags
 
     def _config(self, **changes: Any) -> FitConfig:
-        """Return the parameters, with `changes`, as a validated FitConfig."""
+        """Return the parameters as a validated FitConfig, with its fields in `changes` instead of the parameters'.
+
+        The seed comes from `random_state`, which is drawn from if it is a RandomState; None gives a new seed each call.
+
+        Raises:
+            InputError: as `FitConfig`.
+        """
         state = self.random_state  # type: ignore[attr-defined]
         if state is None:
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
@@ -187,7 +196,21 @@ class Estimator(BaseEstimator):
         return FitConfig(**{**given, "seed": seed, **changes})
 
     def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
-        """Train a pipeline and keep it as `pipeline_`; with `warm_start`, continue with the fitted one."""
+        """Train a pipeline and keep it as `pipeline_`; with `warm_start`, continue with the fitted one.
+
+        Also sets `history_`, `loaded_` and `trained_weights_`.
+
+        Args:
+            X: the data, in any form that `fit` accepts.
+            y: labels, in any form that `fit` accepts; None without.
+            task: "classification", "regression" or "survival"; None pre-trains only.
+
+        Raises:
+            InputError: data, labels or options that cannot be used; before any training.
+
+        Warns:
+            InputWarning: static columns that no option names; series without a label.
+        """
         pretrained = self.pretrained  # type: ignore[attr-defined]
         continues = bool(self.warm_start) and hasattr(self, "pipeline_")  # type: ignore[attr-defined]
         start = self.pipeline_ if continues else None if pretrained is None else open_start(pretrained)
@@ -222,24 +245,34 @@ class Estimator(BaseEstimator):
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return the labels in the order of the series; None for a series without one."""
+        """Return the labels `y`, in any form that `fit` accepts, in the order of the series; see `tables.labels_of`.
+
+        `X` is what the data set was made of: a data frame may hold the labels, or ids that they refer to.
+        """
         return labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]
 
     def _as_json(self, config: FitConfig) -> dict[str, Any]:
-        """Return the parameters as JSON, in the form that a saved pipeline keeps them."""
+        """Return the parameters as JSON can hold them, for the saved pipeline.
+
+        A `pretrained` pipeline becomes None, and a RandomState the seed in `config` that was drawn from it.
+        """
         given = self.get_params(deep=False)
         if not isinstance(given["pretrained"], str | Path | None):
             given["pretrained"] = None
         if isinstance(given["random_state"], np.random.RandomState):
             given["random_state"] = config.seed
-        return as_parameters(given)
+        return plain_json(given)
 
     def _dataset(self, X: Any, like: Pipeline | None, fits: str = "") -> Any:
-        """Turn X, in any accepted form, into a data set.
+        """Turn X, in any accepted form, into a SeriesDataset or ArrayDataset.
 
         Args:
-            like: a fitted pipeline, in whose layout X is read; None in training.
-            fits: what is fitted on the data, for messages; empty when predicting.
+            like: a trained pipeline, in whose layout X is read; None in a training from scratch.
+            fits: the task, or "unsupervised", in a training; a flat array then needs two columns and, for a task, two
+                rows, and `n_features_in_` becomes its number of columns. "" in prediction, where that must be the same.
+
+        Raises:
+            InputError: data in another form or layout.
         """
         known: Any = None if like is None else like.preprocessor
         patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
@@ -267,31 +300,36 @@ class Estimator(BaseEstimator):
 
     def _columns(self) -> TableSchema:
         """Return the parameters that name the columns of a data frame, as a TableSchema."""
-        given = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
+        given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
         given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
         given["values"] = (*given["values"], *as_tuple(self.errors))  # type: ignore[attr-defined]
         return TableSchema(**given)
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
-        """Return the layout of a training data frame, which the pipeline keeps; None where X is no data frame."""
+        """Return the layout of a training data frame, {field of TableSchema: value}, for the pipeline.
+
+        None where X is no data frame. With a `start` that the command trained, its layout with this frame's names of
+        id, time and channel.
+        """
         if not is_frame(X):
             return None
         schema = self._columns()
-        columns = {name: getattr(schema, name) for name in COLUMNS}
+        columns = {name: getattr(schema, name) for name in FRAME_COLUMNS}
         columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
         if start is not None and is_of_the_command(start.columns):  # it was read as the command reads
             return start.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}
         return columns
 
     def _read(self, X: Any) -> Any:
-        """Read X in the layout of the data on which a pipeline was fitted."""
+        """Return X as a data set in the layout of the training data; raise NotFittedError before `fit`."""
         return self._dataset(X, self._fitted())
 
     def _fitted(self) -> Pipeline:
+        """Return the fitted pipeline with the estimator's precision; raise NotFittedError before `fit`."""
         check_is_fitted(self, "pipeline_")
         return replace(self.pipeline_, precision=self.precision)  # type: ignore[attr-defined]
 
 
 def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
-    """Return names of columns as a tuple; one string is one name."""
+    """Return names of columns as a tuple; a single string becomes a tuple of one."""
     return (names,) if isinstance(names, str) else tuple(names)

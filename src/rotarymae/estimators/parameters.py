@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import functools
 import inspect
+import re
 import textwrap
 import types
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from rotarymae.system import field_docs
 
 
 class Parameter(NamedTuple):
@@ -22,9 +23,10 @@ class Parameter(NamedTuple):
 
 
 def options(*groups: type, without: tuple[str, ...] = (), **defaults: Any) -> dict[str, Parameter]:
-    """Return the fields of dataclasses as estimator parameters, documented by the string below each field.
+    """Return {name: parameter} for the fields of dataclasses, documented by the string below each field.
 
     Args:
+        groups: the dataclasses; of a name in several, the last counts.
         without: fields to leave out.
         defaults: defaults that differ from those of the fields.
     """
@@ -34,34 +36,23 @@ def options(*groups: type, without: tuple[str, ...] = (), **defaults: Any) -> di
         for field in dataclasses.fields(group):
             if field.name not in without:
                 default = defaults.get(field.name, field.default)
-                parameters[field.name] = Parameter(field.name, hints[field.name], default, docs[field.name])
+                # The command types --batch-size, Python batch_size.
+                doc = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), docs[field.name])
+                parameters[field.name] = Parameter(field.name, hints[field.name], default, doc)
     return parameters
 
 
-@functools.cache
-def field_docs(group: type) -> dict[str, str]:
-    """Return {field: the string below it in the source} for a dataclass and its base classes."""
-    docs: dict[str, str] = {}
-    for kind in reversed(group.__mro__):
-        if kind is object or not dataclasses.is_dataclass(kind):
-            continue
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-        assert isinstance(tree, ast.ClassDef)
-        for field, text in zip(tree.body, tree.body[1:], strict=False):
-            match field, text:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
-                    docs[name] = " ".join(doc.split())
-    return docs
-
-
 def takes(parameters: dict[str, Parameter]) -> Callable[[type], type]:
-    """Decorate a class: its `__init__` takes the parameters, and its docstring lists them in numpydoc form."""
+    """Return a class decorator that gives a class an `__init__` with these keywords, and documents them.
+
+    The class is changed in place: its docstring gets a numpydoc section of the parameters, its `__init__` a signature.
+    """
 
     def decorate(cls: type) -> type:
-        """Give the class an `__init__` with these keywords, and add them to its docstring."""
+        """Give the class an `__init__` with these keywords, add them to its docstring, and return it."""
 
         def __init__(self: Any, **given: Any) -> None:
-            """Set every parameter as an attribute; raise TypeError for an unknown one."""
+            """Set every parameter as an attribute, by its default if it is not given; raise TypeError for another."""
             unknown = [name for name in given if name not in parameters]
             if unknown:
                 raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}")
@@ -83,7 +74,7 @@ def takes(parameters: dict[str, Parameter]) -> Callable[[type], type]:
 
 
 def documented(docstring: str, parameters: dict[str, Parameter]) -> str:
-    """Return a docstring with a numpydoc section of the parameters, before that of the attributes."""
+    """Return a cleaned docstring with a numpydoc section of the parameters, before that of the attributes if any."""
     lines = ["Parameters", "----------"]
     for parameter in parameters.values():
         lines.append(f"{parameter.name} : {_type(parameter.annotation)}, default={parameter.default!r}")

@@ -14,9 +14,10 @@ from sklearn.utils.validation import column_or_1d
 from rotarymae.errors import InputError
 from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
 from rotarymae.estimators.parameters import takes
-from rotarymae.labels import NumberTargets, as_targets, event_times, has_label, narrowed
+from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
-from rotarymae.survival import concordance
+from rotarymae.survival import concordance, event_times
+from rotarymae.targets import as_targets, has_label, narrowed
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
 # Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
@@ -30,7 +31,7 @@ class _Supervised(Estimator):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the loaded pipeline; raise InputError unless it was fine-tuned for this estimator's task."""
+        """Return the loaded pipeline; raise InputError, naming `folder`, unless it was fine-tuned for `task`."""
         if pipeline.labels is None or pipeline.labels.task != cls.task:
             raise InputError(
                 f"{folder} holds a {type(pipeline.model).__name__}; {cls.__name__} needs one that was fine-tuned for "
@@ -38,16 +39,66 @@ class _Supervised(Estimator):
             )
         return pipeline
 
-    def _fit(self, X: Any, y: Any) -> None:
-        """Train on the series and the targets `y`; raise InputError where y is None."""
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on series with targets.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
+            pictures, videos and sounds, with `patch_size` or `sample_rate`. For times to an event only what was known
+            when the durations began: what was observed later would tell how long they were.
+        y : array, dict, str, DataFrame or tuple
+            The target of each series: an array in the order of the series; a dict from ids to targets; or the name of a
+            column of the data frame. The classifier takes classes [S] of any type, the regressor numbers [S] or [S,
+            outputs]. Survival takes whether the event was seen, and the duration, in this order: a structured array, as
+            scikit-survival's `Surv`; a data frame of two columns, with the ids as index or in the order of the series;
+            or a tuple of two arrays, or of the names of two columns. A series whose target is None or NaN is
+            pre-trained on, and not fine-tuned on.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Series, targets or a parameter that cannot be used; before any training.
+        """
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give one per series."
             )
-        self._train(X, y, self.task, self._config())
+        self._train(X, self._targets(y), self.task, self._config())
+        return self
+
+    def _targets(self, y: Any) -> Any:
+        """Return the targets as `train` takes them; here as they are. Subclasses raise InputError for another kind."""
+        return y
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the target of each series.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape [S]
+            The class: the most probable one, or the one that `decide` favours. Or the expected time to the event, in
+            the unit of the durations, of which no more than `edges_[-1]` counts (restricted mean survival time); its
+            negative is a risk, as scikit-survival's metrics take it.
+        """
+        return self._fitted().predict(self._read(X))
 
     def importance(self, X: Any) -> list[np.ndarray]:
-        """Measure how much each observation matters to the model, which may not be all that predicts (see `predictor`).
+        """Measure how much each observation matters to the network, which may not be all that predicts (`predictor`).
+
+        A series of n observations costs n predictions.
 
         Parameters
         ----------
@@ -57,7 +108,8 @@ class _Supervised(Estimator):
         Returns
         -------
         list of ndarray
-            For each series an array [n], in the order of time. `rotarymae.importance` says what the numbers mean.
+            For each series an array [n], in the order of time. For classes it is the drop of the predicted class's
+            log-probability without the observation; `rotarymae.importance` says what it is for other targets.
 
         Raises
         ------
@@ -67,10 +119,12 @@ class _Supervised(Estimator):
         return self._fitted().importance(self._read(X))
 
     def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Leave out the series without a label.
+        """Return the labels, and the predictions, of the series that have a label.
 
-        Returns:
-            The labels of the others, and the predictions of these series.
+        Args:
+            dataset: X as a data set.
+            y: labels in any form that `fit` accepts.
+            predicted: predictions of all series, [S] or [S, outputs].
         """
         truth = self._labels_of(dataset, X, y)
         known = has_label(truth)
@@ -102,34 +156,13 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
     task = "classification"
 
     def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_` and `classes_`."""
         super()._keep(pipeline)
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on series with class labels.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`.
-        y : array of shape [S], dict or str
-            Class of each series, of any type, in the order of the series; a dict from ids to classes; or the name of a
-            column of the data frame. A series whose label is None or NaN is pre-trained on, and not fine-tuned on.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series, labels or a parameter that cannot be used; before any training.
-        """
-        self._fit(X, _class_labels(y))
-        return self
+    def _targets(self, y: Any) -> Any:
+        """Return class labels, those of one column [S, 1] flat; raise InputError for measurements."""
+        return _class_labels(y)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy on series with known classes.
@@ -166,21 +199,6 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         """
         return self._fitted().outputs(self._read(X))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the class of each series.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape [S]
-            The most probable class, or the one that `decide` favours.
-        """
-        return self._fitted().predict(self._read(X))
-
 
 @takes(SUPERVISED)
 class RoMAERegressor(RegressorMixin, _Supervised):
@@ -202,43 +220,24 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     task = "regression"
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: several outputs are accepted."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_`; predictions of a loaded one are flat if it has one output."""
         super()._keep(pipeline)
-        self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
+        if not hasattr(self, "_flat"):  # of a loaded pipeline
+            self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on series with numbers as targets.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`.
-        y : array of shape [S] or [S, outputs], dict or str
-            Targets in the order of the series, NaN where one is missing; a dict from ids to targets; or the name of a
-            column of the data frame. A series without any target is pre-trained on, and not fine-tuned on.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series, targets or a parameter that cannot be used; before any training.
-        """
-        self._fit(X, y)
+    def _targets(self, y: Any) -> Any:
+        """Return the targets as they are, and keep whether they are flat, as predictions then are."""
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
-        return self
+        return y
 
     def score(self, X: Any, y: Any) -> float:
-        """Return R² of the predictions.
+        """Return R² of the predictions on series with known targets.
 
         Parameters
         ----------
@@ -250,7 +249,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         Returns
         -------
         float
-            R², the mean over outputs.
+            R², the mean over outputs: 1 is perfect, 0 as good as the mean of `y`.
         """
         from sklearn.metrics import r2_score
 
@@ -310,49 +309,24 @@ class RoMAESurvival(_Supervised):
     task = "survival"
 
     def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_` and `edges_`."""
         super()._keep(pipeline)
         self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return durations and events as one structured array, from any form that `fit` accepts."""
+        """Return events and durations as one structured array [S], from any form of `y` that `fit` accepts.
+
+        Raises InputError for a tuple of other than two parts, and as `event_times`.
+        """
         aligned = super()._labels_of
         if hasattr(y, "iloc") and np.shape(y)[1:] == (2,):
             y = y.iloc[:, 0], y.iloc[:, 1]
         if not isinstance(y, tuple):
             return aligned(dataset, X, y)
         if len(y) != 2:
-            raise InputError(f"y has {len(y)} parts; wanted whether the event was seen, and the durations.")
+            raise InputError(f"y has {len(y)} parts; give two: whether the event was seen, and the durations.")
         event, time = (aligned(dataset, X, part) for part in y)
         return event_times(time, event)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on series with durations, and whether each ended in the event.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`. Only what was known when the duration
-            began: what was observed later would tell how long it was.
-        y : structured array of shape [S], DataFrame of two columns, or tuple of two
-            Whether the event was seen and the duration of each series, in this order: scikit-survival's `Surv`, two
-            columns with the ids as index or in the order of the series, two arrays, or the names of two columns of the
-            data frame.
-            A series whose duration is NaN is pre-trained on, and not fine-tuned on.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series, durations, events or a parameter that cannot be used; before any training.
-        """
-        self._fit(X, y)
-        return self
 
     def score(self, X: Any, y: Any) -> float:
         """Return Harrell's concordance of the predictions.
@@ -375,22 +349,6 @@ class RoMAESurvival(_Supervised):
         event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
         return concordance(time, event, predicted)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the time to the event of each series, in the unit of the durations.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape [S]
-            The expected time, of which no more than `edges_[-1]` counts (restricted mean survival time). Its negative
-            is a risk, as scikit-survival's metrics take it.
-        """
-        return self._fitted().predict(self._read(X))
-
     def predict_survival_function(self, X: Any, times: Any = None) -> np.ndarray:
         """Predict the probability that the event comes after each of some times.
 
@@ -410,13 +368,16 @@ class RoMAESurvival(_Supervised):
         Raises
         ------
         InputError
-            Times out of this range.
+            Times below 0 or above `edges_[-1]`.
         """
         return self._fitted().survival(self._read(X), times)
 
 
 def _class_labels(y: Any) -> Any:
-    """Return labels as a flat array. Raises InputError for numbers that are measurements rather than classes."""
+    """Return class labels as they are, those of one column [S, 1] flat.
+
+    Raises InputError for floats that are measurements rather than classes, as scikit-learn judges.
+    """
     if y is None or isinstance(y, str | Mapping):
         return y
     labels = np.asarray(y)

@@ -50,15 +50,17 @@ class RoMAEInterpolator(Estimator):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
+        """Return the part with the autoencoder; raise InputError without one."""
         return pipeline.pretrained
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: it answers before `fit`, too."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
 
     def _answering(self) -> Pipeline:
-        """Return the fitted pipeline; before `fit`, the shipped one that needs no training (any-series)."""
+        """Return the fitted pipeline; before `fit`, with an InputWarning, the shipped any-series."""
         if hasattr(self, "pipeline_"):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
@@ -104,16 +106,16 @@ class RoMAEInterpolator(Estimator):
         return_std : bool
             Whether to return standard deviations as well.
         positions : array of shape [q, P], list of arrays or None
-            Further positions of these times, the same for all series, or one array [q_i, P] for each. Series that stay
-            at one position need none.
+            Further positions at the times `at`, such as latitude and longitude: the same for all series, or one array
+            [q_i, P] for each. Series that stay at one position need none.
 
         Returns
         -------
         ndarray, list of ndarray, or tuple of two such
-            For times [q], or [S, q]: an array [S, q, V], or [S, C, q, V] when the series have C channels. For times of
-            different number: a list with [q_i, V] or [C, q_i, V] for each series. When X is an array [cases, channels,
-            time] or [cases, time], they are laid out like it: [cases, channels, q] or [cases, q]. With `return_std`
-            means and deviations, of the same shape.
+            Means. For times [q], or [S, q]: an array [S, q, V], or [S, C, q, V] when the series have C channels; V is
+            the number of value columns. For times of different number: a list with [q_i, V] or [C, q_i, V] for each
+            series. When X is an array [cases, channels, time] or [cases, time], they are laid out like it: [cases,
+            channels, q] or [cases, q]. With `return_std` a tuple of means and deviations, of the same shape.
 
         Raises
         ------
@@ -171,14 +173,17 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
+        """Return the part with the autoencoder, or the whole pipeline without one."""
         return pipeline if pipeline.autoencoder is None else pipeline.pretrained
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: embeddings are float32."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_`, and the number of output features for scikit-learn."""
         super()._keep(pipeline)
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
@@ -220,7 +225,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         Returns
         -------
         ndarray of shape [S, D]
-            One vector for each series, float32.
+            One vector for each series, float32; D is the width of the encoder.
         """
         pool: str = self.pool  # type: ignore[attr-defined]
         return self._fitted().embed(self._read(X), None if pool == "auto" else pool)

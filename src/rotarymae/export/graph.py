@@ -26,27 +26,28 @@ from rotarymae.calibration import outputs, student_t, surroundings
 from rotarymae.errors import InputError
 from rotarymae.heads import embedding, encoder_of
 from rotarymae.interpolation import DEVIATION
-from rotarymae.labels import NumberTargets
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
 
 
 class Program(nn.Module):
-    """Base of exportable modules, whose inputs and outputs have names."""
+    """Base of exportable modules, whose inputs (`needs`) and outputs (`outputs`) have names."""
 
     outputs: tuple[str, ...]
 
     def __init__(self, pipeline: Pipeline) -> None:
+        """Take the preprocessor and the model; raise InputError for a pipeline that is not of series."""
         super().__init__()
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The names of the inputs."""
+        """The names of the inputs, in the order of the module's description."""
         return ("time", "values", *self._axes(), "mask")
 
     def _axes(self, prefix: str = "") -> tuple[str, ...]:
+        """Return the names of the inputs "channel" and "position" that the model reads, each with `prefix`."""
         channel = () if self.preprocessor.channel_names is None else (f"{prefix}channel",)
         return (*channel, f"{prefix}position") if self.preprocessor.position_names else channel
 
@@ -58,19 +59,18 @@ class Predictions(Program):
     Logarithms of probabilities are divided by the temperature that the fit chose for the model.
     """
 
-    target: Tensor
-
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the model, preprocessor, class names and scaling of a fine-tuned pipeline."""
+        """Take the model, preprocessor, labels and temperature of a fine-tuned pipeline.
+
+        Raises InputError for a pipeline that is not fine-tuned.
+        """
         super().__init__(pipeline)
-        labels, partners = pipeline.require_labels(), pipeline.partners
-        self.temperature = 1.0 if partners is None else partners.temperatures["model"]
-        self.outputs = ("predicted",) if isinstance(labels, NumberTargets) else ("probabilities",)
-        if isinstance(labels, NumberTargets):
-            self.register_buffer("target", torch.tensor([labels.mean, labels.std], dtype=torch.float64))
+        self.labels, self.temperature = pipeline.require_labels(), pipeline.predictor.temperatures["model"]
+        self.outputs = (self.labels.output,)
 
     @property
     def needs(self) -> tuple[str, ...]:
+        """The names of the inputs; "static" is the last where the head reads static columns."""
         return (*super().needs, "static") if self.preprocessor.static else super().needs
 
     def forward(
@@ -82,17 +82,16 @@ class Predictions(Program):
         position: Tensor | None = None,
         static: Tensor | None = None,
     ) -> Tensor:
-        """Return class probabilities [B, classes], or values [B, outputs] in the units of the targets.
+        """Return class probabilities float32 [B, classes], or values float64 [B, outputs] in the units of the targets.
 
         Args:
-            time, values, mask: observations [B, N], [B, N, V], and True where there is one.
-            channel, position, static: channel indices, further positions, static columns, where the model reads them.
+            time, values, mask, channel, position, static: as the module's description lists them; None for what the
+                model does not read.
         """
         tokens = self.preprocessor(Rows(time, values, mask, channel, position))
         out = self.model(tokens, None if static is None else code_features(self.preprocessor.static, static.double()))
-        if self.outputs == ("predicted",):
-            return out.double() * self.target[1] + self.target[0]
-        return (out / self.temperature).softmax(-1)
+        decoded = self.labels.decode(out / self.temperature)
+        return decoded.float() if self.labels.output == "probabilities" else decoded
 
 
 class Embeddings(Program):
@@ -101,11 +100,15 @@ class Embeddings(Program):
     outputs = ("embedding",)
 
     def __init__(self, pipeline: Pipeline, pool: str | None = None) -> None:
-        """Take the model and preprocessor of a pipeline; `pool` as in `Pipeline.embed`."""
+        """Take the model and preprocessor of a pipeline of series.
+
+        `pool` is "mean", "max" or "cls"; None is what the model's head uses, or the mean without one. Raises InputError
+        for "cls" where the model has no [CLS] token.
+        """
         super().__init__(pipeline)
         self.pool = pool or getattr(self.model, "pool", "mean")
         if self.pool == "cls" and encoder_of(self.model).cls_token is None:  # before a program is traced
-            raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
+            raise InputError("pool='cls' needs a [CLS] token, and the model has none; use pool='mean'.")
 
     def forward(
         self,
@@ -129,7 +132,7 @@ class Interpolations(Program):
     deviations: Tensor
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the autoencoder, preprocessor and calibration of a pipeline."""
+        """Take the autoencoder, preprocessor and calibration of a pipeline; raise InputError without an autoencoder."""
         super().__init__(pipeline.pretrained)
         self.calibration = pipeline.calibration
         self.season = 0.0 if pipeline.calibration is None else float(pipeline.calibration.season)
@@ -144,6 +147,7 @@ class Interpolations(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
+        """The names of the inputs; those of the queries are the last."""
         return (*super().needs, "query_time", *self._axes("query_"))
 
     def forward(
@@ -157,11 +161,13 @@ class Interpolations(Program):
         query_channel: Tensor | None = None,
         query_position: Tensor | None = None,
     ) -> Any:
-        """Return means and standard deviations [B, M, V] at M queries per series, in the table's units.
+        """Return (means, standard deviations), each [B, M, V], at M queries per series, in the table's units.
+
+        The means alone, no tuple, for a model without a spread.
 
         Args:
-            query_time, query_channel, query_position: where to predict; the other arguments are those of
-                `Predictions.forward`.
+            query_time, query_channel, query_position: where to predict, as the class describes; the other arguments are
+                those of `Predictions.forward`.
         """
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
@@ -191,7 +197,10 @@ class Interpolations(Program):
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
-    """Select, for each query, the numbers of its channel: from [B, M, C · V, ...] to [B, M, V, ...]."""
+    """Return for each query the numbers of its channel, [B, M, V, ...], out of those of C channels [B, M, C · V, ...].
+
+    `number` int [B, M] is the channel of each query, from 0.
+    """
     each = part.unflatten(2, (channels, -1))
     index = number.view(*number.shape, *(1 for _ in each.shape[2:]))
     return each.gather(2, index.expand(-1, -1, 1, *each.shape[3:]))[:, :, 0]

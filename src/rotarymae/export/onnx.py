@@ -27,7 +27,7 @@ OPSET = 18
 SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison; no more than the model reads whole
 LONGEST = SHAPES[-1][1]
 QUERIES = 25
-LARGEST = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
+LARGEST_DIFFERENCE = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
 FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of today do
 
 
@@ -62,13 +62,16 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Progr
 
 
 def export_program(program: Program, path: str | Path, format: Format = "onnx") -> float:
-    """Write a program to a file and compare the file's outputs with PyTorch's; a file that differs is removed.
+    """Write a program to a file, run the file, and compare its outputs with PyTorch's; a file that differs is removed.
+
+    Args:
+        format: "onnx", or "torch" for a file of torch.export.
 
     Returns:
-        The largest difference between the outputs of the file and those of the program.
+        The largest difference, as `largest_difference` measures it.
 
     Raises:
-        InputError: an unknown format, a file that exists.
+        InputError: an unknown format; a file that exists or cannot be made.
         MissingExtra: ONNX without the extra `export`.
         RotaryMAEError: the outputs differ by more than 1e-4.
     """
@@ -78,7 +81,7 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
     if path.exists():
         raise InputError(f"{path} exists; choose another name, or remove it.")
     feeds = random_feeds(program, *SHAPES[1])
-    with replacing(path) as beside, warnings.catch_warnings():
+    with replacing(path) as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own, about its insides
         if format == "onnx":
             import_extra("onnxscript", "export")
@@ -95,17 +98,23 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
             )
             assert exported is not None
             _name_outputs(exported.model.graph, program.outputs)
-            exported.save(beside)
+            exported.save(temporary)
         else:
-            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), beside)
-        difference = largest_difference(program, beside, format)
-        if not difference <= LARGEST:
-            raise RotaryMAEError(f"the {format} file and PyTorch differ by up to {difference:.2g}; it is not kept.")
+            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), temporary)
+        difference = largest_difference(program, temporary, format)
+        if not difference <= LARGEST_DIFFERENCE:
+            raise RotaryMAEError(
+                f"the answers of the {format} file and of PyTorch differ by up to {difference:.2g}, more than "
+                f"{LARGEST_DIFFERENCE:g}; the file is not kept. Try the other format."
+            )
     return difference
 
 
 def _stable_sort() -> Callable[..., Any]:
-    """Return a translation of stable sorting for the ONNX exporter, which lacks one: TopK over all values."""
+    """Return the translation of torch's stable sort for the ONNX exporter, which lacks one.
+
+    It is TopK over all values, which keeps the order of equal ones.
+    """
     from onnxscript import FLOAT, INT64, opset18
 
     op: Any = opset18  # whose annotations are of its own type system
@@ -120,7 +129,8 @@ def _stable_sort() -> Callable[..., Any]:
 def largest_difference(program: Program, path: Path, format: Format) -> float:
     """Return how much the outputs of a file differ from its program's, for random series of three shapes.
 
-    The difference is relative for outputs above 1, and infinite where an output is not finite.
+    It is the largest absolute difference, divided by the output's largest absolute value where that is above 1; it is
+    infinite where an output is not finite.
     """
     answer, worst = _opened(path, format), 0.0
     most = program.preprocessor.window or LONGEST
@@ -135,9 +145,10 @@ def largest_difference(program: Program, path: Path, format: Format) -> float:
 
 
 def random_feeds(program: Program, series: int, observations: int) -> Feeds:
-    """Draw inputs for a program: series of different lengths, with values and times like those of training.
+    """Draw inputs for a program, {name: tensor} in the order of `program.needs`; the same on each call.
 
-    Query times lie within the observed span and a little beyond both ends.
+    Values and times are like those of training, padded to `observations`; the first series has all, others from 2 on.
+    There are 25 queries per series, within the observed span and a tenth of it beyond both ends.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
     shape = (series, observations)
@@ -161,14 +172,14 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
 
 def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw further positions [*shape, P], uniform over the range of the training set."""
+    """Draw further positions float64 [*shape, P], uniform over the training set's range, in the table's units."""
     scaling = known.positions
     reach = (scaling.training_reach[1:] * scaling.units[1:]).numpy()
     return scaling.column_origins.numpy() + reach * draw.uniform(-1, 1, (*shape, len(reach)))
 
 
 def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
-    """Draw static columns [series, columns], coded as a program reads them; some numbers are missing (NaN)."""
+    """Draw static columns float64 [series, columns], coded as a program reads them; a fifth of the numbers are NaN."""
     codes = np.zeros((series, len(known.static)))
     for i, column in enumerate(known.static):
         if column.categories is None:
@@ -179,14 +190,17 @@ def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.G
 
 
 def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
-    """Return which dimensions of each input are free in the exported file: series, observations, queries."""
+    """Return {input: {axis: dimension}} of the axes that are free in the file: series, observations, queries."""
     series, observations, queries = (torch.export.Dim(name, min=1) for name in ("series", "observations", "queries"))
     second = {name: queries if name.startswith("query") else observations for name in feeds if name != "static"}
     return {name: {0: series} | ({1: second[name]} if name in second else {}) for name in feeds}
 
 
 def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
-    """Rename the outputs of an ONNX graph, and first any inner values that the exporter gave the same names."""
+    """Rename the outputs of an ONNX graph in place, to `names` in this order.
+
+    Inner values that have one of the names get an underscore at its end first.
+    """
     for node in graph:
         for value in node.outputs:
             value.name = f"{value.name}_" if value.name in names else value.name
@@ -195,11 +209,15 @@ def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
 
 
 def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
-    """Return a function that runs a written file: {input name: array} → list of outputs."""
+    """Open a written file and return a function that runs it on the CPU: {input name: tensor} → list of output arrays.
+
+    Raises MissingExtra for "onnx" without the extra `export`.
+    """
     if format == "torch":
         module = torch.export.load(path).module()
 
         def answer(feeds: Feeds) -> list[np.ndarray]:
+            """Run the PyTorch program and return its outputs as arrays."""
             outputs = module(**feeds)
             return [part.detach().numpy() for part in (outputs if isinstance(outputs, tuple) else (outputs,))]
 

@@ -13,7 +13,6 @@ from rotarymae.partners.predictor import (
     Predictor,
     choose_predictor,
     fit_partners,
-    fit_predictor,
 )
 from rotarymae.partners.shapes import FEATURES
 
@@ -33,7 +32,6 @@ __all__ = [
     "choose_predictor",
     "features",
     "fit_partners",
-    "fit_predictor",
     "half_widths",
     "least_errors",
     "sorted_errors",

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from rotarymae.arrays import ArrayDataset
-from rotarymae.errors import ModelDirectoryError
+from rotarymae.datasets import AnyDataset
+from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.preprocess import StaticColumn
-from rotarymae.series import SeriesDataset
+from rotarymae.system import from_fields
 
-AnyDataset = SeriesDataset | ArrayDataset
 Floats = NDArray[np.float64]
 
 
@@ -78,10 +77,11 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
     """Read arrays from safetensors; check names, types and shapes, and that all numbers are finite.
 
     Args:
-        layout: {name: (type, shape)}; a text in a shape stands for a size that is equal wherever the text occurs.
+        layout: {name: (numpy type, shape)} of all arrays; a text in a shape stands for a size that is equal wherever
+            the text occurs.
 
     Raises:
-        ModelDirectoryError: an array that does not fit.
+        ModelDirectoryError: a file that cannot be read; an array that is absent, unknown, empty or does not fit.
     """
     try:
         arrays = load_file(path)
@@ -95,12 +95,22 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
         expected = list(shape)
         if array.ndim == len(shape):
             expected = [sizes.setdefault(one, n) if isinstance(one, str) else one for one, n in zip(shape, array.shape)]
-        if array.dtype != dtype or list(array.shape) != expected or not array.size or not np.isfinite(array).all():
+        if array.dtype != dtype or list(array.shape) != expected or not array.size:
             raise ModelDirectoryError(
-                f"{path}: the array {name!r} is {array.dtype} {list(array.shape)}, or holds NaN or infinity; wanted "
-                f"finite {np.dtype(dtype)} {expected}."
+                f"{path}: the array {name!r} is {array.dtype} {list(array.shape)}; wanted {np.dtype(dtype)} "
+                f"{expected}, not empty."
             )
+        if not np.isfinite(array).all():
+            raise ModelDirectoryError(f"{path}: the array {name!r} holds NaN or infinity; wanted finite numbers.")
     return arrays
+
+
+def read_settings(kind: type, settings: Any, path: Path) -> Any:
+    """Return a dataclass from its JSON. Raises ModelDirectoryError for a field that `save` would not write."""
+    try:
+        return from_fields(kind, settings, "its settings")
+    except (InputError, TypeError) as error:
+        raise ModelDirectoryError(f"{path}: {error}") from None
 
 
 def check(condition: bool, path: Path, field: str) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats
-from rotarymae.partners.features import Rows, chunks
+from rotarymae.partners.features import SeriesRows, chunks
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.partners.shapes import divide
 from rotarymae.seasons import find_season
@@ -81,7 +81,7 @@ class ChannelMean:
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
         """Return predictions [n, V] of the n hidden observations; both data sets hold the same series in one order."""
-        return self.means[Rows.of(hidden).channels]
+        return self.means[SeriesRows.of(hidden).channels]
 
 
 class LinearInterpolation(ChannelMean):
@@ -96,7 +96,7 @@ class LinearInterpolation(ChannelMean):
         """Predict hidden observations [n, V] on straight lines between visible ones of the same series and channel."""
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")
-        seen, hidden_rows, out = Rows.of(visible), Rows.of(hidden), super().predict(visible, hidden)
+        seen, hidden_rows, out = SeriesRows.of(visible), SeriesRows.of(hidden), super().predict(visible, hidden)
         known, queried = (rows.series * rows.num_channels + rows.channels for rows in (seen, hidden_rows))
         order, queries = (np.argsort(keys, kind="stable") for keys in (known, queried))  # rows come in order of time
         keys, first = np.unique(queried[queries], return_index=True)
@@ -155,8 +155,6 @@ class SeriesMean(LinearInterpolation):
         return np.full(len(query_times), values.mean())
 
 
-CLASSIFICATION = (MostCommonClass,)
-REGRESSION = (TrainingMean,)
-SURVIVAL = (LifeTable,)
+OF_TASK = {"classification": (MostCommonClass,), "regression": (TrainingMean,), "survival": (LifeTable,)}
 INTERPOLATION: tuple[type[ChannelMean], ...] = (LinearInterpolation, LastValue, ChannelMean)
 FORECASTS: tuple[type[ChannelMean], ...] = (LastValue, SeasonalNaive, Drift, SeriesMean)

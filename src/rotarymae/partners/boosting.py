@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
-from rotarymae.partners.base import AnyDataset, Floats, check
+from rotarymae.partners.base import AnyDataset, Floats, check, read_settings
 from rotarymae.partners.features import features as compute_features
 from rotarymae.partners.hazards import MAX_LOG_RISK, FollowUp, interval_probabilities
 from rotarymae.preprocess import StaticColumn, static_features
-from rotarymae.system import from_fields
 
 # The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split
 # those; few of the features for each tree and a penalty, as more freedom diverged on one PLAsTiCC fold.
@@ -71,7 +70,9 @@ def fit_trees(
     if classes:
         counts = np.bincount(target, minlength=classes)
         if classes < 2 or not counts.all():
-            raise InputError("gradient boosting needs two classes, and a series of each, to train on.")
+            raise InputError(
+                "gradient boosting needs at least two classes, and a series of each to train on; add labelled series."
+            )
         objective = {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
         if settings.get("balanced"):
             weight = (len(target) / (classes * counts))[target]
@@ -236,6 +237,18 @@ class BoostedTrees:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+@dataclass(frozen=True)
+class TreeSettings:
+    """What is saved of `BoostedFeatures` beside the trees, as JSON."""
+
+    features: tuple[str, ...]
+    static: tuple[StaticColumn, ...]
+    classes: int
+    center: tuple[float, ...]
+    scale: tuple[float, ...]
+    rates: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class BoostedFeatures:
     """Gradient boosting on features of the observations and the static columns.
@@ -272,69 +285,43 @@ class BoostedFeatures:
     def save(self, path: Path) -> dict[str, Any]:
         """Write the trees to a text file; return the settings that `load` needs, as JSON."""
         path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
-        return {
-            "features": list(self.features),
-            "static": [asdict(column) for column in self.static],
-            "classes": self.trees.classes,
-            "center": list(self.trees.center),
-            "scale": list(self.trees.scale),
-            "rates": list(self.trees.rates),
-        }
+        trees = self.trees
+        return asdict(TreeSettings(self.features, self.static, trees.classes, trees.center, trees.scale, trees.rates))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
         """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
-        check(set(settings) == {"features", "static", "classes", "center", "scale", "rates"}, path, "settings")
-        features, static = settings["features"], read_static(settings["static"], path)
-        check(isinstance(features, list) and all(isinstance(name, str) for name in features), path, "features")
-        classes = settings["classes"]
-        check(type(classes) is int and (classes >= 2 if task == "classification" else classes == 0), path, "classes")
+        read = read_settings(TreeSettings, settings, path)
+        check(read.classes >= 2 if task == "classification" else read.classes == 0, path, "classes")
         for name, of_task in (("center", "regression"), ("scale", "regression"), ("rates", "survival")):
-            values = settings[name]
-            check(isinstance(values, list) and all(map(_finite, values)), path, name)
-            check(bool(values) == (task == of_task), path, name)
-        center, scale, rates = (tuple(settings[name]) for name in ("center", "scale", "rates"))
-        check(min(rates, default=0) >= 0, path, "rates")
-        check(len(center) == len(scale) and all(value > 0 for value in scale), path, "scale")
+            check(bool(getattr(read, name)) == (task == of_task), path, name)
+        check(min(read.rates, default=0) >= 0, path, "rates")
+        check(len(read.center) == len(read.scale) and min(read.scale, default=1) > 0, path, "scale")
         try:
             if path.stat().st_size > MAX_TEXT:
                 raise ValueError(f"it is larger than {MAX_TEXT:,} bytes")
             text, end = path.read_bytes().decode("ascii"), "end of trees\n"
             texts = tuple(one + end for one in text.split(end))
-            if texts[-1] != end or len(texts) - 1 != SEEDS * (len(center) or 1):
+            if texts[-1] != end or len(texts) - 1 != SEEDS * (len(read.center) or 1):
                 raise ValueError(f"it does not hold the trees of each output from {SEEDS} seeds")
-            width = len(features) + sum(column.width for column in static)
+            width = len(read.features) + sum(column.width for column in read.static)
             for one in texts[:-1]:
-                check_trees(one, width, classes)
+                check_trees(one, width, read.classes)
         except (ValueError, OSError) as error:
             raise ModelDirectoryError(f"{path} holds no trees that this version writes: {error}.") from None
-        return cls(tuple(features), static, BoostedTrees(classes, texts[:-1], center, scale, rates))
-
-
-def read_static(described: Any, path: Path) -> tuple[StaticColumn, ...]:
-    """Return static columns from their JSON. Raises ModelDirectoryError where it is not as `save` writes it."""
-    try:
-        columns = tuple(from_fields(StaticColumn, column, "static") for column in described)
-        widths = [column.width for column in columns]
-        numbers = [one for column in columns for one in (column.low, column.high, column.mean, column.std)]
-        sound = all(isinstance(column.name, str) for column in columns) and min([1, *widths]) > 0
-    except (InputError, TypeError, AttributeError) as error:
-        raise ModelDirectoryError(f"{path}: the field 'static' is damaged: {error}") from None
-    check(sound and all(map(_finite, numbers)) and all(column.std > 0 for column in columns), path, "static")
-    return columns
-
-
-def _finite(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+        trees = BoostedTrees(read.classes, texts[:-1], read.center, read.scale, read.rates)
+        return cls(read.features, read.static, trees)
 
 
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F], observations' features first, and the names of those.
+    """Return features [S, F], and the names of the observations' features, without those of static columns.
+
+    The features of the observations come first, then those of the static columns.
 
     Args:
-        known: the names that training had.
+        known: the names in training.
 
     Raises:
         InputError: other names than `known`.

@@ -51,7 +51,12 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
 
 
 def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]) -> Floats:
-    """Return the weights [methods], which sum to 1, with which combined predictions fit the truth best."""
+    """Return the weights [methods], which sum to 1, whose combination has the smallest `nats`.
+
+    Args:
+        predictions: [S, K] of each method, for series that they were not fitted on.
+        truth: as in `Partner.fit`.
+    """
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]
     costs = np.array([nats(task, combine(task, predictions, weights), truth) for weights in grid])

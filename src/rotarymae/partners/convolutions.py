@@ -36,18 +36,20 @@ LENGTH = 9  # of a kernel
 KERNELS = np.full((84, LENGTH), -1.0, np.float32)
 for _row, _three in zip(KERNELS, itertools.combinations(range(LENGTH), 3), strict=True):
     _row[list(_three)] = 2
-FEATURES = 5000  # about so many shares
+NUM_FEATURES = 5000  # about so many shares
 MOST_SERIES = 3000  # the ridge needs their square
 MOST_POINTS = 1_000_000  # of all sounds together, five and a half hours: a minute or two per fit
 ALPHAS = 10.0 ** np.linspace(-2, 4, 10)
 BLOCK = 2**15  # points convolved at once
-SAMPLED = 4096  # points of a series that biases are drawn from
+BIAS_POINTS = 4096  # points of a series that biases are drawn from
 BANDS, FRAMES, DECIBELS = 32, 2, 80.0  # of a sound: bands, frames of the filterbank per point, range below the loudest
 LEAST = 5.0  # decibels, by which a band is divided that is nearly constant in training
 STARTS = 4  # of each sound of training, where `MOST_SERIES` and `MOST_POINTS` leave room for them
 GRID_POINTS = 2**22  # of all series that are put on a grid at once
 MAX_LENGTH = 200_000  # points of a grid
-ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {  # types and shapes, with the letters of RandomConvolutions
+STORED_ARRAYS: dict[
+    str, tuple[type, tuple[int | str, ...]]
+] = {  # types and shapes, with the letters of RandomConvolutions
     "length": (np.int64, (1,)),
     "center": (np.float64, ("V",)),
     "scale": (np.float64, ("V",)),
@@ -123,7 +125,10 @@ class SoundReader(SeriesReader):
         return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
 
 
-READERS: dict[str, type[SeriesReader]] = {"observations": SeriesReader, "patches": SoundReader}  # by kind of data set
+SERIES_READERS: dict[str, type[SeriesReader]] = {
+    "observations": SeriesReader,
+    "patches": SoundReader,
+}  # by kind of data set
 
 
 def _distinct_per_series(dataset: SeriesDataset) -> float:
@@ -166,7 +171,7 @@ class RandomConvolutions:
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        reader = READERS.get(dataset.kind)
+        reader = SERIES_READERS.get(dataset.kind)
         return task == "classification" and reader is not None and reader.suits(dataset)
 
     @classmethod
@@ -180,7 +185,7 @@ class RandomConvolutions:
     ) -> Self:
         """Fit the transform and the ridge classifier to class numbers [S] from 0; static columns are ignored."""
         draw = np.random.default_rng(seed)
-        reader = READERS[dataset.kind]
+        reader = SERIES_READERS[dataset.kind]
         length = min(max(LENGTH + 1, reader.length(dataset)), MAX_LENGTH)
         variables = reader.variables(dataset, length)
         points = sum(one.shape[1] for one in variables)
@@ -194,9 +199,9 @@ class RandomConvolutions:
         truth = np.tile(truth, starts)
         dilation = np.unique((2 ** np.linspace(0, np.log2(max(1, (length - 2) / (LENGTH - 1))), 8)).astype(np.int64))
         dilation = np.tile(dilation, 2)
-        each = max(1, FEATURES // (len(KERNELS) * len(dilation)))
+        each = max(1, NUM_FEATURES // (len(KERNELS) * len(dilation)))
         mix = np.stack([_choose_variables(draw, len(center)) for _ in dilation])
-        sample = [x[i][:, :SAMPLED] for i in draw.choice(len(x), min(len(x), 64), replace=False)]
+        sample = [x[i][:, :BIAS_POINTS] for i in draw.choice(len(x), min(len(x), 64), replace=False)]
         groups = zip(range(len(dilation)), dilation, mix, strict=True)
         bias = np.stack(
             [_biases([_view(one, g, dilation) for one in sample], m, int(d), each, draw) for g, d, m in groups]
@@ -216,7 +221,7 @@ class RandomConvolutions:
 
     def predict(self, dataset: AnyDataset) -> Floats:
         """Return class probabilities [S, classes]."""
-        out, reader, length = [], READERS[dataset.kind], int(self.length[0])
+        out, reader, length = [], SERIES_READERS[dataset.kind], int(self.length[0])
         at_once = max(1, min(256, GRID_POINTS // (length * len(self.center))))
         for begin in range(0, len(dataset), at_once):
             part = np.arange(begin, min(begin + at_once, len(dataset)))
@@ -240,7 +245,7 @@ class RandomConvolutions:
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
         """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
         check(not settings and task == "classification", path, "settings")
-        arrays = load_arrays(path, ARRAYS)
+        arrays = load_arrays(path, STORED_ARRAYS)
         length, shares = arrays["length"][0], np.prod(arrays["bias"].shape)
         groups, features = len(arrays["dilation"]), len(arrays["feature_center"])
         conditions = {
@@ -280,7 +285,7 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
 
 
 def _bands(spectrogram: Floats) -> Floats:
-    """Average a spectrogram [frames, bins] into [BANDS, points], in decibels below the loudest."""
+    """Average a spectrogram [frames, bins] to [BANDS, points], in decibels below its loudest cell."""
     decibels = spectrogram * (10 / np.log(10))
     decibels = np.maximum(decibels - decibels.max(), -DECIBELS)
     if np.ptp(decibels) == 0:  # silence has no loudest
@@ -339,9 +344,13 @@ def _features(
     bias: NDArray[np.float32],
     maxima: bool,
 ) -> Floats:
-    """Return features [S, F] of series [V, L]: how often each kernel's output exceeds each bias.
+    """Return features [S, F] of series [V, L]: the share of each kernel's output above each bias.
 
-    With `maxima`, also the maximum of each kernel's output.
+    Args:
+        x: the series.
+        dilation: spacings of the kernels' weights.
+        mix, bias: of each dilation, from `_choose_variables` and `_biases`.
+        maxima: add the maximum of each kernel's output.
     """
     rows = []
     for block in _blocks(x):
@@ -368,7 +377,12 @@ def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32], maxima
 
 
 def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -> NDArray[np.float32]:
-    """Return the outputs [s, 84, L] of all kernels for series [s, V, L]."""
+    """Return the outputs [s, 84, L] of all 84 kernels for series [s, V, L].
+
+    Args:
+        mix: which variables each kernel reads, a 0/1 matrix [84, V].
+        dilation: spacing of the kernels' weights.
+    """
     mixed = torch.einsum("kv,svl->skl", torch.from_numpy(mix), torch.from_numpy(np.ascontiguousarray(x)))
     kernels = torch.from_numpy(KERNELS)[:, None]
     padding = (LENGTH // 2) * dilation
@@ -378,9 +392,13 @@ def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -
 def _ridge(x: Floats, y: Floats, starts: int = 1) -> tuple[Floats, Floats, Floats]:
     """Fit ridge regression at the best penalty α, chosen by exact leave-one-out errors.
 
-    Each sound gives `starts` rows (i, i + S / starts, ...), which are left out together. With G = X Xᵀ and C = (G +
-    αI)⁻¹, the residuals of rows g of n that are left out are (C_gg - 1 / nα)⁻¹ (C y)_g; the last term takes the rows
-    out of the means, by which columns and answers are centred.
+    With G = X Xᵀ and C = (G + αI)⁻¹, the residuals of rows g of n that are left out are (C_gg - 1 / nα)⁻¹ (C y)_g; the
+    last term takes the rows out of the means of columns and targets.
+
+    Args:
+        x: features [S, F] with centred columns.
+        y: targets [S, K].
+        starts: number of rows of each example, which are i, i + S / starts, ...; they are left out together.
 
     Returns:
         Weights [F, K], intercepts [K], and the leave-one-out predictions [S, K].

@@ -10,20 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, save_arrays
-from rotarymae.partners.boosting import read_static, series_features
+from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, read_settings, save_arrays
+from rotarymae.partners.boosting import series_features
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.preprocess import StaticColumn
 
 PENALTIES = 4.0 ** np.arange(0, 7)  # of the squared coefficients of standardised features
 FOLDS = 3
 REACH = 3.0  # standard deviations; features are held to it, as one wild value would decide a line
-ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
+COX_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "center": (np.float64, ("features",)),
     "scale": (np.float64, ("features",)),
     "weight": (np.float64, ("features",)),
     "rates": (np.float64, ("intervals",)),
 }
+
+
+@dataclass(frozen=True)
+class CoxSettings:
+    """What is saved of `CoxFeatures` beside its arrays, as JSON."""
+
+    features: tuple[str, ...]
+    static: tuple[StaticColumn, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +89,18 @@ class CoxFeatures:
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
     def save(self, path: Path) -> dict[str, Any]:
-        save_arrays(path, {name: getattr(self, name) for name in ARRAYS})
-        return {"features": list(self.features), "static": [asdict(column) for column in self.static]}
+        save_arrays(path, {name: getattr(self, name) for name in COX_ARRAYS})
+        return asdict(CoxSettings(self.features, self.static))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
         """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
-        check(set(settings) == {"features", "static"} and task == "survival", path, "settings")
-        names, static, arrays = settings["features"], read_static(settings["static"], path), load_arrays(path, ARRAYS)
-        check(isinstance(names, list) and all(isinstance(name, str) for name in names), path, "features")
-        width = len(names) + sum(column.width for column in static)
+        check(task == "survival", path, "task")
+        read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, COX_ARRAYS)
+        width = len(read.features) + sum(column.width for column in read.static)
         check(len(arrays["weight"]) == width and bool((arrays["scale"] > 0).all()), path, "scale")
         check(bool((arrays["rates"] >= 0).all()), path, "rates")
-        return cls(tuple(names), static, **arrays)
+        return cls(read.features, read.static, **arrays)
 
 
 def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None = None) -> Floats:

@@ -32,7 +32,11 @@ class FollowUp:
 
     @classmethod
     def of(cls, truth: NDArray[np.floating]) -> FollowUp:
-        """Compute from the weights of intervals in the likelihood [S, K + 1]; see `labels.EventTimes`."""
+        """Compute exposure and events of each series in each interval.
+
+        Args:
+            truth: weight of each interval in the likelihood [S, K + 1]; see `labels.EventTimes`.
+        """
         intervals = np.arange(truth.shape[1] - 1)
         ended, observed = (truth > 0).argmax(1)[:, None], truth[:, -1:] == 0
         events = ((intervals == ended) & observed).astype(np.float64)

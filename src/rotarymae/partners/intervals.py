@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rotarymae.partners.base import Floats
 
-INTERVAL = 0.9  # share of values in the intervals that are written beside predictions
+INTERVAL = 0.9  # share of values in the intervals that are written next to predictions
 MAX_ERRORS = 1000  # that are kept of each output; of more, even steps of their order
 
 

@@ -11,14 +11,14 @@ import math
 import time
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.model_files import dump_json, read_json
-from rotarymae.partners.base import AnyDataset, Floats, Partner, check
+from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
 from rotarymae.partners.convolutions import RandomConvolutions
@@ -26,7 +26,10 @@ from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
 
-FORMAT = 6
+if TYPE_CHECKING:
+    from rotarymae.training.cost import Plan
+
+PREDICTOR_FORMAT = 6
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
 PARTNERS: dict[str, type[Partner]] = {
@@ -93,7 +96,8 @@ class Predictor:
         """Return a valid choice; "auto" becomes what the fit chose. Raises InputError for one that is not available."""
         if choice not in ("auto", *self.available):
             raise InputError(
-                f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
+                f"predictor={choice!r} is none of this pipeline's, which are {listed(self.available)} "
+                f"({self.because}); leave it out."
             )
         return self.choice if choice == "auto" else choice
 
@@ -104,7 +108,14 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: predictions}, with calibrated probabilities and, where weights exist, the combination."""
+        """Return {predictor: predictions [S, K]}, with calibrated probabilities.
+
+        The combination is among them if all its methods have weights.
+
+        Args:
+            of_model: the network's predictions [S, K].
+            of_partners: {partner: predictions [S, K]}.
+        """
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
                 raise ModelDirectoryError(
@@ -120,21 +131,19 @@ class Predictor:
 
     def describe(self) -> dict[str, Any]:
         """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
-        return {
-            "chosen": self.choice,
-            "because": self.because,
-            "weights": self.weights,
-            "temperatures": self.temperatures,
-            "loss_per_validation_series": self.losses,
-        }
+        chosen = {"chosen": self.choice, "because": self.because}
+        if not self.weights:  # of several predictors, each with its own
+            return chosen
+        scales = {"weights": self.weights, "temperatures": self.temperatures}
+        return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files. Raises OSError where there is no room."""
-        described = {"format": FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
-        with replacing_folder(folder) as beside:
-            files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
+        described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
+        with replacing_folder(folder) as temporary:
+            files = {name: temporary / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
             described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
-            dump_json(beside / JSON, described)
+            dump_json(temporary / JSON, described)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -146,65 +155,33 @@ class Predictor:
         """
         path = Path(folder) / JSON
         described = read_json(path)
-        check(described.get("format") == FORMAT, path, "format")
-        partners = described.get("partners")
-        check(isinstance(partners, dict) and set(partners) <= set(PARTNERS), path, "partners")
-        files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in partners}
+        check(described.get("format") == PREDICTOR_FORMAT, path, "format")
+        del described["format"]
+        read = read_settings(cls, described, path)
+        read._check(path)
+        files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in read.partners}
         surplus = {file.name for file in path.parent.iterdir()} - {JSON, *(file.name for file in files.values())}
         check(not surplus, path, "partners")
-        check(set(described) == {"format", *(one.name for one in fields(cls))}, path, "fields")
-        _check_fields(described, path)
-        task = described["task"]
-        for name, settings in partners.items():
-            check(isinstance(settings, dict), path, "partners")
-            partners[name] = PARTNERS[name].load(files[name], task, settings)
-        del described["format"]
-        return cls(**described)
+        partners: Any = read.partners  # their settings
+        return replace(
+            read,
+            partners={name: PARTNERS[name].load(files[name], read.task, given) for name, given in partners.items()},
+        )
 
-
-def _check_fields(described: dict[str, Any], path: Path) -> None:
-    """Raise ModelDirectoryError where a field of predictor.json is not as `save` writes it; partners check theirs."""
-    methods = {MODEL, *described["partners"]}
-    available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
-    check(described["task"] in TASKS, path, "task")
-    check(described["choice"] in available, path, "choice")
-    check(isinstance(described["because"], str), path, "because")
-    for name, low, high in (("temperatures", 1e-3, 1e3), ("weights", 0, 1), ("losses", -math.inf, math.inf)):
-        numbers = described[name]
-        check(isinstance(numbers, dict), path, name)
-        named = set(numbers) <= {*methods, COMBINED} if name == "losses" else set(numbers) == methods
-        known = all(type(one) in (int, float) and math.isfinite(one) and low <= one <= high for one in numbers.values())
-        check(named and known, path, name)
-    check(math.isclose(sum(described["weights"].values()), 1, rel_tol=1e-9), path, "weights")
-    errors = described["errors"]
-    named = isinstance(errors, dict) and set(errors) <= {*methods, COMBINED}
-    check(named and (not errors or described["task"] == "regression"), path, "errors")
-    for outputs in errors.values():
-        check(isinstance(outputs, list) and all(map(_are_errors, outputs)), path, "errors")
-
-
-def _are_errors(numbers: Any) -> bool:
-    """Return whether `numbers` is an ascending list of non-negative finite numbers."""
-    if not isinstance(numbers, list) or not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
-        return False
-    return numbers == sorted(numbers)
-
-
-class Budget(Protocol):
-    """Decides how many series the partners are trained on."""
-
-    def compared(self, series: int) -> int:
-        """Return how many of the series partners are trained on while methods are compared."""
-        ...
-
-    def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return how many of the series a partner is trained on in the end.
-
-        Args:
-            name: the partner.
-            compared, seconds: it took this many seconds for this many series.
-        """
-        ...
+    def _check(self, path: Path) -> None:
+        """Raise ModelDirectoryError where a field is not as `save` writes it; partners check theirs."""
+        methods, known = {MODEL, *self.partners}, {MODEL, *self.partners, COMBINED}
+        check(methods <= {MODEL, *PARTNERS}, path, "partners")
+        check(self.task in TASKS, path, "task")
+        check(self.choice in self.available, path, "choice")
+        heats, weights = self.temperatures, self.weights
+        check(set(heats) == methods and all(1e-3 <= one <= 1e3 for one in heats.values()), path, "temperatures")
+        sound = set(weights) == methods and all(0 <= one <= 1 for one in weights.values())
+        check(sound and math.isclose(sum(weights.values()), 1, rel_tol=1e-9), path, "weights")
+        check(set(self.losses) <= known, path, "losses")
+        sound = set(self.errors) <= known and (not self.errors or self.task == "regression")
+        outputs = [one for several in self.errors.values() for one in several]
+        check(sound and all(one == sorted(one) and min(one, default=0) >= 0 for one in outputs), path, "errors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +212,7 @@ def fit_partners(
     static: tuple[StaticColumn, ...],
     seed: int,
     reporter: Reporter,
-    budget: Budget | None = None,
+    budget: Plan | None = None,
 ) -> FittedPartners:
     """Fit the partners on the training part, to compare them, and then on both parts.
 
@@ -295,23 +272,6 @@ def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None,
     return np.sort(order[:count])
 
 
-def fit_predictor(
-    choice: str,
-    task: str,
-    dataset: AnyDataset,
-    truth: NDArray[Any],
-    train: NDArray[np.int64],
-    validation: NDArray[np.int64],
-    of_model: Floats,
-    static: tuple[StaticColumn, ...],
-    seed: int,
-    reporter: Reporter,
-) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners by `fit_partners`, and choose on the validation part by `choose_predictor`."""
-    fitted = fit_partners(choice, task, dataset, truth, train, validation, of_model.shape[1], static, seed, reporter)
-    return choose_predictor(choice, task, fitted, of_model, reporter)
-
-
 def choose_predictor(
     choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
 ) -> tuple[Predictor, dict[str, Floats]]:
@@ -332,7 +292,10 @@ def choose_predictor(
     partners, compared, series = fitted.partners, fitted.truth, len(fitted.truth)
     if fitted.held is None:
         if choice in (FEATURES, COMBINED):
-            reporter.warn(f"predictor={choice!r} needs validation series and there are none; the model predicts.")
+            reporter.warn(
+                f"predictor={choice!r} needs validation series and there are none; the network predicts instead. Set a "
+                "validation_fraction, or add series."
+            )
         return Predictor.of_model(task, "there are no validation series to compare by"), {}
     predictions = {MODEL: of_model, **fitted.predictions}
     temperatures = dict.fromkeys(predictions, 1.0)
@@ -348,7 +311,7 @@ def choose_predictor(
     because = f"asked for by predictor={choice!r}"
     predictor = Predictor(task, MODEL, because, partners, temperatures, named_weights, per_series)
     if choice not in ("auto", *predictor.available):
-        reporter.warn(f"predictor={choice!r} could not be fitted; the model predicts.")
+        reporter.warn(f"predictor={choice!r} could not be fitted; the network predicts instead.")
         return replace(predictor, because=f"predictor={choice!r} could not be fitted"), predictions
     if choice != "auto":
         return replace(predictor, choice=choice), predictions

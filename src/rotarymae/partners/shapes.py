@@ -6,8 +6,8 @@ values, t the times, e the standard errors, n the count, and d the changes from 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -24,6 +24,13 @@ STRONG = 5  # standard errors
 LAGS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64)  # observations, of the structure function
 LAG_EDGES = (0.0, 0.01, 0.05, 0.2, 1.0)  # shares of the span
 HARMONICS = 16
+# Ends of the windows of a course, as shares of the series' span from the peak: short ones near it, long ones far away.
+COURSE = (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1.0)
+PEAK_WINDOWS = {
+    "at": (-0.5, 0.5),
+    "after": (0.5, 1.5),
+    "late after": (1.5, 4.0),
+}  # widths of the outburst, from its peak
 
 
 def divide(a: Any, b: Any) -> Floats:
@@ -43,13 +50,7 @@ class Groups:
     """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
-        """Sort observations into groups.
-
-        Args:
-            keys: group number of each observation, ascending, and within a group in order of time.
-            total: number of groups, some of which may be empty.
-            times, x, errors: of each observation; errors may be None.
-        """
+        """Sort observations into groups."""
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
         order = np.argsort(keys, kind="stable")
@@ -57,7 +58,7 @@ class Groups:
         self.group = np.repeat(np.arange(len(self.present)), self.count)
         self.last, self.total = self.first + self.count - 1, total
         self.t, self.x = times[usable][order], x[usable][order]
-        self.e = None if errors is None else errors[usable][order]
+        self.e: Any = None if errors is None else errors[usable][order]
         self.index = np.arange(len(self.x))
 
     def spread(self, column: NDArray[Any]) -> Floats:
@@ -216,19 +217,16 @@ class Groups:
     @cached_property
     def ratio(self) -> Floats:
         """Return x / e; NaN for an exact value."""
-        assert self.e is not None
         return divide(self.x, self.e)
 
     @cached_property
     def weighted_mean(self) -> Floats:
-        assert self.e is not None
         weight = 1 / np.maximum(self.e, 1e-12) ** 2
         return divide(self.sum(self.x * weight), self.sum(weight))
 
     @cached_property
     def residual(self) -> Floats:
         """Return (x - weighted mean) / e."""
-        assert self.e is not None
         return divide(self.x - self.weighted_mean[self.group], self.e)
 
     @cached_property
@@ -270,7 +268,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: a function that returns one number for each group.
+    """A feature: its name, its formula, and the function that computes one number for each group.
 
     Attributes:
         needs_errors: whether it needs standard errors.
@@ -278,437 +276,357 @@ class Feature:
     """
 
     name: str
+    formula: str
     compute: Callable[[Groups], NDArray[Any]]
     needs_errors: bool = False
     basic: bool = False
 
-    @property
-    def formula(self) -> str:
-        return formula_of(self.compute.func if isinstance(self.compute, partial) else self.compute)
+
+def _std_of_changes(g: Groups) -> Floats:
+    mean = divide(g.sum(g.change), g.count - 1)
+    return np.sqrt(divide(g.sum(np.where(g.follows, g.change - mean[g.group], 0.0) ** 2), g.count - 1))
 
 
-def formula_of(function: Callable[..., Any]) -> str:
-    """Return the formula of a feature, which is its function's docstring, in one line."""
-    return " ".join((inspect.getdoc(function) or "").split())
-
-
-FEATURES: list[Feature] = []
-
-
-def feature(name: str, *arguments: Any, **options: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function of `Groups` (and further arguments): it becomes a feature with this name."""
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        FEATURES.append(Feature(name, partial(function, **dict(arguments)) if arguments else function, **options))
-        return function
-
-    return add
-
-
-@feature("count", basic=True)
-def count(g: Groups) -> NDArray[Any]:
-    """n; 0 for a group without observations."""
-    return g.count
-
-
-@feature("mean", basic=True)
-def mean(g: Groups) -> Floats:
-    """sum(x) / n"""
-    return g.level
-
-
-@feature("std", basic=True)
-def std(g: Groups) -> Floats:
-    """sqrt(mean((x - mean(x))²))"""
-    return np.sqrt(g.variance)
-
-
-@feature("min", basic=True)
-def lowest(g: Groups) -> Floats:
-    """min(x)"""
-    return g.low
-
-
-@feature("max", basic=True)
-def highest(g: Groups) -> Floats:
-    """max(x)"""
-    return g.high
-
-
-@feature("first", basic=True)
-def first(g: Groups) -> Floats:
-    """x[0]"""
-    return g.x[g.first]
-
-
-@feature("last", basic=True)
-def last(g: Groups) -> Floats:
-    """x[n - 1]"""
-    return g.x[g.last]
-
-
-@feature("time of last", basic=True)
-def time_of_last(g: Groups) -> Floats:
-    """t[n - 1], since the series began"""
-    return g.t[g.last]
-
-
-@feature("mean change", basic=True)
-def mean_change(g: Groups) -> Floats:
-    """mean(d)"""
-    return divide(g.sum(g.change), g.count - 1)
-
-
-@feature("std of changes", basic=True)
-def std_of_changes(g: Groups) -> Floats:
-    """sqrt(mean((d - mean(d))²))"""
-    away = np.where(g.follows, g.change - mean_change(g)[g.group], 0.0)
-    return np.sqrt(divide(g.sum(away**2), g.count - 1))
-
-
-@feature("span")
-def span(g: Groups) -> Floats:
-    """t[n - 1] - t[0]"""
-    return g.span
-
-
-@feature("skew")
-def skew(g: Groups) -> Floats:
-    """mean((x - mean(x))³) / std(x)³"""
-    return divide(g.mean(g.away**3), g.variance**1.5)
-
-
-@feature("kurtosis")
-def kurtosis(g: Groups) -> Floats:
-    """mean((x - mean(x))⁴) / std(x)⁴"""
-    return divide(g.mean(g.away**4), g.variance**2)
-
-
-@feature("quantile 0.05", ("share", 0.05))
-@feature("quantile 0.25", ("share", 0.25))
-@feature("quantile 0.5", ("share", 0.5))
-@feature("quantile 0.75", ("share", 0.75))
-@feature("quantile 0.95", ("share", 0.95))
-def quantile(g: Groups, share: float) -> Floats:
-    """The value whose rank is nearest to the share of the others."""
-    return g.quantile(share)
-
-
-@feature("median in range")
-def median_in_range(g: Groups) -> Floats:
-    """(median(x) - min(x)) / (max(x) - min(x))"""
-    return divide(g.base - g.low, g.extent)
-
-
-@feature("mean in range")
-def mean_in_range(g: Groups) -> Floats:
-    """(mean(x) - min(x)) / (max(x) - min(x))"""
-    return divide(g.level - g.low, g.extent)
-
-
-@feature("inner range")
-def inner_range(g: Groups) -> Floats:
-    """(q(0.75) - q(0.25)) / (q(0.95) - q(0.05)), with the quantiles q"""
-    return divide(g.quantile(0.75) - g.quantile(0.25), g.quantile(0.95) - g.quantile(0.05))
-
-
-@feature("skew of quantiles")
-def skew_of_quantiles(g: Groups) -> Floats:
-    """(q(0.95) + q(0.05) - 2 median(x)) / (q(0.95) - q(0.05))"""
+def _skew_of_quantiles(g: Groups) -> Floats:
     high, low = g.quantile(0.95), g.quantile(0.05)
     return divide(high + low - 2 * g.base, high - low)
 
 
-@feature("median deviation")
-def median_deviation(g: Groups) -> Floats:
-    """median(|x - median(x)|) / std(x)"""
+def _median_deviation(g: Groups) -> Floats:
     away = np.abs(g.x - g.base[g.group])
     return divide(g.quantile(0.5, away[np.lexsort((away, g.group))]), np.sqrt(g.variance))
 
 
-@feature("share beyond 1 std")
-def share_beyond_1_std(g: Groups) -> Floats:
-    """mean(|x - mean(x)| > std(x))"""
-    return g.mean(np.abs(g.away) > np.sqrt(g.variance)[g.group])
-
-
-@feature("roughness")
-def roughness(g: Groups) -> Floats:
-    """mean(d²) / std(x)²: 2 for noise, near 0 for a smooth course (von Neumann's ratio)"""
-    return divide(g.sum(g.change**2), g.variance * (g.count - 1))
-
-
-@feature("path")
-def path(g: Groups) -> Floats:
-    """mean(|d|) / (max(x) - min(x))"""
-    return divide(g.sum(np.abs(g.change)), g.extent * (g.count - 1))
-
-
-@feature("largest change")
-def largest_change(g: Groups) -> Floats:
-    """max(|d|) / (max(x) - min(x))"""
-    return divide(g.reduce(np.maximum, np.abs(g.change)), g.extent)
-
-
-@feature("largest slope")
-def largest_slope(g: Groups) -> Floats:
-    """max(|d| / (t[i + 1] - t[i]))"""
+def _largest_slope(g: Groups) -> Floats:
     gap = np.where(g.follows, np.diff(g.t, prepend=g.t[:1]), 0.0)
     return g.reduce(np.fmax, np.abs(divide(g.change, gap)))
 
 
-@feature("range of sums")
-def range_of_sums(g: Groups) -> Floats:
-    """(max(S) - min(S)) / (n std(x)), with the running sums S of x - mean(x)"""
+def _range_of_sums(g: Groups) -> Floats:
     running = np.cumsum(g.away)
     running = running - (running - g.away)[g.first][g.group]
     return divide(g.reduce(np.maximum, running) - g.reduce(np.minimum, running), g.count * np.sqrt(g.variance))
 
 
-@feature("correlation with time")
-def correlation_with_time(g: Groups) -> Floats:
-    """The slope of x against t, times std(t) / std(x)"""
-    everywhere = np.ones(len(g.x), bool)
-    slope, _ = g.line(g.t, g.x, everywhere)
+def _correlation_with_time(g: Groups) -> Floats:
+    slope, _ = g.line(g.t, g.x, np.ones(len(g.x), bool))
     time = g.t - g.mean(g.t)[g.group]
     return divide(slope * np.sqrt(g.mean(time**2)), np.sqrt(g.variance))
 
 
-@feature("structure below 0.01", ("index", 0))
-@feature("structure below 0.05", ("index", 1))
-@feature("structure below 0.2", ("index", 2))
-@feature("structure above 0.2", ("index", 3))
-def structure(g: Groups, index: int) -> Floats:
-    """mean((x[j] - x[i])²) / (2 std(x)²) over pairs up to 64 observations apart, by their lag as a share of the span"""
-    return g.structure[index]
-
-
-@feature("power of 1 cycle", ("k", 1))
-@feature("power of 2 cycles", ("k", 2))
-@feature("power of 3 cycles", ("k", 3))
-@feature("power of 4 cycles", ("k", 4))
-def power(g: Groups, k: int) -> Floats:
-    """The share of the variance that a sine of k cycles over the span explains (Lomb-Scargle, with a free mean)"""
-    return g.power[k - 1]
-
-
-@feature("largest power")
-def largest_power(g: Groups) -> Floats:
-    """The largest share of the variance that a sine of 1 to 16 cycles explains"""
-    return np.fmax.reduce(g.power)
-
-
-@feature("cycles of the largest power")
-def cycles_of_largest_power(g: Groups) -> Floats:
-    """The number of cycles, 1 to 16, that explains most of the variance"""
+def _cycles_of_largest_power(g: Groups) -> Floats:
     known = ~np.isnan(g.power).all(0)
     return np.where(known, np.argmax(np.nan_to_num(g.power, nan=-1.0), 0) + 1, np.nan)
 
 
-# Around the peak: its height is x[peak] - median(x), and the outburst lasts while x is above a fifth of it.
+def _above_half(g: Groups) -> Mask:
+    return g.x > ((g.low + g.high) / 2)[g.group]
 
 
-@feature("time of max")
-def time_of_max(g: Groups) -> Floats:
-    """t[peak], since the series began; the peak is the first of the largest x - e, or of the largest x"""
-    return g.t[g.peak]
-
-
-@feature("height")
-def height(g: Groups) -> Floats:
-    """x[peak] - median(x)"""
-    return g.height
-
-
-@feature("share above half")
-def share_above_half(g: Groups) -> Floats:
-    """mean(x > (min(x) + max(x)) / 2)"""
-    return g.mean(g.x > ((g.low + g.high) / 2)[g.group])
-
-
-@feature("first above half")
-def first_above_half(g: Groups) -> Floats:
-    """t[peak] less the time of the first x > (min(x) + max(x)) / 2"""
-    return g.t[g.peak] - g.earliest(g.x > ((g.low + g.high) / 2)[g.group])
-
-
-@feature("last above half")
-def last_above_half(g: Groups) -> Floats:
-    """The time of the last x > (min(x) + max(x)) / 2, less t[peak]"""
-    return g.latest(g.x > ((g.low + g.high) / 2)[g.group]) - g.t[g.peak]
-
-
-@feature("rise from 0.2", ("share", 0.2))
-@feature("rise from 0.5", ("share", 0.5))
-@feature("rise from 0.8", ("share", 0.8))
 def rise(g: Groups, share: float) -> Floats:
-    """t[peak] less the time of the last x before it that is lower than median(x) + share · height"""
+    """Return t[peak] less the time of the last x before it that is lower than median(x) + share · height."""
     before, _ = g.edges(share)
     return np.where(before >= 0, g.t[g.peak] - g.t[before], np.nan)
 
 
-@feature("fall to 0.8", ("share", 0.8))
-@feature("fall to 0.5", ("share", 0.5))
-@feature("fall to 0.2", ("share", 0.2))
 def fall(g: Groups, share: float) -> Floats:
-    """The time of the first x after the peak that is lower than median(x) + share · height, less t[peak]"""
+    """Return the time of the first x after the peak that is lower than median(x) + share · height, less t[peak]."""
     _, after = g.edges(share)
     return np.where(after < len(g.x), g.t[np.minimum(after, len(g.x) - 1)] - g.t[g.peak], np.nan)
 
 
-@feature("rise over fall")
-def rise_over_fall(g: Groups) -> Floats:
-    """rise from 0.5 / fall to 0.5"""
-    return divide(rise(g, 0.5), fall(g, 0.5))
+def _decay(g: Groups) -> tuple[Floats, Floats]:
+    """Return slope and residual variance of the logarithm of bright values from the peak on."""
+    return g.line(g.t, g.brightness, g.bright & (g.since_peak >= 0))
 
 
-@feature("decay rate")
-def decay_rate(g: Groups) -> Floats:
-    """Less the slope of log(x - median(x)) against t from the peak on, over x above a tenth of the height and 2 e"""
-    return -g.line(g.t, g.brightness, g.bright & (g.since_peak >= 0))[0]
-
-
-@feature("growth rate")
-def growth_rate(g: Groups) -> Floats:
-    """The slope of log(x - median(x)) against t up to the peak, over x above a tenth of the height and 2 e"""
-    return g.line(g.t, g.brightness, g.bright & (g.since_peak <= 0))[0]
-
-
-@feature("power of decay")
-def power_of_decay(g: Groups) -> Floats:
-    """Less the slope of log(x - median(x)) against log(t - t[peak]) after the peak, over x as of the decay rate"""
+def _power_of_decay(g: Groups) -> Floats:
     later = g.since_peak > 0
     return -g.line(np.log(np.where(later, g.since_peak, 1.0)), g.brightness, g.bright & later)[0]
 
 
-@feature("misfit of decay")
-def misfit_of_decay(g: Groups) -> Floats:
-    """The std of log(x - median(x)) around the line of the decay rate"""
-    return np.sqrt(g.line(g.t, g.brightness, g.bright & (g.since_peak >= 0))[1])
+def _quiet(g: Groups, where: Mask) -> Floats:
+    return divide(np.sqrt(g.mean((g.x - g.base[g.group]) ** 2, where)), g.height)
 
 
-@feature("roughness of decay")
-def roughness_of_decay(g: Groups) -> Floats:
-    """The share of changes from the peak to the end of the outburst that rise"""
-    inside = (g.since_peak > 0) & ~g.outside & g.follows
-    return g.mean(g.change > 0, inside)
-
-
-@feature("quiet before", ("part", "before"))
-@feature("quiet after", ("part", "after"))
-def quiet(g: Groups, part: str) -> Floats:
-    """sqrt(mean((x - median(x))²)) before or after the outburst, over its height"""
-    square = g.mean((g.x - g.base[g.group]) ** 2, getattr(g, part))
-    return divide(np.sqrt(square), g.height)
-
-
-@feature("second peak")
-def second_peak(g: Groups) -> Floats:
-    """The largest x - median(x) outside of the outburst, over its height"""
+def _second_peak(g: Groups) -> Floats:
     other = g.reduce(np.maximum, np.where(g.outside, g.x - g.base[g.group], -np.inf))
     return np.where(np.isfinite(other), divide(other, g.height), np.nan)
 
 
-@feature("dip")
-def dip(g: Groups) -> Floats:
-    """(median(x) - min(x)) / height"""
-    return divide(g.base - g.low, g.height)
-
-
-@feature("share of outburst")
-def share_of_outburst(g: Groups) -> Floats:
-    """The share of observations within the outburst"""
-    return g.mean(~g.outside)
-
-
-# With standard errors.
-
-
-@feature("signal to noise", needs_errors=True)
-def signal_to_noise(g: Groups) -> Floats:
-    """mean(x / e)"""
-    return g.mean(g.ratio)
-
-
-@feature("largest signal to noise", needs_errors=True)
-def largest_signal_to_noise(g: Groups) -> Floats:
-    """max(x / e)"""
-    return g.reduce(np.fmax, g.ratio)
-
-
-@feature("mean error", needs_errors=True)
-def mean_error(g: Groups) -> Floats:
-    """mean(e)"""
-    assert g.e is not None
-    return g.mean(g.e)
-
-
-@feature("weighted mean", needs_errors=True)
-def weighted_mean(g: Groups) -> Floats:
-    """sum(x / e²) / sum(1 / e²)"""
-    return g.weighted_mean
-
-
-@feature("chi square", needs_errors=True)
-def chi_square(g: Groups) -> Floats:
-    """mean(((x - weighted mean) / e)²)"""
-    return g.mean(g.residual**2)
-
-
-@feature("excess variance", needs_errors=True)
-def excess_variance(g: Groups) -> Floats:
-    """(std(x)² - mean(e²)) / std(x)²: the share of the variance that is no noise"""
-    assert g.e is not None
-    return divide(g.variance - g.mean(g.e**2), g.variance)
-
-
-@feature("Stetson J", needs_errors=True)
-def stetson_j(g: Groups) -> Floats:
-    """mean(sign(p) sqrt(|p|)) over neighbours, with p = r[i] r[i + 1] and r = (x - weighted mean) / e"""
+def _stetson_j(g: Groups) -> Floats:
     product = np.where(g.follows, g.residual * np.r_[0.0, g.residual[:-1]][: len(g.x)], np.nan)
     return g.mean(np.sign(product) * np.sqrt(np.abs(product)))
 
 
-@feature("Stetson K", needs_errors=True)
-def stetson_k(g: Groups) -> Floats:
-    """mean(|r|) / sqrt(mean(r²)), with r = (x - weighted mean) / e: 0.8 for noise"""
-    return divide(g.mean(np.abs(g.residual)), np.sqrt(g.mean(g.residual**2)))
+def _noise(g: Groups, where: Mask) -> Floats:
+    return g.mean(divide(g.x - g.base[g.group], g.e) ** 2, where)
 
 
-@feature("share above 5 sigma", ("low", STRONG), needs_errors=True)
-@feature("share above 3 sigma", ("low", 3), needs_errors=True)
-def share_above(g: Groups, low: float) -> Floats:
-    """mean(x / e > low)"""
-    return g.mean(g.ratio > low)
+_STRUCTURE = (
+    "mean((x[j] - x[i])²) / (2 std(x)²) over pairs up to 64 observations apart, by their lag as a share of the span"
+)
+_POWER = "The share of the variance that a sine of k cycles over the span explains (Lomb-Scargle, with a free mean)"
+_RISE = "t[peak] less the time of the last x before it that is lower than median(x) + share · height"
+_FALL = "The time of the first x after the peak that is lower than median(x) + share · height, less t[peak]"
+_QUIET = "sqrt(mean((x - median(x))²)) before or after the outburst, over its height"
+_NOISE = "mean(((x - median(x)) / e)²) before or after the outburst: 1 where nothing but noise is seen"
+
+# Around the peak: its height is x[peak] - median(x), and the outburst lasts while x is above a fifth of it.
+FEATURES = (
+    Feature("count", "n; 0 for a group without observations.", lambda g: g.count, basic=True),
+    Feature("mean", "sum(x) / n", lambda g: g.level, basic=True),
+    Feature("std", "sqrt(mean((x - mean(x))²))", lambda g: np.sqrt(g.variance), basic=True),
+    Feature("min", "min(x)", lambda g: g.low, basic=True),
+    Feature("max", "max(x)", lambda g: g.high, basic=True),
+    Feature("first", "x[0]", lambda g: g.x[g.first], basic=True),
+    Feature("last", "x[n - 1]", lambda g: g.x[g.last], basic=True),
+    Feature("time of last", "t[n - 1], since the series began", lambda g: g.t[g.last], basic=True),
+    Feature("mean change", "mean(d)", lambda g: divide(g.sum(g.change), g.count - 1), basic=True),
+    Feature("std of changes", "sqrt(mean((d - mean(d))²))", _std_of_changes, basic=True),
+    Feature("span", "t[n - 1] - t[0]", lambda g: g.span),
+    Feature("skew", "mean((x - mean(x))³) / std(x)³", lambda g: divide(g.mean(g.away**3), g.variance**1.5)),
+    Feature("kurtosis", "mean((x - mean(x))⁴) / std(x)⁴", lambda g: divide(g.mean(g.away**4), g.variance**2)),
+    *(
+        Feature(
+            f"quantile {share}",
+            "The value whose rank is nearest to the share of the others.",
+            partial(Groups.quantile, share=share),
+        )
+        for share in (0.95, 0.75, 0.5, 0.25, 0.05)
+    ),
+    Feature("median in range", "(median(x) - min(x)) / (max(x) - min(x))", lambda g: divide(g.base - g.low, g.extent)),
+    Feature("mean in range", "(mean(x) - min(x)) / (max(x) - min(x))", lambda g: divide(g.level - g.low, g.extent)),
+    Feature(
+        "inner range",
+        "(q(0.75) - q(0.25)) / (q(0.95) - q(0.05)), with the quantiles q",
+        lambda g: divide(g.quantile(0.75) - g.quantile(0.25), g.quantile(0.95) - g.quantile(0.05)),
+    ),
+    Feature("skew of quantiles", "(q(0.95) + q(0.05) - 2 median(x)) / (q(0.95) - q(0.05))", _skew_of_quantiles),
+    Feature("median deviation", "median(|x - median(x)|) / std(x)", _median_deviation),
+    Feature(
+        "share beyond 1 std",
+        "mean(|x - mean(x)| > std(x))",
+        lambda g: g.mean(np.abs(g.away) > np.sqrt(g.variance)[g.group]),
+    ),
+    Feature(
+        "roughness",
+        "mean(d²) / std(x)²: 2 for noise, near 0 for a smooth course (von Neumann's ratio)",
+        lambda g: divide(g.sum(g.change**2), g.variance * (g.count - 1)),
+    ),
+    Feature(
+        "path",
+        "mean(|d|) / (max(x) - min(x))",
+        lambda g: divide(g.sum(np.abs(g.change)), g.extent * (g.count - 1)),
+    ),
+    Feature(
+        "largest change",
+        "max(|d|) / (max(x) - min(x))",
+        lambda g: divide(g.reduce(np.maximum, np.abs(g.change)), g.extent),
+    ),
+    Feature("largest slope", "max(|d| / (t[i + 1] - t[i]))", _largest_slope),
+    Feature(
+        "range of sums",
+        "(max(S) - min(S)) / (n std(x)), with the running sums S of x - mean(x)",
+        _range_of_sums,
+    ),
+    Feature("correlation with time", "The slope of x against t, times std(t) / std(x)", _correlation_with_time),
+    Feature("structure above 0.2", _STRUCTURE, lambda g: g.structure[3]),
+    Feature("structure below 0.2", _STRUCTURE, lambda g: g.structure[2]),
+    Feature("structure below 0.05", _STRUCTURE, lambda g: g.structure[1]),
+    Feature("structure below 0.01", _STRUCTURE, lambda g: g.structure[0]),
+    Feature("power of 4 cycles", _POWER, lambda g: g.power[3]),
+    Feature("power of 3 cycles", _POWER, lambda g: g.power[2]),
+    Feature("power of 2 cycles", _POWER, lambda g: g.power[1]),
+    Feature("power of 1 cycle", _POWER, lambda g: g.power[0]),
+    Feature(
+        "largest power",
+        "The largest share of the variance that a sine of 1 to 16 cycles explains",
+        lambda g: np.fmax.reduce(g.power),
+    ),
+    Feature(
+        "cycles of the largest power",
+        "The number of cycles, 1 to 16, that explains most of the variance",
+        _cycles_of_largest_power,
+    ),
+    Feature(
+        "time of max",
+        "t[peak], since the series began; the peak is the first of the largest x - e, or of the largest x",
+        lambda g: g.t[g.peak],
+    ),
+    Feature("height", "x[peak] - median(x)", lambda g: g.height),
+    Feature("share above half", "mean(x > (min(x) + max(x)) / 2)", lambda g: g.mean(_above_half(g))),
+    Feature(
+        "first above half",
+        "t[peak] less the time of the first x > (min(x) + max(x)) / 2",
+        lambda g: g.t[g.peak] - g.earliest(_above_half(g)),
+    ),
+    Feature(
+        "last above half",
+        "The time of the last x > (min(x) + max(x)) / 2, less t[peak]",
+        lambda g: g.latest(_above_half(g)) - g.t[g.peak],
+    ),
+    *(Feature(f"rise from {share}", _RISE, partial(rise, share=share)) for share in (0.8, 0.5, 0.2)),
+    *(Feature(f"fall to {share}", _FALL, partial(fall, share=share)) for share in (0.2, 0.5, 0.8)),
+    Feature("rise over fall", "rise from 0.5 / fall to 0.5", lambda g: divide(rise(g, 0.5), fall(g, 0.5))),
+    Feature(
+        "decay rate",
+        "Less the slope of log(x - median(x)) against t from the peak on, over x above a tenth of the height and 2 e",
+        lambda g: -_decay(g)[0],
+    ),
+    Feature(
+        "growth rate",
+        "The slope of log(x - median(x)) against t up to the peak, over x above a tenth of the height and 2 e",
+        lambda g: g.line(g.t, g.brightness, g.bright & (g.since_peak <= 0))[0],
+    ),
+    Feature(
+        "power of decay",
+        "Less the slope of log(x - median(x)) against log(t - t[peak]) after the peak, over x as of the decay rate",
+        _power_of_decay,
+    ),
+    Feature(
+        "misfit of decay",
+        "The std of log(x - median(x)) around the line of the decay rate",
+        lambda g: np.sqrt(_decay(g)[1]),
+    ),
+    Feature(
+        "roughness of decay",
+        "The share of changes from the peak to the end of the outburst that rise",
+        lambda g: g.mean(g.change > 0, (g.since_peak > 0) & ~g.outside & g.follows),
+    ),
+    Feature("quiet after", _QUIET, lambda g: _quiet(g, g.after)),
+    Feature("quiet before", _QUIET, lambda g: _quiet(g, g.before)),
+    Feature("second peak", "The largest x - median(x) outside of the outburst, over its height", _second_peak),
+    Feature("dip", "(median(x) - min(x)) / height", lambda g: divide(g.base - g.low, g.height)),
+    Feature("share of outburst", "The share of observations within the outburst", lambda g: g.mean(~g.outside)),
+    Feature("signal to noise", "mean(x / e)", lambda g: g.mean(g.ratio), needs_errors=True),
+    Feature("largest signal to noise", "max(x / e)", lambda g: g.reduce(np.fmax, g.ratio), needs_errors=True),
+    Feature("mean error", "mean(e)", lambda g: g.mean(g.e), needs_errors=True),
+    Feature("weighted mean", "sum(x / e²) / sum(1 / e²)", lambda g: g.weighted_mean, needs_errors=True),
+    Feature("chi square", "mean(((x - weighted mean) / e)²)", lambda g: g.mean(g.residual**2), needs_errors=True),
+    Feature(
+        "excess variance",
+        "(std(x)² - mean(e²)) / std(x)²: the share of the variance that is no noise",
+        lambda g: divide(g.variance - g.mean(g.e**2), g.variance),
+        needs_errors=True,
+    ),
+    Feature(
+        "Stetson J",
+        "mean(sign(p) sqrt(|p|)) over neighbours, with p = r[i] r[i + 1] and r = (x - weighted mean) / e",
+        _stetson_j,
+        needs_errors=True,
+    ),
+    Feature(
+        "Stetson K",
+        "mean(|r|) / sqrt(mean(r²)), with r = (x - weighted mean) / e: 0.8 for noise",
+        lambda g: divide(g.mean(np.abs(g.residual)), np.sqrt(g.mean(g.residual**2))),
+        needs_errors=True,
+    ),
+    Feature("share above 3 sigma", "mean(x / e > low)", lambda g: g.mean(g.ratio > 3), needs_errors=True),
+    Feature("share above 5 sigma", "mean(x / e > low)", lambda g: g.mean(g.ratio > STRONG), needs_errors=True),
+    Feature("share below -3 sigma", "mean(x / e < -3)", lambda g: g.mean(g.ratio < -3), needs_errors=True),
+    Feature(
+        "span above 5 sigma",
+        "The time from the first to the last x / e > 5",
+        lambda g: g.latest(g.ratio > STRONG) - g.earliest(g.ratio > STRONG),
+        needs_errors=True,
+    ),
+    Feature(
+        "first strong before max",
+        "t[peak] less the time of the first |x / e| > 5",
+        lambda g: g.t[g.peak] - g.earliest(np.abs(g.ratio) > STRONG),
+        needs_errors=True,
+    ),
+    Feature(
+        "last strong after max",
+        "The time of the last |x / e| > 5, less t[peak]",
+        lambda g: g.latest(np.abs(g.ratio) > STRONG) - g.t[g.peak],
+        needs_errors=True,
+    ),
+    Feature("noise after", _NOISE, lambda g: _noise(g, g.after), needs_errors=True),
+    Feature("noise before", _NOISE, lambda g: _noise(g, g.before), needs_errors=True),
+)
 
 
-@feature("share below -3 sigma", needs_errors=True)
-def share_below(g: Groups) -> Floats:
-    """mean(x / e < -3)"""
-    return g.mean(g.ratio < -3)
+def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
+    """Return {feature: numbers [total]}, of all features or of the basic ones.
+
+    They are NaN for a group without observations, whose count is 0.
+    """
+    usable = [one for one in FEATURES if (everything or one.basic) and (groups.e is not None or not one.needs_errors)]
+    table = {one.name: groups.spread(one.compute(groups)) for one in usable}
+    return table | {"count": np.nan_to_num(table["count"])}
 
 
-@feature("span above 5 sigma", needs_errors=True)
-def span_above(g: Groups) -> Floats:
-    """The time from the first to the last x / e > 5"""
-    return g.latest(g.ratio > STRONG) - g.earliest(g.ratio > STRONG)
+# ── of several channels ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@feature("first strong before max", needs_errors=True)
-def first_strong(g: Groups) -> Floats:
-    """t[peak] less the time of the first |x / e| > 5"""
-    return g.t[g.peak] - g.earliest(np.abs(g.ratio) > STRONG)
+def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
+    """Return how each channel goes before and after the peak of the leading channel.
+
+    Window 0 is within 1/256 of the series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on
+    to 1/4, and -7 and 7 at the whole span. For each the mean of x less the channel's median, over the height of the
+    leading channel. With errors it is weighted by 1 / e², and divided by its own standard error it is a second feature.
+    """
+    series, number = tables["max"].shape
+    of_series, channel = np.divmod(groups.present[groups.group], number)
+    leading, row = _leading(groups, tables), np.arange(series)
+    span = np.nan_to_num(tables["time of last"]).max(1)
+    since = divide(groups.t - tables["time of max"][row, leading][of_series], span[of_series])
+    edges, inside = np.r_[-np.array(COURSE[-2::-1]), COURSE[:-1]], np.isfinite(since)
+    windows = len(edges) + 1
+    place = ((of_series * number + channel) * windows + np.searchsorted(edges, since, side="right"))[inside]
+    weight = np.ones(len(groups.x)) if groups.e is None else 1 / np.maximum(groups.e, 1e-12) ** 2
+    total = np.bincount(place, weight[inside], series * number * windows)
+    above = np.bincount(place, (weight * (groups.x - groups.base[groups.group]))[inside], len(total))
+    height = tables["height"][row, leading][:, None, None]
+    shape = (series, number, windows)
+    columns = {"course": divide(divide(above, total).reshape(shape), np.where(height > 0, height, np.nan))}
+    if groups.e is not None:
+        columns["signal of course"] = divide(above, np.sqrt(total)).reshape(shape)
+    return {
+        f"{called}: {name} {key} {w - len(COURSE) + 1}": values[:, c, w]
+        for key, values in columns.items()
+        for c, called in enumerate(channel_names)
+        for w in range(windows)
+    }
 
 
-@feature("last strong after max", needs_errors=True)
-def last_strong(g: Groups) -> Floats:
-    """The time of the last |x / e| > 5, less t[peak]"""
-    return g.latest(np.abs(g.ratio) > STRONG) - g.t[g.peak]
+def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
+    """Return the leading channel [S]: of the greatest height, or with errors of the largest x / e."""
+    rank = tables["height" if groups.e is None else "largest signal to noise"]
+    return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
 
 
-@feature("noise before", ("part", "before"), needs_errors=True)
-@feature("noise after", ("part", "after"), needs_errors=True)
-def noise(g: Groups, part: str) -> Floats:
-    """mean(((x - median(x)) / e)²) before or after the outburst: 1 where nothing but noise is seen"""
-    assert g.e is not None
-    return g.mean(divide(g.x - g.base[g.group], g.e) ** 2, getattr(g, part))
+def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
+    """Return features of every pair of channels: how they differ, from their tables [S, channels] and observations.
+
+    Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means in three
+    windows around the peak of the leading channel, the one with the greatest height (with errors: the largest x / e).
+    The windows are at -0.5 to 0.5, 0.5 to 1.5 and 1.5 to 4 times the outburst's width at half height. Further features:
+    the change of the relative difference from the first window to the others, and the time between the maxima.
+    """
+    compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
+    number = len(channel_names)
+    of_series = groups.present[groups.group] // number
+    series = len(tables["max"])
+    leading, row = _leading(groups, tables), np.arange(series)
+    width = np.nan_to_num(groups.spread(rise(groups, 0.5))) + np.nan_to_num(groups.spread(fall(groups, 0.5)))
+    peak, width = tables["time of max"][row, leading], width.reshape(series, number)[row, leading]
+    since = divide(groups.t - peak[of_series], width[of_series])
+    for window, (low, high) in PEAK_WINDOWS.items():
+        inside = (since >= low) & (since < high)
+        mean = groups.spread(groups.mean(groups.x, inside)).reshape(series, number)
+        compared[f"relative {window} peak"] = mean
+    out = {}
+    for i, j in itertools.combinations(range(number), 2):
+        pair = f"{channel_names[i]} - {channel_names[j]}: {name}"
+        columns = {
+            key: divide(table[:, i] - table[:, j], np.abs(table[:, i]) + np.abs(table[:, j]))
+            for key, table in compared.items()
+        }
+        columns["change after peak"] = columns["relative after peak"] - columns["relative at peak"]
+        columns["change late after peak"] = columns["relative late after peak"] - columns["relative at peak"]
+        columns["time of max"] = tables["time of max"][:, i] - tables["time of max"][:, j]
+        out |= {f"{pair} {key}": column for key, column in columns.items()}
+    return out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -62,7 +61,7 @@ class Preprocessor(nn.Module):
     def require_kind(self, dataset: Any) -> None:
         """Raise InputError for series where the model was trained on arrays, or the other way round."""
         if dataset.kind != self.kind:
-            raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}.")
+            raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
         """Return the preprocessor with these static columns, fitted on the data set; as it is where there are none."""
@@ -83,13 +82,6 @@ class Preprocessor(nn.Module):
         copy = type(self)(**(fields | changes))
         copy.load_state_dict(self.state_dict())
         return copy
-
-    def identity(self) -> dict[str, Any]:
-        """Return everything that tokens depend on, as JSON: the settings and a digest of the statistics."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(f"{name} {tuple(tensor.shape)}".encode() + tensor.contiguous().numpy().tobytes())
-        return {"kind": self.kind, **self.to_dict(), "statistics": digest.hexdigest()}
 
 
 def preprocessor_class(kind: str) -> type[Preprocessor]:

@@ -57,16 +57,11 @@ class DatasetExamples(ABC):
         noise: float = 0.0,
         early: bool = False,
     ) -> None:
-        """Store the data set, its preprocessor, and what is done to each batch.
-
-        Args:
-            masking: strategy that hides tokens; None hides none.
-            targets: [S, ...] encoded labels, or None.
-            drop, noise, early: augmentation: share of tokens dropped, standard deviation of noise, whether series end
-                early.
-        """
-        if not 0 <= drop < 1 or noise < 0:
-            raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
+        """Store the data set, its preprocessor, and what is done to each batch."""
+        if not 0 <= drop < 1:
+            raise InputError(f"drop is {drop}; wanted a share of at least 0 and less than 1.")
+        if noise < 0:
+            raise InputError(f"noise is {noise}; wanted a standard deviation of at least 0.")
         if targets is not None and len(targets) != len(dataset):
             raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; wanted one each.")
         self.dataset, self.preprocessor, self.lengths = dataset, preprocessor, preprocessor.lengths(dataset)
@@ -283,7 +278,7 @@ def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking)
 
 
 def _maskable(dataset: Any, preprocessor: Any, masking: Masking) -> Iterator[np.ndarray]:
-    """Yield the result of `maskable` in blocks of series."""
+    """Yield the mask of `maskable` in blocks of consecutive series, one array [block] after another."""
     if isinstance(masking, MaskRatio | MaskBlocks):
         yield dataset.lengths >= 2
         return

@@ -26,7 +26,7 @@ from rotarymae.series.mapped import row_chunks
 from rotarymae.series.windows import Windows
 from rotarymae.tokens import Tokens, pad_rows
 
-Label = str | int | float | bool
+ChannelName = str | int | float | bool
 
 # Values look as if they were in another unit where their median lies so many training deviations away, or where they
 # differ by so few; of at least so many series and, squared, values of a channel.
@@ -140,7 +140,7 @@ class ObservationPreprocessor(Preprocessor):
     parts: ClassVar[str] = "observations"
 
     value_names: tuple[str, ...]
-    channel_names: tuple[Label, ...] | None
+    channel_names: tuple[ChannelName, ...] | None
     position_names: tuple[str, ...] = ()
     transforms: tuple[TransformKind, ...] = ()
     origin: Origin = "first"
@@ -160,10 +160,15 @@ class ObservationPreprocessor(Preprocessor):
             choose("a transform", name, get_args(TransformKind))
         choose("origin", self.origin, get_args(Origin))
         channels = len(self.channel_names or (None,))
-        if len(self.transforms) != len(self.value_names) or not 1 <= len(self.value_names) * channels <= MAX_STATISTICS:
+        if len(self.transforms) != len(self.value_names):
             raise InputError(
-                f"{len(self.transforms)} transforms for {len(self.value_names)} values in {channels} channels; give "
-                f"one for each value, and at most {MAX_STATISTICS:,} of values and channels together."
+                f"there are {len(self.transforms)} transforms for {len(self.value_names)} values; give one for each "
+                "value."
+            )
+        if not 1 <= len(self.value_names) * channels <= MAX_STATISTICS:
+            raise InputError(
+                f"there are {len(self.value_names)} values in {channels} channels; their product must be from 1 to "
+                f"{MAX_STATISTICS:,}."
             )
         self.values = ValueScaling(self.transforms, len(self.channel_names or (None,)))
         self.positions = PositionScaling(len(self.position_names), self.origin)
@@ -356,8 +361,8 @@ class ObservationPreprocessor(Preprocessor):
         if tuple(dataset.value_names) != self.value_columns:
             errors = f" with the errors {', '.join(self.errors)}" if self.errors else ""
             raise InputError(
-                f"the values are {', '.join(dataset.value_names)}; the model was trained on "
-                f"{', '.join(self.value_names)}{errors}, in this order."
+                f"the columns of values are {', '.join(dataset.value_names)}, and the model was trained on "
+                f"{', '.join(self.value_names)}{errors}; give the same columns in the same order."
             )
         channels = None if dataset.channel_names is None else tuple(plain(name) for name in dataset.channel_names)
         if channels != self.channel_names:
@@ -367,8 +372,8 @@ class ObservationPreprocessor(Preprocessor):
             )
         if dataset.position_names != self.position_names:
             raise InputError(
-                f"the positions next to time are {listed(dataset.position_names) or 'none'}; the model was trained on "
-                f"{listed(self.position_names) or 'none'}, in this order.",
+                f"the columns of positions besides time are {listed(dataset.position_names) or 'none'}, and the model "
+                f"was trained on {listed(self.position_names) or 'none'}; give the same columns in the same order.",
                 code="other-positions",
             )
         _refuse_negative(dataset, self.errors)
@@ -475,7 +480,10 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
     if not errors:
         return ()
     if join_times:
-        raise InputError("errors are of single observations, and join_times makes one token of all of a time.")
+        raise InputError(
+            "errors belong to single observations, and join_times makes one token of all observations of a time; leave "
+            "out one of the two."
+        )
     rest = len(dataset.value_names) - len(errors)
     if tuple(dataset.value_names[rest:]) != errors or rest != len(errors):
         raise InputError(
@@ -487,13 +495,16 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
 
 
 def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
-    """Raise InputError for a negative standard error, naming its row."""
+    """Raise InputError for a negative standard error, naming its column, value, series and time."""
     rest = len(dataset.value_names) - len(errors)
     for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)
         if len(negative):
             row, v = negative[0]
+            at = rows.start + row
+            series = int(np.searchsorted(dataset.offsets, at, side="right")) - 1
             raise InputError(
-                f"the errors {errors[v]!r} are {dataset.values[rows, rest:][row, v]:.6g} somewhere; an error is not "
-                "negative. If this means that the error is not known, leave these rows out or fill in a large one."
+                f"the error {errors[v]!r} of series {plain(dataset.ids[series])!r} at time {dataset.times[at]:.6g} is "
+                f"{dataset.values[at, rest + v]:.6g}; an error is not negative. If this means that the error is not "
+                "known, leave these rows out or fill in a large one."
             )

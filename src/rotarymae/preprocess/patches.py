@@ -47,8 +47,10 @@ class PatchPreprocessor(Preprocessor):
 
     def __post_init__(self) -> None:
         """Check the settings and create the buffers for mean and deviation. Raises InputError."""
-        if self.channels < 1 or not self.patch_size or min(self.patch_size) < 1:
-            raise InputError(f"patch_size {self.patch_size} and {self.channels} channels; give at least 1 of each.")
+        if self.channels < 1:
+            raise InputError(f"there are {self.channels} channels; wanted at least 1.")
+        if not self.patch_size or min(self.patch_size) < 1:
+            raise InputError(f"patch_size is {self.patch_size}; wanted a number of at least 1 for each axis.")
         for name in ("mean", "std"):  # NaN until they are fitted or loaded
             self.register_buffer(name, torch.full((self.channels,), torch.nan, dtype=torch.float64))
 
@@ -100,7 +102,10 @@ class PatchPreprocessor(Preprocessor):
         ours = (self.patch_size, self.channels, self.sample_rate)
         for name, given, trained in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
             if given != trained:
-                raise InputError(f"the {dataset.noun} have {name} {given}; the model was trained on {trained}.")
+                raise InputError(
+                    f"the {dataset.noun} have {name} {given}, and the model was trained with {trained}; give "
+                    f"{dataset.noun} with {name} {trained}."
+                )
         if self.sample_rate is not None:  # every spectrogram is in the same unit
             return
         cells = np.concatenate([np.ravel(array)[:: max(1, array.size // SAMPLED_CELLS)] for array in dataset.arrays])
@@ -172,7 +177,7 @@ class PatchPreprocessor(Preprocessor):
             "mean and deviation in training": ", ".join(
                 f"{m:.6g} ± {s:.6g}" for m, s in zip(self.mean.tolist(), self.std.tolist(), strict=True)
             ),
-            "what is left over beside whole patches": "cropped, evenly on both sides",
+            "cells beyond whole patches": "cropped, evenly on both sides",
         }
         if self.sample_rate is not None:
             description["sample rate"] = f"{self.sample_rate} Hz"

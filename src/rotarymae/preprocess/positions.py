@@ -77,7 +77,7 @@ class PositionScaling(nn.Module):
             InputWarning: a unit that is too small for 32 bits.
         """
         if origin not in get_args(Origin):
-            raise InputError(f"origin {origin!r}; choose 'first' (of each series) or 'zero' (of the table).")
+            raise InputError(f"origin is {origin!r}; choose 'first' (of each series) or 'zero' (of the table).")
         if unit is not None and not (np.isfinite(unit) and unit > 0):
             raise InputError(f"the unit of time is {unit}; give a positive number.")
         some, scaling = dataset.sample(), cls(len(dataset.position_names), origin)
@@ -126,7 +126,7 @@ class PositionScaling(nn.Module):
         return torch.where(real & (times >= low), times, torch.inf).amin(1, keepdim=True)
 
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return each series' largest |position| on each axis [S, 1 + P]; outlying times are ignored."""
+        """Return each series' largest |position| on each axis [S, 1 + P], time first; outlying times are ignored."""
         low, high = fences(dataset)
         origins, lengths = self.origins(dataset), np.diff(dataset.offsets)
         reach = np.zeros((len(lengths), len(self.units)))

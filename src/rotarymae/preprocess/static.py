@@ -43,14 +43,19 @@ class StaticColumn:
     std: float = 1.0
     missing: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise InputError for a deviation of zero, or no category."""
+        if not self.std > 0 or not self.width:
+            raise InputError(f"the static column {self.name!r} has no spread, or no category.")
+
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> StaticColumn:
         """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.
 
-        Text, booleans, and at most twelve different integers that occur twice on average become categories.
+        Text, booleans, and at most twelve different whole numbers that occur twice on average become categories.
 
         Raises:
-            InputError: only missing values, a single value, or too many categories.
+            InputError: only missing values; a single value and none missing; too many categories.
         """
         known = column[~_missing(column)]
         missing = len(known) < len(column)
@@ -95,7 +100,9 @@ class StaticColumn:
         if self.categories is None:
             if column.dtype.kind not in "iufb" and not gone.all():
                 strange = cells.plain(column[~gone][0])
-                raise InputError(f"the static column {self.name!r} holds {strange!r}; it was numbers in training.")
+                raise InputError(
+                    f"the static column {self.name!r} holds {strange!r}, and in training it held numbers; give numbers."
+                )
             return np.where(gone, np.nan, np.where(gone, 0, column).astype(np.float64))
         # Whether a text file's 3 is a number or a text depends on what else stands in its column.
         known = {cells.as_text(one): i for i, one in enumerate(self.categories)}
@@ -156,7 +163,7 @@ def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray
 
 
 def _column(dataset: Any, name: str) -> np.ndarray:
-    """Return a static column of the data set. Raises InputError where it is absent."""
+    """Return the values [S] of a static column of the data set. Raises InputError if it is absent."""
     if name not in dataset.static:
         raise InputError(
             f"the model reads the static column {name!r}, which the data set does not have; its static columns are "

@@ -102,9 +102,12 @@ class ValueScaling(nn.Module):
         dataset, by_name = dataset.sample(), dict(transforms or {})
         for name, transform in by_name.items():
             if name not in dataset.value_names:
-                raise InputError(f"a transform for {name!r}; the values are {', '.join(dataset.value_names)}.")
+                raise InputError(
+                    f"transforms names {name!r}, which is no column of values; there are "
+                    f"{', '.join(dataset.value_names)}."
+                )
             if transform not in get_args(TransformKind):
-                raise InputError(f"transform {transform!r} of {name!r}; choose one of {', '.join(KNEES)}.")
+                raise InputError(f"the transform of {name!r} is {transform!r}; choose one of {', '.join(KNEES)}.")
         names: Any = tuple(by_name.get(name, "robust") for name in dataset.value_names)
         scaling = cls(names, len(dataset.channel_names or (None,)))
         values = np.asarray(dataset.values, np.float64)

@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import io
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +22,20 @@ from rotarymae.metrics import (
     CONCORDANCE,
     RMSE,
     SCALED_RMSE,
-    fold_rows,
-    interval_words,
     method_words,
     metric_of,
-    rows_in_words,
     sample_words,
     scored_words,
 )
 from rotarymae.outcome import Outcome
 from rotarymae.preprocess import WORDS
+from rotarymae.report.comparisons import comparisons
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
-from rotarymae.run_folder import as_json
 from rotarymae.splits import split_words
-from rotarymae.system import duration, hardware, versions, write_text
+from rotarymae.system import as_json, duration, hardware, versions, write_text
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
-ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
 
 
 def write_report(
@@ -55,26 +51,32 @@ def write_report(
     notes: tuple[str, ...] = (),
     anonymous: bool = False,
 ) -> Path:
-    """Write report.html of a finished run; a page that was there is replaced at the end, in one step.
+    """Write the HTML page of a finished run to `path`, and return that path; an older page is replaced in one step.
+
+    A picture that cannot be drawn is replaced by a sentence that says why.
 
     Args:
-        class_names: longer names of classes, for people.
-        time_label, value_label: of the axes; without them the table's own column names.
+        title, summary: heading of the page, and a paragraph below it.
+        class_names: {class: longer name for people}; a class that it lacks keeps its name.
+        time_label, value_label: of the axes; None for the table's own column names.
         invert: the column of values, or the channels, that are drawn with large values at the bottom, as magnitudes.
         notes: sentences for the last section.
         anonymous: leave out ids and values of single examples, and the warnings, which may name some.
     """
     words = Words.of(outcome, class_names or {}, time_label, value_label, invert)
     pictures = [picture for picture in PICTURES if picture.suits(outcome.dataset.kind, anonymous)]
+    of_results, of_model = ([one for one in pictures if one.of_model is which] for which in (False, True))
     sections = [
+        *(_pictured(picture, outcome, words, anonymous) for picture in of_results),
         _comparisons(outcome),
-        *(_pictured(picture, outcome, words, anonymous) for picture in pictures),
         _data(outcome, anonymous),
+        *(_pictured(picture, outcome, words, anonymous) for picture in of_model),
         _run(outcome),
         _notes(outcome, notes, anonymous),
     ]
     shown = tuple(section for section in sections if section is not None)
-    write_text(Path(path), render(Report(title, summary, tuple(_headlines(outcome)), shown)))
+    headlines = tuple(_headlines(outcome))
+    write_text(Path(path), render(Report(title, _verdict(outcome), summary, headlines, shown)))
     return Path(path)
 
 
@@ -92,7 +94,10 @@ def render(report: Report) -> str:
 
 
 def data_uri(figure: Figure) -> str:
-    """Return a figure as a data URI: as SVG, or as PNG where the SVG would be large."""
+    """Return a figure as a data URI: as SVG, or as PNG where the SVG has more than 120 kB. Equal figures, equal bytes.
+
+    For a PNG the figure's layout engine is removed.
+    """
     buffer = io.BytesIO()
     # A fixed salt gives the same bytes for the same figure. As an image of its own the SVG shares no ids with others.
     nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -106,8 +111,61 @@ def data_uri(figure: Figure) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
+def _verdict(outcome: Outcome) -> str:
+    """Return the sentence at the top: how good the predictions are on the scored series, and the best other method."""
+    metrics = outcome.metrics
+    chosen = metrics.get("predictor", {}).get("chosen", "model")
+    where = f"On {scored_words(metrics)} ({len(outcome.split.scored):,})"
+    if "classification" in metrics and len(outcome.classes) == 2:
+        says = f"{where}, one of the class {outcome.classes[1]} ranks above another one in {{}} of pairs"
+        return _compared(says, metrics["classification"], "auroc", chosen, _per_cent)
+    if "classification" in metrics:
+        says = f"{where}, the predicted class is right for {{}}"
+        return _compared(says, metrics["classification"], "accuracy", chosen, _per_cent)
+    if "regression" in metrics:
+        name = next(name for name in metrics["regression"]["model"] if name.startswith(RMSE))
+        says = f"{where}, the typical error (root mean square) is {{}}"
+        return _compared(says, metrics["regression"], name, chosen, number)
+    if "survival" in metrics:
+        says = f"{where}, the expected times have the order of the events in {{}} of pairs"
+        return _compared(says, metrics["survival"], CONCORDANCE, chosen, _per_cent)
+    for name, scores in metrics.get("interpolation", {}).items():
+        says = f"{where}, the typical error at hidden values of {name} is {{}} of their spread"
+        return _compared(says, scores["methods"], SCALED_RMSE, "model", _per_cent)
+    if "reconstruction" in metrics:
+        says = f"{where}, the typical error at hidden patches is {{}} of their spread"
+        return _compared(says, metrics["reconstruction"]["methods"], SCALED_RMSE, "model", _per_cent)
+    return "Nothing was scored."
+
+
+def _per_cent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _compared(
+    says: str, methods: Mapping[str, Mapping[str, float]], name: str, chosen: str, form: Callable[[float], str]
+) -> str:
+    """Return a sentence with a metric of the chosen method and of the best other one.
+
+    Args:
+        says: the beginning of the sentence, with {} for the value.
+        methods: {method: {metric: value}}.
+        name: the metric.
+        form: returns a value as text.
+    """
+    known = {method: row[name] for method, row in methods.items() if method != chosen and math.isfinite(row[name])}
+    first = f"{says.replace('{}', form(methods[chosen][name]))} ({method_words(chosen)})"
+    if not known:
+        return f"{first}."
+    best = (min if metric_of(name).lower_is_better else max)(known, key=lambda method: known[method])
+    return f"{first}; the best other method, {method_words(best)}, reaches {form(known[best])}."
+
+
 def _headlines(outcome: Outcome) -> Iterator[Headline]:
-    """Yield the figures at the top of the page: main metrics of each task, next to simpler methods."""
+    """Yield the numbers at the top of the page: macro-F1 and accuracy, or error, or concordance, as far as scored.
+
+    Then follow the errors at hidden observations of the first column of values, and at hidden patches.
+    """
     metrics, where = outcome.metrics, f"on {scored_words(outcome.metrics)}"
     shown = (("classification", ("macro_f1", "accuracy")), ("regression", (RMSE,)), ("survival", (CONCORDANCE,)))
     for task, names in shown:
@@ -128,7 +186,13 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
 def _headline(
     title: str, methods: Mapping[str, Mapping[str, float]], name: str, note: str, chosen: str = "model"
 ) -> Headline:
-    """Return the headline of metric `name`: the value of the method `chosen`, compared with the other methods."""
+    """Return the headline of one metric: the value of the method `chosen`, compared with all other methods.
+
+    Args:
+        methods: {method: {metric: value}}.
+        name: of the metric in metrics.json.
+        note: the unit, or on what it was measured.
+    """
     values = {method: row[name] for method, row in methods.items()}
     value = values.pop(chosen)
     others = {method_words(method): other for method, other in values.items()}
@@ -136,71 +200,21 @@ def _headline(
 
 
 def _comparisons(outcome: Outcome) -> Section | None:
-    """Return the section with one table of metrics per task and a row per method; None where nothing was scored."""
-    metrics, tables = outcome.metrics, []
-    where = f"on {scored_words(metrics)}"
-    for task, name in (("classification", "Classes"), ("regression", "Regression"), ("survival", "Time to event")):
-        if task in metrics:
-            tables.append(_methods(f"{name}, {where}", metrics[task], interval_words(metrics)))
-            if "folds" in metrics:
-                tables.append(
-                    Table(list(fold_rows(metrics).items()), "Mean and standard deviation over folds", "method")
-                )
-    tables += _interpolations(metrics.get("interpolation", {}), where)
-    if "reconstruction" in metrics:
-        scores = metrics["reconstruction"]
-        title = f"{scores['hidden_patches']:,} hidden patches, {where}"
-        tables.append(_methods(title, scores["methods"], "Scaled: to mean 0 and deviation 1, channel by channel."))
+    """Return the section with the tables of `comparisons`, and a sentence on what predicts; None without any table."""
+    tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
-    if "predictor" in metrics:
-        chosen = metrics["predictor"]
+    if "predictor" in outcome.metrics:
+        chosen = outcome.metrics["predictor"]
         by = method_words(chosen["chosen"])
         explanation += f" Predictions, and the pictures below, are those of: {by} ({chosen['because']})."
-    return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
-
-
-def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit."""
-    errors = [(name, scores) for name, scores in values.items()]
-    caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
-    yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
-    each = []
-    for name, scores in values.items():
-        channels = scores.get("channels")
-        each += [(name, scores)] if channels is None else [(f"{name} of {c}", part) for c, part in channels.items()]
-    caption, count = "Root mean squared errors, each in its own unit.", len(each)
-    if count > 2 * ENDS:
-        each = sorted(each, key=lambda row: -np.nan_to_num(row[1]["methods"]["model"][SCALED_RMSE], nan=-1.0))
-        caption += (
-            f" Of {count:,}, the {ENDS} with the largest scaled errors and the {ENDS} with the smallest; all are in "
-            "metrics.json."
-        )
-        each = each[:ENDS] + each[-ENDS:]
-    yield from _errors(f"In the table's units, {where}", each, RMSE, caption)
-
-
-def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
-    """Yield a table of errors with a row per channel and a column per method."""
-    rows = []
-    for name, scores in parts:
-        row = {method_words(method): errors[error] for method, errors in scores["methods"].items()}
-        inside = scores.get("share_inside_band", {})
-        row |= {f"inside {100 * float(share):.0f} % band": x for share, x in inside.items()}
-        rows.append((name, row | {"hidden": scores["hidden_observations"]}))
-    if rows:
-        yield Table(rows, title, "value", caption, across=[method_words(name) for name in parts[0][1]["methods"]])
-
-
-def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
-    """Return a table of metrics with a row per method; the best value of each metric is bold."""
-    columns = [metric_of(name) for name in methods["model"]]
-    lowest = [metric.words for metric in columns if metric.lower_is_better]
-    highest = [metric.words for metric in columns if metric.lower_is_better is False]
-    return Table(list(rows_in_words(methods).items()), title, "method", caption, highest, lowest)
+    return Section("comparison", "Compared with simpler methods", explanation, tables=tables) if tables else None
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:
-    """Return the section that a picture draws; if drawing fails, a section with a sentence that says why."""
+    """Return the section that a picture draws; None if it draws nothing.
+
+    If drawing fails, a section with a sentence that says why; on an anonymous page it names the kind of error alone.
+    """
     images, tables = [], []
     try:
         for part in picture.draw(outcome, words):
@@ -219,7 +233,10 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool)
 
 
 def _data(outcome: Outcome, anonymous: bool) -> Section:
-    """Return the section on the data: counts, lengths, scaling, split, what was left out."""
+    """Return the section on the data: counts, lengths, how it was read, split, scaling, and the run's warnings.
+
+    If `anonymous`, the warnings are only counted, and the split names no group.
+    """
     preprocessor, dataset, split = outcome.pipeline.preprocessor, outcome.dataset, outcome.metrics["series"]
     assert preprocessor is not None
     lengths, transforms = dataset.lengths, sorted(set(getattr(preprocessor, "transforms", ())))
@@ -248,7 +265,10 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
 
 
 def _run(outcome: Outcome) -> Section:
-    """Return the section on the run: time, hardware, versions, configuration."""
+    """Return the section on the run: time, seed, hardware, versions, the command, and all settings as JSON.
+
+    Hardware and versions are those of this process, which may write the page later.
+    """
     facts = {
         "wall time without this page": duration(outcome.seconds),
         "seed": str(outcome.config.seed),
@@ -256,7 +276,7 @@ def _run(outcome: Outcome) -> Section:
         **versions(),
     }
     configuration = {
-        "model": encoder_of(outcome.pipeline.autoencoder or outcome.pipeline.model).config.to_dict(),
+        "model": dataclasses.asdict(encoder_of(outcome.pipeline.autoencoder or outcome.pipeline.model).config),
         **dataclasses.asdict(outcome.config),
     }
     return Section(
@@ -269,7 +289,7 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
-    """Return the last section: warnings, further notes, and what private data the page holds."""
+    """Return the last section: the `notes`, and a sentence on what private data the page holds, none if anonymous."""
     noun, count = outcome.dataset.noun, f"{len(outcome.dataset):,}"
     if anonymous:
         private = (
@@ -288,16 +308,21 @@ def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section
 
 
 def _pairs(facts: Mapping[str, object], title: str = "") -> Table:
+    """Return facts as a table of two columns without a head: name, and value as text."""
     return Table([(name, {"": number(value)}) for name, value in facts.items()], title)
 
 
 def _rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield settings as rows of a `Table` with one column without a head, values as text."""
     for name, value in settings.items():
         yield name, {"": _setting(value)}
 
 
 def _setting(value: object) -> str:
-    """Return the value of a setting as text."""
+    """Return the value of a setting as text for the page: "name: value" for mappings, commas between several.
+
+    None and anything empty are a dash; floats have up to ten digits.
+    """
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {_setting(one)}" for name, one in value.items()) or "–"
     if isinstance(value, float | np.floating):
@@ -308,7 +333,7 @@ def _setting(value: object) -> str:
 
 
 def number(value: object) -> str:
-    """Return a value as text for readers: 12,345 · 0.703 · 3.21e-05 · yes · – (for None)."""
+    """Return a value as text for the page: 12,345 · 0.703 · 3.21e−05 · yes · – (for None and NaN); text as it is."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
@@ -319,7 +344,7 @@ def number(value: object) -> str:
 
 
 def _real(x: float) -> str:
-    """Return a float as text with about three significant digits."""
+    """Return a float as text: from 1,000 to 10 million whole, else with three to four digits; "–" for NaN."""
     size = abs(x)
     if not math.isfinite(x):
         return "–" if math.isnan(x) else ("∞" if x > 0 else "-∞")
@@ -331,7 +356,10 @@ def _real(x: float) -> str:
 
 
 def _comparison(headline: Headline, other: float) -> Markup:
-    """Return the difference between the model and another method as HTML, with an arrow up or down."""
+    """Return the difference between a headline's value and another method's, as HTML with an arrow.
+
+    The arrow points up where the headline's is better; "equal" for no difference, nothing for NaN or infinity.
+    """
     change = headline.value - other
     if not math.isfinite(change):
         return Markup("")

@@ -39,10 +39,15 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
+        """Names of all columns, in the order in which the rows first have them."""
         return list(dict.fromkeys(column for _, row in self.rows for column in row))
 
     def is_best(self, column: str, row: Mapping[str, object]) -> bool:
-        """Return whether a row has the best value of a column (or, if `across`, the best value of the row)."""
+        """Return whether a row's value in `column` is to be bold.
+
+        It is if it is the best of a column in `highest` or `lowest`, or the smallest of the row's in `across`; never
+        with fewer than two finite numbers to compare, nor in another column.
+        """
         if column in self.across:
             others = [row.get(name) for name in self.across]
         elif column in {*self.highest, *self.lowest}:
@@ -82,6 +87,7 @@ class Report:
     """The content of the page, section by section."""
 
     title: str
+    verdict: str = ""  # one sentence: how good the predictions are, and how good simpler methods
     summary: str = ""
     headlines: Sequence[Headline] = ()
     sections: Sequence[Section] = ()

@@ -14,9 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
-from rotarymae.importance import importance
 from rotarymae.interpolation import SHARES, interpolate
-from rotarymae.labels import EventTimes
 from rotarymae.metrics import SCALED_RMSE, like_groups, method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
@@ -28,8 +26,9 @@ from rotarymae.scoring import DISTANCES, MIN_HIDDEN
 from rotarymae.series import channel_index, plain
 from rotarymae.training import TrainResult
 
+MISTAKES = 3  # series shown that were predicted wrong
 EXAMPLES = 6  # series shown with their hidden points
-POINTS = 150  # of each interpolated curve
+CURVE_POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
 HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn by asinh
@@ -69,7 +68,13 @@ class Words:
         value: str | None = None,
         invert: Collection[str] = (),
     ) -> Words:
-        """Collect the names for a run's pictures: those given, or else the names of classes and columns."""
+        """Collect the names for a run's pictures: those given, or else the names of classes and columns.
+
+        Args:
+            class_names: {class: name for people}; a class that it lacks keeps its name.
+            time, value: labels of the axes; None for the columns' names.
+            invert: columns of values or channels that are drawn upside down.
+        """
         names = tuple(class_names.get(name, str(name)) for name in outcome.classes)
         preprocessor = outcome.pipeline.preprocessor
         assert preprocessor is not None
@@ -94,20 +99,27 @@ class Picture:
     draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
     private: bool = False  # whether it shows ids or values of single examples
     kind: str = ""  # of the data that it can draw; all where it is empty
+    of_model: bool = False  # whether it is about the model, not about how good the predictions are
 
     def suits(self, kind: str, anonymous: bool) -> bool:
-        """Return whether the picture is for this kind of data, and shows no single example on an anonymous page."""
+        """Return whether the picture is for this kind of data ("observations" or "patches") and may be on the page.
+
+        One that shows single examples may not be on an anonymous page.
+        """
         return self.kind in ("", kind) and not (anonymous and self.private)
 
 
-def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw some series with shown and hidden observations, and the predicted curve."""
+def draw_series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw at most six scored series with visible and hidden observations, the predicted curve and its bands.
+
+    Nothing where the run did not interpolate. Only the first column of values and at most 12 channels are drawn.
+    """
     if outcome.visible is None or outcome.hidden is None:
         return
     preprocessor = outcome.pipeline.require_series()
     chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
-    queries = curves(visible, hidden, POINTS)
+    queries = curves(visible, hidden, CURVE_POINTS)
     answers = interpolate(outcome.pipeline, visible, queries)
     query_channels = channel_index(queries)
     error = error_column(preprocessor)
@@ -150,10 +162,14 @@ def _observed(
     curve: plots.Curve | None = None,
     **marks: np.ndarray | None,
 ) -> Figure:
-    """Draw the observations at the indices `shown`, with the user's names, on the scale of the preprocessor.
+    """Draw one series in the table's units: those of its n observations that have an index in `shown`.
+
+    The axis of values is that of an asinh where a few reach far beyond the others.
 
     Args:
-        marks: errors, hidden and importance [n], as `plots.interpolation` takes them.
+        times, values, channels: [n], of all observations; channels are indices into the preprocessor's names.
+        curve: predicted curve; None for none.
+        marks: errors and hidden [n], as `plots.interpolation` takes them, each None if there is none.
     """
     middle = float(np.median(values))
     away = np.abs(values - middle)
@@ -177,20 +193,29 @@ def _observed(
 
 
 def error_column(preprocessor: ObservationPreprocessor) -> int | None:
-    """Return the index of the first value's measurement errors among the columns of values; None without any."""
+    """Return the index, among the columns of values, of the standard errors of the first value; None without any.
+
+    They are the first column of errors, or else a column of the value's name with "_err" at its end.
+    """
     first, columns = preprocessor.value_names[0], preprocessor.value_columns
     named = preprocessor.errors[:1] or tuple(name for name in columns if name == f"{first}_err")
     return columns.index(named[0]) if named else None
 
 
 def most_observed(channels: np.ndarray) -> np.ndarray:
-    """Return the channels with most observations, as many as there are panels for."""
+    """Return the channels with most observations, at most 12, the most frequent first.
+
+    `channels` int [n] is the channel of each observation.
+    """
     present, counts = np.unique(channels, return_counts=True)
     return present[np.argsort(-counts, kind="stable")[:PANELS]]
 
 
-def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw some pictures, or spectrograms, with hidden patches and their reconstructions."""
+def draw_reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw at most six scored pictures, or spectrograms, with hidden patches and their reconstructions.
+
+    Nothing where the run reconstructed none.
+    """
     dataset: Any = outcome.dataset
     scored = outcome.split.scored
     rows = scored[dataset.lengths[scored] >= 2]  # as `score` reconstructs them
@@ -202,15 +227,20 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         lowest, highest = float(array.min()), float(array.max())
         limits = (0.0, np.iinfo(array.dtype).max) if array.dtype.kind == "u" else (min(lowest, 0.0), max(highest, 1.0))
         three = [_flat(part, dataset, *limits) for part in drawn(outcome.pipeline, array, reconstruction)]
-        figure = plots.reconstruction(*three, cmap="gray" if dataset.sample_rate is None else "magma")
+        figure = plots.reconstructed(*three, cmap="gray" if dataset.sample_rate is None else "magma")
         hidden = f"{int(reconstruction.hidden.sum())} of {len(reconstruction.hidden)} patches hidden"
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
 
 
 def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.ndarray:
-    """Return an array [*sizes, C] as a picture [H, W], or [H, W, 3] with colours from 0 to 1.
+    """Return an array [*sizes, C] as a picture [H, W] in its own numbers, or [H, W, 3] with colours from 0 to 1.
 
-    A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom.
+    A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom. Of
+    other than three channels the first is shown.
+
+    Args:
+        dataset: the data set of the array, which says whether it is a sound.
+        black, white: values that become the colours 0 and 1.
     """
     picture = array
     while picture.ndim > 3:
@@ -224,8 +254,12 @@ def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.nda
     return np.clip((picture - black) / (white - black), 0, 1)
 
 
-def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Compare the share of hidden points inside each band with its nominal share."""
+def draw_bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+    """Tabulate and draw the share of hidden points inside each band, next to the share that the band promises.
+
+    Where there are groups by distance to the nearest observation, their errors are drawn, too. Nothing where the run
+    did not interpolate, or predicts no deviation. Only the first column of values counts.
+    """
     answers, hidden = outcome.interpolated, outcome.hidden
     if answers is None or answers.std is None or hidden is None:
         return
@@ -268,7 +302,9 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def verdict(promise: float, share: float, points: int) -> str:
-    """Return whether a band is too narrow or too wide, as far as `points` independent points can tell.
+    """Return "as promised", "too narrow" or "too wide" for a band.
+
+    It is as promised within 0.02, or within two standard errors of `points` independent points where that is more.
 
     Args:
         promise: the band's nominal share, such as 0.95.
@@ -305,8 +341,11 @@ class ClassPredictions:
         )
 
 
-def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods."""
+def draw_classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods.
+
+    Nothing where the run has no classes.
+    """
     predictions = ClassPredictions.of(outcome)
     if predictions is None:
         return
@@ -319,7 +358,7 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
         rows.append((name, {column: float(x[i]) for column, x in columns.items()} | {"objects": int(support[i])}))
 
     def mean(column: str, guess: np.ndarray) -> float:
-        """Over the classes that are true or predicted of some object, as in metrics.json."""
+        """Return the mean of a column over the classes that are true, or predicted in `guess`, as in metrics.json."""
         return float(columns[column][np.union1d(predictions.labels, guess)].mean())
 
     model_means: dict[str, object] = {name: mean(name, predictions.predicted) for name in ("precision", "recall", "F1")}
@@ -336,13 +375,63 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     yield Table(rows, first="class", caption=caption)
 
 
+def draw_mistakes(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw a series of each of the most frequent confusions, or the series with the largest errors of numbers."""
+    predictions, at = ClassPredictions.of(outcome), outcome.split.scored
+    if predictions is not None:
+        mistakes = _confusions(predictions, words)
+    elif "regression" in outcome.metrics and outcome.predicted is not None and outcome.labels is not None:
+        mistakes = _largest_errors(outcome)
+    else:
+        return
+    preprocessor = outcome.pipeline.require_series()
+    error = error_column(preprocessor)
+    for i, caption in mistakes:
+        (one,) = outcome.dataset.select([at[i]])  # pyright: ignore
+        channels, errors = channel_index(one), None if error is None else one.values[:, error]
+        shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
+        figure = _observed(preprocessor, words, one.times, one.values[:, 0], channels, shown, errors=errors)
+        yield Drawing(figure, f"{words.value} of {one.id} by {words.time}. {caption}", caption, heading=str(one.id))
+
+
+def _confusions(predictions: ClassPredictions, words: Words) -> Iterator[tuple[int, str]]:
+    """Yield (index among the scored series, caption): the most certain mistake of each frequent confusion."""
+    labels, predicted = predictions.labels, predictions.predicted
+    wrong = np.flatnonzero(labels != predicted)
+    pairs, counts = np.unique(np.stack([labels[wrong], predicted[wrong]], 1), axis=0, return_counts=True)
+    for k in np.argsort(-counts, kind="stable")[:MISTAKES]:
+        true, guess = pairs[k]
+        alike = wrong[(labels[wrong] == true) & (predicted[wrong] == guess)]
+        i = int(alike[predictions.probabilities[alike, guess].argmax()])
+        name, taken = words.classes[true], words.classes[guess]
+        share = f"{counts[k]:,} of {int((labels == true).sum()):,} {name} are taken for {taken}"
+        yield i, f"{share}; this one with a probability of {predictions.probabilities[i, guess]:.2f}."
+
+
+def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
+    """Yield (index among the scored series, caption) of the largest errors of the first output."""
+    at = outcome.split.scored
+    truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
+    predicted = np.asarray(outcome.predicted)[at, 0]
+    errors = np.nan_to_num(np.abs(predicted - truth), nan=-1.0)
+    for i in np.argsort(-errors, kind="stable")[:MISTAKES].tolist():
+        if errors[i] >= 0:
+            yield i, f"Predicted {predicted[i]:.4g}; true: {truth[i]:.4g}."
+
+
 def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
-    """Return (precision, recall, F1, support), each [k]; 0 for a class that is neither true nor predicted."""
+    """Return (precision, recall, F1, support), each [k], of k classes; 0 where one is not defined.
+
+    `labels` and `predicted` are int [n], class numbers from 0. Support is the number of series of a class.
+    """
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
-def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw ROC and precision-recall curves of the second of two classes."""
+def draw_thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw the ROC and the precision-recall curve of the second of two classes.
+
+    Nothing for another number of classes, or where the scored series are all of one.
+    """
     predictions = ClassPredictions.of(outcome)
     if predictions is None or len(words.classes) != 2 or len(np.unique(predictions.labels)) < 2:
         return
@@ -351,34 +440,38 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
-def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw how often predictions are right, by the probability that the model gave them."""
+def draw_reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series."""
     predictions = ClassPredictions.of(outcome)
     if predictions is None or len(predictions.labels) < 20:
         return
     figure = plots.reliability(predictions.labels == predictions.predicted, predictions.probabilities.max(1))
-    yield Drawing(figure, "Share of right verdicts by the probability given to them")
+    yield Drawing(figure, "Share of right predictions by their probability")
 
 
-def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw predicted against true values, one picture for each output."""
+def draw_regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks."""
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.labels), -1)
     for k in range(truth.shape[1]):
         there = at[np.isfinite(truth[at, k])]
-        figure = plots.regression(truth[there, k], outcome.predicted[there, k])
+        figure = plots.predicted_against_true(truth[there, k], outcome.predicted[there, k])
         which = "" if truth.shape[1] == 1 else f"Output {k + 1} of {truth.shape[1]}. "
         where = scored_words(outcome.metrics)
         caption = f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {where}."
         yield Drawing(figure, "Predicted against true values", caption)
 
 
-def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
-    labels, at = outcome.pipeline.labels, outcome.split.scored
-    if not isinstance(labels, EventTimes) or outcome.predicted is None or outcome.labels is None:
+def draw_survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw predicted survival of the scored series next to Kaplan and Meier's estimate; nothing for other tasks.
+
+    Series are in thirds by expected time, or in fewer groups where one would have less than 20.
+    """
+    labels: Any = outcome.pipeline.labels
+    at = outcome.split.scored
+    if "survival" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     truth, predicted = labels.truth(outcome.labels[at]), outcome.predicted[at]
     groups = like_groups(labels.predicted(predicted), GROUPS)
@@ -389,46 +482,11 @@ def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
 
 
-def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw some scored series, with markers as large as their observations' importance to the model."""
-    pipeline, dataset = outcome.pipeline, outcome.dataset
-    if pipeline.labels is None or outcome.labels is None or "folds" in outcome.metrics:  # which show their own
-        return
-    preprocessor, lengths = pipeline.require_series(), dataset.lengths
-    # A series of n costs n passes over n observations: together no more than a pass over the table, or a moment's.
-    affordable = lengths**2 <= max(lengths.sum(), 20_000) / EXAMPLES
-    fitting = (lengths >= 2) & affordable & (lengths <= (preprocessor.window or np.inf))
-    rows = outcome.split.scored[fitting[outcome.split.scored]]
-    rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
-    if not len(rows):
-        return
-    some: Any = dataset.select(rows)
-    importances = importance(pipeline, some)
-    answers = pipeline.outputs(some, "model")
-    alone = "" if pipeline.partners is None or pipeline.partners.choice == "model" else " alone"
-    for one, weights, answer, label in zip(some, importances, answers, outcome.labels[rows], strict=True):
-        channels = channel_index(one)
-        shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
-        values = one.values[:, 0]
-        figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights)
-        if isinstance(pipeline.labels, EventTimes):
-            event, time = label.item()
-            ended = "event" if event else "censored"
-            expected = pipeline.labels.predicted(answer[None])[0]
-            caption = f"The model{alone} expects the event after {expected:.4g}; true: {ended} at {time:.4g}."
-        elif not outcome.classes:
-            caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
-        else:
-            names = dict(zip(outcome.classes, words.classes, strict=True))
-            says = f"{words.classes[answer.argmax()]} ({answer.max():.0%})"
-            caption = f"The model{alone} says {says}; true: {names[plain(label)]}."
-        most = int(np.abs(weights).argmax())
-        alt = f"{words.value} of {one.id} by {words.time}; the observation at {one.times[most]:.6g} mattered most"
-        yield Drawing(figure, alt, caption, heading=str(one.id))
+def draw_embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw a map of the scored series' embeddings, coloured by class if there are classes.
 
-
-def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw a map of the embedded series, coloured by class."""
+    It is a t-SNE of at most 2,000 of them, or a PCA of fewer than 50; nothing for fewer than 5.
+    """
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
@@ -446,16 +504,19 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing(figure, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
 
 
-def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw the losses of pre-training and fine-tuning by epoch."""
+def draw_learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
-        losses = {} if result is None else learning_curves(result)
+        losses = {} if result is None else losses_by_epoch(result)
         if losses:
             yield Drawing(plots.learning_curves(losses, title=stage), f"Losses of {stage} by epoch")
 
 
-def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
-    """Return (epochs, losses): the mean of training losses in each epoch, and validation losses if there are any."""
+def losses_by_epoch(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
+    """Return {"training": (epochs, losses), "validation": (epochs, losses)} of one training, epochs counted from 1.
+
+    Training losses are means over an epoch. "validation" is absent if there are none, both if there are no losses.
+    """
     by_epoch: dict[int, list[float]] = {}
     for line in result.history:
         if "loss" in line:
@@ -471,48 +532,23 @@ def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[floa
 
 PICTURES = [
     Picture(
-        "series",
-        "Series",
-        "Filled points were shown to the model and hollow points were hidden from it; the line is its prediction, and "
-        "the bands should hold 68 % and 95 % of the hollow points.",
-        series,
-        private=True,
-        kind="observations",
-    ),
-    Picture(
-        "reconstructions",
-        "Hidden patches",
-        "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
-        reconstructions,
-        private=True,
-        kind="patches",
-    ),
-    Picture(
-        "bands",
-        "Are the bands honest?",
-        "If the bands mean what they say, the share of hidden points inside each equals its promise: below it the "
-        "model is too sure of itself, above it too cautious.",
-        bands,
-    ),
-    Picture(
         "classes",
         "Class by class",
-        "Each row of the matrix is a true class and shows which classes its objects were given, in per cent, so the "
-        "diagonal is recall; the table adds precision (how often a verdict is right) and F1, their harmonic mean.",
-        classes,
+        "Each row of the matrix is a true class and shows, in per cent, which classes its objects were predicted to "
+        "be; "
+        "the diagonal is recall. The table adds precision (the share of predictions of a class that are right) and F1, "
+        "their harmonic mean.",
+        draw_classes,
     ),
+    Picture("regression", "Predicted and true", "On the dashed line both agree.", draw_regression, private=True),
     Picture(
-        "thresholds",
-        "Other thresholds",
-        "What the classifier reaches when a series is called positive at another probability than one half.",
-        thresholds,
-    ),
-    Picture(
-        "confidence",
-        "Are the probabilities honest?",
-        "Of the series that were given their class with a probability of 80 %, 80 % should be of that class: points "
-        "below the dashed line say that the classifier is too sure of itself.",
-        reliability,
+        "mistakes",
+        "Where it fails",
+        "Of each of the most frequent confusions, the wrong prediction with the highest probability; for numbers, the "
+        "largest errors.",
+        draw_mistakes,
+        private=True,
+        kind="observations",
     ),
     Picture(
         "survival",
@@ -520,28 +556,60 @@ PICTURES = [
         "Series are grouped by their expected time to the event. Steps are the share without the event so far (Kaplan "
         "and Meier's estimate, which counts censored series while they were followed), dashed lines the mean of the "
         "predicted curves: where they agree, the predictions are calibrated.",
-        survival,
+        draw_survival,
     ),
-    Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
     Picture(
-        "importance",
-        "Which observations mattered",
-        "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
-        "against the class that the model gives, or for an earlier event.",
-        important_observations,
+        "series",
+        "Hidden observations",
+        "Filled points were shown to the model, hollow points were hidden from it. The line is its prediction; the "
+        "bands "
+        "should hold 68 % and 95 % of the hollow points.",
+        draw_series,
         private=True,
         kind="observations",
     ),
     Picture(
+        "reconstructions",
+        "Hidden patches",
+        "Left the input, in the middle what the model saw (hidden patches are grey), right its reconstruction.",
+        draw_reconstructions,
+        private=True,
+        kind="patches",
+    ),
+    Picture(
+        "confidence",
+        "Are the probabilities honest?",
+        "Of the series whose class has a probability of 80 %, 80 % should be of that class. Points below the dashed "
+        "line "
+        "mean that the probabilities are too high, points above it that they are too low.",
+        draw_reliability,
+    ),
+    Picture(
+        "thresholds",
+        "Other thresholds",
+        "The scores of the classifier if a series counts as positive at another probability than one half.",
+        draw_thresholds,
+    ),
+    Picture(
+        "bands",
+        "Are the bands honest?",
+        "The share of hidden points inside each band should equal its promise. A lower share means that the band is "
+        "too "
+        "narrow, a higher one that it is too wide.",
+        draw_bands,
+    ),
+    Picture(
         "embedding",
         "Map of embeddings",
-        "Each point is one series as the encoder sees it; neighbours are series that the model finds alike.",
-        embedding,
+        "Each point is one series as the encoder sees it; neighbours are similar to the model.",
+        draw_embedding,
+        of_model=True,
     ),
     Picture(
         "learning",
         "Learning curves",
-        "Both curves should fall and level off; validation that rises while training still falls is overfitting.",
-        learning,
+        "Both curves should fall and level off. Validation that rises while training still falls means overfitting.",
+        draw_learning,
+        of_model=True,
     ),
 ]

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rotarymae.config import AutoPool, Precision
 from rotarymae.datasets import AnyDataset
+from rotarymae.ensemble import load
 from rotarymae.errors import InputWarning, choose, listed
 from rotarymae.heads import encoder_of
 from rotarymae.pipeline import Pipeline
@@ -30,8 +31,8 @@ from rotarymae.run_folder import (
 )
 from rotarymae.series import SeriesDataset
 
-Stage = Literal["pretrained", "finetuned"]
-POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
+ModelStage = Literal["pretrained", "finetuned"]
+QUERIES_AT_ONCE = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,7 @@ class Question:
         answerable: function data set → bool [S], which series can be answered, with warnings about others; None for
             all.
         at: the table of query times, if any.
+        empty: what series without an answer are, for messages.
     """
 
     pipeline: Pipeline
@@ -67,14 +69,19 @@ class Question:
     schema: pa.Schema | None = None
     answerable: Callable[[SeriesDataset], np.ndarray] | None = None
     at: QueryTable | None = None
+    empty: str = "series without observations"
 
 
 def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
-    """Return the question that embeds each series, with columns e0, e1, ...; see `Pipeline.embed`."""
+    """Return the question that embeds each series, one row with the columns e0, e1, ...; see `Pipeline.embed`.
+
+    Raises InputError for an unknown `pool`; "auto" is what the model was trained to use.
+    """
     choose("pool", pool, get_args(AutoPool))
     width = encoder_of(pipeline.model).config.embed_dim
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+        """Return the embeddings, with one row per series."""
         vectors = pipeline.embed(dataset, None if pool == "auto" else pool, on_step=on_step)
         return _one_row_each(embedding_columns(vectors), len(dataset))
 
@@ -83,17 +90,23 @@ def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
 
 
 def open_embeddings(
-    model: str | Path, stage: Stage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
+    model: str | Path, stage: ModelStage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
 ) -> Question:
-    """Load a pipeline, or the pre-trained part of it, and return the question that embeds with it."""
+    """Load a model and return the question that embeds with it; as `open_stage` and then `embeddings`."""
     return embeddings(open_stage(model, stage, precision), pool)
 
 
-def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -> Pipeline:
-    """Load a pipeline; with stage "pretrained", only its autoencoder where it also has a head.
+def open_stage(model: str | Path, stage: ModelStage, precision: Precision = "auto") -> Pipeline:
+    """Load a pipeline, for its pre-trained or its fine-tuned model.
+
+    Args:
+        model: what `Pipeline.load` reads.
+        stage: "pretrained" returns the part with the autoencoder, or the whole pipeline if it has none; "finetuned" the
+            whole pipeline.
 
     Raises:
-        InputError: stage "finetuned" for a pipeline without a head.
+        InputError: stage "finetuned" for a pipeline that was not fine-tuned.
+        ModelDirectoryError: as `Pipeline.load`.
     """
     choose("stage", stage, ("pretrained", "finetuned"))
     pipeline = Pipeline.load(model, precision)
@@ -104,19 +117,20 @@ def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -
 
 
 def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool = False) -> Question:
-    """Return the question that predicts each series: class and probabilities, or value and interval.
+    """Return the question that predicts each series: class and probabilities, value and interval, or expected time.
 
-    With `anomaly_score` there is a column with that, too. A pipeline without a head gives its anomaly score only.
+    Args:
+        predictor: "model", "features", "combined", or "auto" for what the fit chose.
+        anomaly_score: adds a column of that name, last. A pipeline without labels then gives this column alone.
 
     Raises:
-        InputError: a pipeline without a head and without `anomaly_score`, or without such a predictor.
+        InputError: a pipeline without labels, unless `anomaly_score`; a predictor that the pipeline does not have.
     """
     score = _anomaly_scores(pipeline) if anomaly_score else None
     if score is not None and pipeline.labels is None:
         return score
     labels = pipeline.require_labels()
-    if pipeline.partners is not None:
-        pipeline.partners.check(predictor)
+    pipeline.predictor.check(predictor)
 
     half = pipeline.half_widths(predictor=predictor)
 
@@ -137,26 +151,35 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
 def open_predictions(
     model: str | Path, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
 ) -> Question:
-    """Load a pipeline and return the question that predicts with it."""
-    return predictions(Pipeline.load(model, precision), predictor, anomaly_score)
+    """Load a model and return the question that predicts with it; as `rotarymae.load` and then `predictions`."""
+    return predictions(load(model, precision), predictor, anomaly_score)
 
 
 def _anomaly_scores(pipeline: Pipeline) -> Question:
-    """Return the question for `Pipeline.anomaly_score`, with one column."""
+    """Return the question for `Pipeline.anomaly_score`: one row per series, empty where a series has no score.
+
+    Raises InputError for a pipeline without an autoencoder of series.
+    """
     pretrained = pipeline.of_series()
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+        """Return the scores, with one row per series."""
         scores = pa.array(pretrained.anomaly_score(dataset, on_step), from_pandas=True)  # NaN is an empty cell
         return _one_row_each({"anomaly_score": scores}, len(dataset))
 
     return Question(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
 
 
-def observation_scores(pipeline: Pipeline) -> Question:
-    """Return the question that scores every observation by how badly the others of its series predict it."""
+def anomalies(pipeline: Pipeline) -> Question:
+    """Return the question that scores every observation by how badly the others of its series predict it.
+
+    There is a row per observation, with time, channel, values and a score per value; see `Pipeline.observation_scores`.
+    Raises InputError for a pipeline without an autoencoder of series.
+    """
     pipeline = pipeline.of_series()
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+        """Return the scores, with one row per observation."""
         scores = pipeline.observation_scores(dataset, on_step)
         return Answers(pa.table(score_columns(dataset, scores)), dataset.lengths)
 
@@ -164,12 +187,19 @@ def observation_scores(pipeline: Pipeline) -> Question:
 
 
 def importances(pipeline: Pipeline) -> Question:
-    """Return the question that measures the importance of every observation; see `Pipeline.importance`."""
+    """Return the question that measures the importance of every observation; see `Pipeline.importance`.
+
+    There is a row per observation: time, channel, values, importance, and what the network alone predicts for the
+    series. Series longer than the model's window are not answered, with an InputWarning.
+
+    Raises:
+        InputError: a pipeline without labels, or of pictures or sounds.
+    """
     labels, preprocessor = pipeline.require_labels(), pipeline.require_series()
     limit = preprocessor.window or np.inf
 
     def answerable(dataset: SeriesDataset) -> np.ndarray:
-        """Return which series [S] are short enough to be explained; warn of the others."""
+        """Return which series are short enough to be explained, bool [S]; warn of the others."""
         fits = np.asarray(dataset.lengths) <= limit
         if not fits.all():
             warnings.warn(
@@ -188,7 +218,8 @@ def importances(pipeline: Pipeline) -> Question:
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
         return Answers(pa.table(columns), dataset.lengths)
 
-    return Question(pipeline, answer, "observations", answerable=answerable)
+    empty = "series that are too long or without observations" if preprocessor.window else Question.empty
+    return Question(pipeline, answer, "observations", answerable=answerable, empty=empty)
 
 
 def values(
@@ -198,8 +229,12 @@ def values(
 
     Args:
         points: number of even times from each series' first to its last observation, in every channel.
-        times: use these instead: numbers, dates, or texts such as "+4h" after each series' first observation.
-        at: use the times in this table instead.
+        times: if there are any, they replace `points`: numbers, dates, or texts such as "+4h" after each series' first
+            observation.
+        at: if given, its ids, times and channels replace both.
+
+    Raises:
+        InputError: a pipeline without an autoencoder of series.
     """
     pipeline = pipeline.of_series()
     known: Any = pipeline.preprocessor
@@ -213,7 +248,7 @@ def values(
         return grid(dataset, points)
 
     def answer_part(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the predictions for some series, with one row per query."""
+        """Return the predictions for some series, with one row per query; a table without columns for no queries."""
         part_queries = queries(dataset)
         if not len(part_queries.times):
             return Answers(pa.table({}), part_queries.lengths)
@@ -226,7 +261,7 @@ def values(
         """Return the predictions for all series, computed in parts that fit into memory."""
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         each, total = channels * (len(times) or points), len(dataset)
-        several = total if at is not None else max(1, POINTS // max(1, each))
+        several = total if at is not None else max(1, QUERIES_AT_ONCE // max(1, each))
         parts = []
         for i in range(0, total, several):
             stop = min(i + several, total)
@@ -239,4 +274,5 @@ def values(
 
 
 def _one_row_each(columns: dict[str, Any], series: int) -> Answers:
+    """Return columns with one row for each of so many series as Answers."""
     return Answers(pa.table(columns), np.ones(series, np.int64))

@@ -1,8 +1,8 @@
 """One output file per input file: shards that any number of processes, on any number of hosts, answer together.
 
-A shard is done whose output exists and is newer than its input. Outputs are written beside and renamed, and their bytes
-do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of its own and
-skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
+A shard is done whose output exists and is newer than its input. Outputs are written under another name and renamed, and
+their bytes do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of
+its own and skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
 from rotarymae.model_files import CONFIG, find_model
-from rotarymae.pipeline import LEFT_AFTER
 from rotarymae.run_folder import write_parts
+from rotarymae.saving import SAVE_SECONDS
 from rotarymae.scale.answers import Question
 from rotarymae.scale.tables import answer_table
 from rotarymae.system import Reporter, remove_leftovers, write_text
@@ -49,7 +49,7 @@ class Shard:
     name: str
 
     def is_done(self) -> bool:
-        """Return whether the output is there, and newer than the input."""
+        """Return whether the output exists and is not older than the input."""
         return self.output.exists() and self.output.stat().st_mtime_ns >= self.source.stat().st_mtime_ns
 
 
@@ -72,7 +72,10 @@ class ShardedJob:
     layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that the outputs depend on, besides the inputs, as JSON."""
+        """Return what the outputs depend on besides the inputs: "job", "model" (its checksum), "options" and "layout".
+
+        The dictionary is that of the manifest, and holds only what JSON can hold.
+        """
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
 
@@ -91,14 +94,24 @@ def answer_shards(
 ) -> ShardTotals:
     """Write one Parquet file of answers for every input file of a folder or pattern, under the same name in `out`.
 
+    Files whose output exists and is newer are left alone; an older output is removed first. `out` is created.
+
     Args:
-        workers: processes on this computer; others may work on the same folder at the same time, here or elsewhere.
+        workers: processes on this computer, 1 for this one alone; others may work on the same folder at the same time.
         on_step: called with (files done, files in all).
 
+    Returns:
+        Numbers of files, of those done before, and of rows in all outputs.
+
     Raises:
-        InputError: `out` holds outputs of another model, other options or something else, or cannot be written.
-        ShardsFailed: some files cannot be read; all others are done.
+        InputError: `out` holds outputs of another model, other options or something else, or cannot be written; see
+            also `find_shards`.
+        ShardsFailed: some files cannot be answered; all others are done.
         RotaryMAEError: a worker was killed; the same command continues with the rest.
+        KeyboardInterrupt: with a note on how many files are done.
+
+    Warns:
+        InputWarning: for "embed" and "predict", series whose rows are spread over several files.
     """
     shards = find_shards(table, out)
     _open_folder(out, work.identity())
@@ -130,10 +143,12 @@ def answer_shards(
 
 
 def find_shards(table: Path, out: Path) -> list[Shard]:
-    """Return the pairs of input and output file for a folder or pattern.
+    """Return the pairs of input and output file for a folder or pattern, sorted by input; nothing is written.
+
+    Outputs lie below `out` as the inputs lie below the folder (or the inputs' common folder), and end in .parquet.
 
     Raises:
-        InputError: two inputs with one name; `out` lies among the inputs.
+        InputError: no input; two inputs whose outputs would have one name; `out` lies among the inputs.
     """
     paths = table_files(table)
     base = table if table.is_dir() else Path(os.path.commonpath([path.parent for path in paths]))
@@ -149,13 +164,25 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 
 def model_checksum(model: Path) -> str:
-    """Return the SHA-256 over the files of a model that its answers depend on."""
+    """Return the SHA-256 of a model's config.json, or of its folds' together; they hold the sums of all other files.
+
+    Args:
+        model: what `find_model` finds.
+    """
     configs = sorted(find_model(model).rglob(CONFIG))  # of a cross-validation one for each fold
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
 
 
 def _open_folder(out: Path, identity: dict[str, Any]) -> None:
-    """Create the folder with its manifest; raise InputError where it holds the outputs of another job."""
+    """Create the folder with its manifest, unless it has the manifest of the same job.
+
+    Args:
+        identity: what `ShardedJob.identity` returns.
+
+    Raises:
+        InputError: a folder that cannot be written, has files and no manifest, or has that of another job
+            ("other-shards"). Hidden files do not count.
+    """
     manifest, kept = out / MANIFEST, None
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -170,14 +197,18 @@ def _open_folder(out: Path, identity: dict[str, Any]) -> None:
     for key, value in identity.items():
         if kept[key] != value:
             raise InputError(
-                f"{out} holds shards of another {key} ({kept[key]}, now {value}); choose a new folder, or remove that "
-                "one.",
+                f"{out} holds shards of another {key}: {kept[key]}, and now it is {value}; choose a new folder, or "
+                "remove that one.",
                 code="other-shards",
             )
 
 
 def _warn_of_pieces(shards: Sequence[Shard], rows: int) -> None:
-    """Warn of series whose rows are spread over several files, as each piece was answered separately."""
+    """Warn, with an InputWarning, of series with rows in several outputs: each piece was answered by itself.
+
+    Args:
+        rows: number of rows in all outputs.
+    """
     name = pq.read_schema(shards[0].output).names[0]
     ids = [pq.read_table(shard.output, columns=[name]).column(0).to_pylist() for shard in shards]
     several = rows - len(set(itertools.chain(*ids)))
@@ -196,7 +227,7 @@ Answered = tuple[Shard, str | None]  # and why it could not be answered
 
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
-    """Answer the shards one after another; yield each with None, or with the reason why it failed."""
+    """Answer the shards one after another; yield (shard, None), or (shard, reason) where it failed."""
     question = work.open() if shards else None
     for shard in shards:
         assert question is not None
@@ -204,7 +235,11 @@ def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answ
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
-    """Answer the shards in worker processes; yield each when it is done, with None or the reason why it failed."""
+    """Answer the shards in worker processes, and yield each when it is done: (shard, None), or (shard, reason).
+
+    Raises:
+        RotaryMAEError: a worker was killed. All workers are ended, too.
+    """
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
     pool, done = ProcessPoolExecutor(min(workers, len(shards) or 1), context, _start, (work, threads)), 0
     try:
@@ -213,8 +248,8 @@ def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iter
             done += 1
     except BrokenProcessPool:
         raise RotaryMAEError(
-            f"a worker process was killed (for lack of memory?); {len(shards) - done} of {len(shards)} are left, "
-            "and the same command goes on with them."
+            f"a worker process was killed, perhaps for lack of memory; {len(shards) - done} of {len(shards)} files are "
+            "left. The same command goes on with them; fewer --workers need less memory."
         ) from None
     finally:
         for process in multiprocessing.active_children():
@@ -226,7 +261,10 @@ _answer_here: Callable[[Shard], str | None]
 
 
 def _start(work: ShardedJob, threads: int) -> None:
-    """Set up a worker process: it ignores Ctrl-C and ends when its parent does."""
+    """Set up a worker process: load the model, set the number of threads, ignore Ctrl-C, and end when the parent does.
+
+    Sets the global `_answer_here`, which answers one shard.
+    """
     import torch
 
     global _answer_here
@@ -239,20 +277,26 @@ def _start(work: ShardedJob, threads: int) -> None:
 
 
 def _answer_in_worker(shard: Shard) -> Answered:
+    """Answer one shard in a worker process that `_start` has set up; print its warnings."""
     with Reporter().catching_warnings():
         return shard, _answer_here(shard)
 
 
 def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
-    """Write the output of one shard, unless it exists by now; return why it cannot be answered, or None.
+    """Write the output of one shard, unless it is done by now; return None, or why it cannot be answered.
+
+    Half-written files that a killed process left for this output are removed, once they are old enough.
 
     Raises:
         OSError, MemoryError: the disk or the memory is full, which is not the shard's fault.
+
+    Warns:
+        InputWarning: each different one of the shard, with the input's name in front.
     """
     if shard.is_done():  # by another process
         return None
     shard.output.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(shard.output.parent, [shard.output.name], LEFT_AFTER)
+    remove_leftovers(shard.output.parent, [shard.output.name], SAVE_SECONDS)
     try:
         with gathered_warnings() as caught:
             write_parts(answer_table(question, question.pipeline.reader(shard.source, layout)), shard.output)

@@ -23,20 +23,23 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import with_ids, write_parts
 from rotarymae.scale.answers import (
     Answers,
+    ModelStage,
     Question,
-    Stage,
     embeddings,
     open_embeddings,
 )
 from rotarymae.series import SeriesDataset, as_text
 from rotarymae.tables import Part, TableReader, TableSchema
 
-OnStep = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Numbers of a table: its series, those without any observation, and the rows written."""
+    """Numbers of a table: its series, those without any observation (`empty`), and the rows written.
+
+    `what` names the empty ones in a message.
+    """
 
     series: int = 0
     empty: int = 0
@@ -45,15 +48,16 @@ class Totals:
 
     @property
     def answered(self) -> int:
+        """Number of series with an answer."""
         return self.series - self.empty
 
     @property
     def said_of_empty(self) -> str:
-        """Return a clause about series without observations, for the end of a sentence; "" without any."""
+        """Return "; 3 series without observations have an empty row" to end a sentence; "" where none is empty."""
         return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
 
     def and_of(self, part: Part, answers: pa.Table) -> Totals:
-        """Return the totals increased by one part of a table and the answers for it."""
+        """Return new totals, increased by one part of a table and its answers; `what` is as by default."""
         return Totals(
             self.series + len(part.ids),
             self.empty + int((~part.observed).sum()),
@@ -62,17 +66,27 @@ class Totals:
 
 
 def answer_file(
-    question: Question, table: Path | pa.Table, out: Path, layout: TableSchema, on_step: OnStep | None = None
+    question: Question, table: Path | pa.Table, out: Path, layout: TableSchema, on_step: OnProgress | None = None
 ) -> Totals:
     """Write the answers for a table to a .csv or .parquet file, which appears only when it is complete.
 
+    A question with a table of query times (`question.at`) is answered in the order of that table.
+
+    Args:
+        table: a file, folder or pattern, or an Arrow table.
+        layout: the columns of the table.
+        on_step: called with (observations done, observations in all).
+
+    Returns:
+        How many series and rows were written.
+
     Raises:
-        InputError: as `TableSchema.reader` and `TableReader.parts`, naming the table; no series has an observation.
+        InputError: a table that cannot be read, or in which no series has an observation; the message names the table.
     """
     totals, reader = Totals(), question.pipeline.reader(table, layout)
 
     def tables() -> Iterator[pa.Table]:
-        """Yield the answers part by part, and add up the totals; raise where no series has an observation."""
+        """Yield the answers part by part and count them in `totals`; raise at the end if no series was answered."""
         nonlocal totals
         reason = NoObservations("it has no rows; there is nothing to answer for")
         for part, answers in answer_parts(question, reader, on_step):
@@ -87,23 +101,26 @@ def answer_file(
             list(tables())  # which raises: without a part nothing was written
     except InputError as error:
         raise error.within(table) from error
-    return totals
+    return replace(totals, what=question.empty)
 
 
 def answer_parts(
-    question: Question, reader: TableReader, on_step: OnStep | None = None
+    question: Question, reader: TableReader, on_step: OnProgress | None = None
 ) -> Iterator[tuple[Part, pa.Table]]:
-    """Answer for a table in parts that fit into memory; yield each part with its answers, all with the same columns.
+    """Answer a question for a table in parts that fit into memory; yield (part, answers), in the table's order.
+
+    Each `answers` is an Arrow table with the id column and the same further columns in every part. A part is yielded
+    without its data set, which has been answered. A series without an answer has a row with its id alone. Parts wait
+    until the columns are known, from the question or from the first answer. A table without rows yields nothing.
 
     Args:
         on_step: called with (observations done, observations in all).
 
     Raises:
-        InputError: as `TableReader.parts` and the question; nothing was observed at all, and the columns depend on
-            that.
+        InputError: as `TableReader.parts` and the question; no series has an answer, and so the columns are unknown.
 
     Warns:
-        As the question, once for the whole table.
+        InputWarning: those of the question, the first of each kind, after the last part.
     """
     total, done = reader.source.observations(reader.columns), 0
     schema = question.schema
@@ -134,7 +151,13 @@ def answer_parts(
 
 
 def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
-    """Return the part with series that cannot be answered marked as if they had no observations."""
+    """Return the part with each series that the question cannot answer marked as one without observations.
+
+    These series are left out of its data set, which is None where none is left.
+
+    Args:
+        dataset: the part's data set.
+    """
     if question.answerable is None:
         return part
     able = question.answerable(dataset)
@@ -145,13 +168,28 @@ def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
     return replace(part, observed=observed, dataset=dataset.select(np.flatnonzero(able)) if able.any() else None)
 
 
-def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
-    """Return an on_step for one part of a table that reports the progress of the whole table."""
+def _within(on_step: OnProgress, done: int, size: int, total: int) -> OnProgress:
+    """Return an on_step for one part of a table, called with (k of n) of the part, that reports progress in the table.
+
+    Args:
+        on_step: called with (observations done, observations in all), at most (total, total).
+        done: observations before the part.
+        size: observations of the part.
+        total: observations of the table.
+    """
     return lambda k, n: on_step(min(done + size * k // n, total), total)
 
 
 def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema, name: str) -> pa.Table:
-    """Return the answers with an id column, for all series in their order; unobserved series have only their id."""
+    """Return the answers of one part with an id column in front, for all its series in their order.
+
+    Args:
+        ids: [S] of all series.
+        observed: bool [S], which series have answers; the others get one row with their id and empty cells.
+        answers: for the observed series, in their order; None if there are none.
+        schema: columns of the answers, for a part without any.
+        name: of the id column.
+    """
     lengths = np.ones(len(ids), np.int64)
     columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
     if answers is not None:
@@ -164,8 +202,14 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
     return with_ids(columns, ids, name)
 
 
-def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
-    """Write the answers for pictures or sounds; files that could not be read get a row with their name at the end."""
+def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnProgress | None = None) -> Totals:
+    """Write the answers for pictures or sounds to a .csv or .parquet file; return how many rows that are.
+
+    Files that could not be read get a row with their name alone, at the end; in the totals they are `empty`.
+
+    Args:
+        on_step: handed to the question.
+    """
     ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
     answers = question.answer(dataset, on_step)
     observed = np.arange(len(ids)) < len(dataset)
@@ -174,7 +218,10 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
 
 
 def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
-    """Yield the first warning of each kind, with the number of similar ones."""
+    """Yield the first warning of each kind, with the number of other texts of that kind at its end.
+
+    A kind is a code, or for the code "invalid" a text.
+    """
     kinds: dict[str, list[str]] = {}
     for warning in raised:
         texts = kinds.setdefault(str(warning) if warning.code == "invalid" else warning.code, [])
@@ -186,10 +233,13 @@ def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
 
 
 def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
-    """Yield the parts of a table; for a question with its own table of times, only the series that are in it.
+    """Yield the parts of a table, as the question needs them.
+
+    For a question with a table of query times, series without observations that it does not ask for are left out of
+    the part's ids; series with observations stay, as they simply get no row.
 
     Raises:
-        InputError: the question asks for a series that is not in the table.
+        InputError: after the last part, where the table of query times names a series that was not in any part.
     """
     seen: list[Any] = []
     query_table = question.at
@@ -215,34 +265,51 @@ def embed_table(
     layout: TableSchema | None = None,
     *,
     pool: AutoPool = "auto",
-    stage: Stage = "pretrained",
+    stage: ModelStage = "pretrained",
 ) -> pa.Table:
-    """Return one vector per series of a table: the ids, and the columns e0, e1, ... (float32).
+    """Return one vector per series of a table, as a table: the ids, and the columns e0, e1, ... (float32).
+
+    Rows are in the order in which the series first appear.
 
     Args:
         table: long, wide or nested.
         model: a pipeline, or what `Pipeline.load` reads.
-        layout: as the pipeline's training table, if None; `Pipeline.layout` changes single columns of it.
-        pool: the mean or maximum over a series' observations, the [CLS] token, or what the model was trained to use.
-        stage: the part of a pipeline with a head.
+        layout: columns of the table; None means as the pipeline's training table. `Pipeline.layout` changes single
+            columns of it.
+        pool: the mean or maximum over a series' observations, the [CLS] token, or what the model was trained to use
+            ("auto").
+        stage: the pre-trained or the fine-tuned model of a folder; a `Pipeline` is taken as it is.
 
     Raises:
-        InputError: as `TableSchema.reader` and `SeriesDataset.from_frame`.
-        ModelDirectoryError: as `Pipeline.load`.
+        InputError: a table that cannot be read; stage "finetuned" of a folder without such a model.
+        ModelDirectoryError: a folder that is no whole model.
     """
     question = embeddings(model, pool) if isinstance(model, Pipeline) else open_embeddings(model, stage, pool)
     return answer_arrow(question, table, layout)
 
 
 def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
-    """Return the answers for an Arrow table; answers to a table of times are in its order. Raises as `embed_table`."""
+    """Return the answers for an Arrow table: the ids, and the columns of the question.
+
+    Rows are in the order in which the series first appear, or in that of the table of query times (`question.at`).
+
+    Args:
+        layout: columns of the table; None means as the training table of the question's pipeline.
+
+    Raises:
+        InputError: a table that cannot be read, or that the question cannot answer.
+    """
     layout = layout or question.pipeline.layout()
     answers = pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))
     return answers if question.at is None else question.at.in_order(answers)
 
 
 def answer_table(question: Question, reader: TableReader) -> Iterator[pa.Table]:
-    """Yield the answers for a table in parts, at least one: a table without rows gives the columns without rows."""
+    """Yield the answers for a table in parts, each with the id column; at least one, without rows for an empty table.
+
+    Raises:
+        InputError: as `answer_parts`; a table without rows where the columns depend on the rows.
+    """
     empty = True
     for _, answers in answer_parts(question, reader):
         empty = False

@@ -20,7 +20,7 @@ from rotarymae.errors import InputError, listed
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>", "#N/A", "#NA",
            "#VALUE!")  # fmt: skip
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
-COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
+DECIMAL_COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may be a decimal comma, too
 MIN_THOUSANDS = 10  # such cells, next to whole numbers below 1,000, that show what the comma is
 SPACED = r"^[-+]?\d{1,3}([ '’\x{00a0}\x{202f}]\d{3})+([.,]\d+)?$"  # 1 234,5 and 1'234.5
@@ -40,6 +40,10 @@ class Numbers:
     values: np.ndarray
     words: dict[str, int] = field(default_factory=dict)
     note: str | None = None
+
+
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -123,22 +127,15 @@ def counted(cells: pa.Array) -> dict[str, int]:
 def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
     """Convert a column to floats; booleans become 0 and 1, and texts are parsed.
 
-    Parameters
-    ----------
-    na
-        Cells that mean "missing": texts, or numbers in any spelling.
-    limits
-        Whether "<0.01" is read as 0.01; otherwise it counts as a word.
+    Args:
+        na: cells that mean "missing": texts, or numbers in any spelling.
+        limits: whether "<0.01" is read as 0.01; otherwise it counts as a word.
 
-    Returns
-    -------
-    Numbers
+    Returns:
         The values, NaN where a cell is missing or no number, and the words that were not numbers.
 
-    Raises
-    ------
-    InputError
-        The column holds no numbers at all ("not-numeric").
+    Raises:
+        InputError: the column holds no numbers at all ("not-numeric").
     """
     kind, words, note = column.type, {}, None
     if is_text(kind):
@@ -164,9 +161,7 @@ def _parse_numbers(
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
     """Parse texts as numbers.
 
-    Returns
-    -------
-    tuple
+    Returns:
         The numbers, {word: count} for cells that are no numbers, and a note on decimal marks or None.
     """
     for cells in (column, without_missing(trimmed(column), na)):
@@ -205,9 +200,7 @@ def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) ->
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     """Convert "1.234,5" or "1,234.5" to plain numbers, as far as the column shows which mark is the decimal one.
 
-    Returns
-    -------
-    tuple
+    Returns:
         The cells, and a note on what was assumed or None. "1,234" by itself may be one thousand or not.
     """
     note = None
@@ -216,7 +209,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     grouped = matches(cells, THOUSANDS)
     english = matches(cells, r"^[-+]?\d{1,3}(,\d{3})+\.\d+$|^[-+]?\d{1,3}(,\d{3}){2,}$").any()
     german = matches(cells, r"^[-+]?\d{1,3}(\.\d{3})+,\d+$|^[-+]?\d{1,3}(\.\d{3}){2,}$").any()
-    decimal = (matches(cells, COMMA) & ~grouped).any()
+    decimal = (matches(cells, DECIMAL_COMMA) & ~grouped).any()
     pointed = matches(cells, r"\d\.\d").any()
     if not (english or german or decimal or pointed):
         small = matches(cells, r"^[-+]?\d{1,3}$")
@@ -225,7 +218,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
         return _replaced(cells, ",", "", r"^[-+]?\d{1,3}(,\d{3})+(\.\d*)?$"), "commas between thousands"
     if german and not english:
         cells = _replaced(cells, r"\.", "", r"^[-+]?\d{1,3}(\.\d{3})+(,\d*)?$")
-        return _replaced(cells, ",", ".", COMMA), "points between thousands, decimal commas"
+        return _replaced(cells, ",", ".", DECIMAL_COMMA), "points between thousands, decimal commas"
     if decimal and not pointed:
         return _replaced(cells, ",", "."), "decimal commas"
     return cells, note
@@ -246,10 +239,8 @@ def is_number(cell: Any) -> bool:
 def labels(column: pa.Array, name: str) -> pa.Array:
     """Return a column of ids or channels as int64, double, string or bool; null where missing or empty.
 
-    Raises
-    ------
-    InputError
-        Integers or floats too large to be exact; another type.
+    Raises:
+        InputError: integers or floats too large to be exact; another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):
@@ -284,37 +275,37 @@ def labels(column: pa.Array, name: str) -> pa.Array:
     )
 
 
-def are_integers(texts: pa.Array) -> bool:
-    """Return whether a column holds texts that are all written as integers, such as 1, but not 01 or 1.0."""
-    return is_text(texts.type) and bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
+def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
+    """Return texts without blanks around them as numbers if all are written as such (1, but not 01), or are null.
+
+    With `integers`, they are int64 if all are whole (1, but not 1.0), else float64.
+    """
+    known = texts.drop_null()
+    if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():
+        return texts.cast(pa.int64())
+    good = matches(known, NUMBER) & ~matches(known, r"^0\d")
+    return texts.cast(pa.float64()) if len(known) and good.all() else texts
 
 
 def as_integers(column: pa.Array) -> pa.Array:
     """Return a column of labels as integers if all are written as such, or are empty; else unchanged."""
-    texts = by_distinct_text(column, lambda texts: labels(texts, ""))
-    return texts.cast(pa.int64()) if texts.null_count < len(texts) and are_integers(texts) else column
-
-
-def are_numbers(texts: pa.Array) -> bool:
-    """Return whether all texts that are not missing are written as numbers, without leading zeros such as 01."""
-    good = matches(texts, NUMBER) & ~matches(texts, r"^0\d")
-    return bool(good.any()) and bool((good | missing_texts(texts)).all())
+    if not is_text(_decoded(column.type)):
+        return column
+    coded = column.dictionary_encode()
+    whole = typed(labels(coded.dictionary, ""))
+    return whole.take(coded.indices) if pa.types.is_int64(whole.type) else column
 
 
 def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Number the different labels of a column.
 
-    Parameters
-    ----------
-    read
-        Converts cells to labels first; it is called with different texts only.
+    Args:
+        read: converts cells to labels first; it is called with different texts only.
 
-    Returns
-    -------
-    tuple
+    Returns:
         Codes int64 [n], -1 where null; and the different labels in order of first appearance.
     """
-    if read is not None and not is_text(column.type):
+    if read is not None and not is_text(_decoded(column.type)):
         column, read = read(column), None
     coded = column.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -326,7 +317,7 @@ def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None)
 
 def by_distinct_text(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
     """Apply `read` to a column; for texts only once to each different text, to save time."""
-    if not is_text(column.type):
+    if not is_text(_decoded(column.type)):
         return read(column)
     coded = column.dictionary_encode()
     return read(coded.dictionary).take(coded.indices)

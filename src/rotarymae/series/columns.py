@@ -62,7 +62,8 @@ def listed_column(values: Any, name: str) -> pa.Array:
         return cells.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{name} is of mixed type, or of one that no table holds ({str(error).splitlines()[0]}); give one."
+            f"{name}: the values are of mixed type, or of one that no table holds ({str(error).splitlines()[0]}); give "
+            "numbers, strings, dates or booleans alone."
         ) from error
 
 
@@ -71,7 +72,10 @@ def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
     labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
     if labels.null_count:
         row = labels.is_null().index(True).as_py()
-        raise InputError(f"'ids' has {labels.null_count} that are missing, the first in row {row}.")
+        raise InputError(
+            f"{labels.null_count} of the 'ids' are missing, first that of series {row} (counted from 0); give every "
+            "series an id."
+        )
     if len(labels.unique()) != len(labels):
         twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
         raise InputError(f"{len(twice)} ids are given to more than one series: {listed(twice)}; ids must differ.")
@@ -90,7 +94,7 @@ def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub")
     except (TypeError, ValueError) as error:
         raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
     if not 0 < array.ndim <= axes or array.dtype.kind not in kinds:
-        raise InputError(f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}, and no numbers [n].")
+        raise InputError(f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; wanted numbers [n].")
     return array[:, None] if array.ndim < axes else array
 
 
@@ -124,9 +128,11 @@ def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: Sequence[Any]
     for i, part in enumerate(channels):
         name = f"channels of series {listed([ids[i]])}"
         column = cells.labels(listed_column(part, name), name)
-        if len(column) != lengths[i] or column.null_count:
-            raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one per observation.")
+        if len(column) != lengths[i]:
+            raise InputError(f"{name}: {len(column)} labels for {lengths[i]} observations; give one for each.")
+        if column.null_count:
+            raise InputError(f"{name}: {column.null_count} labels are missing; give one for each observation.")
         if parts and column.type != parts[0].type:
-            raise InputError(f"{name} are {column.type}, those before {parts[0].type}; give all in one type.")
+            raise InputError(f"{name} are {column.type}, those of series before {parts[0].type}; give all in one type.")
         parts.append(column)
     return pa.concat_arrays(parts)

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.batch import normalize_index
-from rotarymae.errors import InputError, InputWarning, listed, names_of
+from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import (
     channel_names_of,
@@ -45,8 +45,6 @@ from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import offsets_of
 
 __all__ = ["Series", "SeriesDataset"]
-
-Tokenisation = Literal["channel", "time"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +137,16 @@ class SeriesDataset:
                     f"{name} has the shape {actual}, wanted {shape}; build with SeriesDataset.from_arrays."
                 )
         if (self.channels is None) != (self.channel_names is None):
-            raise InputError("channels and channel_names come together or not at all; give both or neither.")
+            given, lacking = ("channel_names", "channels") if self.channels is None else ("channels", "channel_names")
+            raise InputError(f"{given} are given without {lacking}; give both or neither.")
         if (self.positions is None) != (not self.position_names):
-            raise InputError("positions and position_names come together or not at all; give both or neither.")
+            names = ("position_names", "positions")
+            given, lacking = names if self.positions is None else names[::-1]
+            raise InputError(f"{given} are given without {lacking}; give both or neither.")
         if self.offsets[0] != 0 or self.offsets[-1] != n or (np.diff(self.offsets) < 1).any():
             raise InputError(
-                f"offsets must ascend from 0 to {n}, no series empty; build with SeriesDataset.from_arrays."
+                f"offsets must ascend from 0 to {n}, the number of observations, by at least 1, as no series is empty; "
+                "build with SeriesDataset.from_arrays."
             )
         for name, column in self.static.items():
             if column.shape != (count,):
@@ -195,7 +197,7 @@ class SeriesDataset:
         return np.diff(self.offsets)
 
     @property
-    def tokens(self) -> Tokenisation:
+    def tokens(self) -> Literal["channel", "time"]:
         """Return "channel" where rows carry a channel index, "time" where one row is one time."""
         return "time" if self.channels is None else "channel"
 
@@ -438,25 +440,22 @@ class SeriesDataset:
         static: Sequence[str] = (),
         *,
         channel_names: Sequence[Any] | np.ndarray | None = None,
-        missing_cells: Sequence[str] = (),
         memory: float | None = None,
         **options: Any,
     ) -> SeriesDataset:
         """Read a table: one row per observation, rows in any order.
 
-        With wide=True a row is a time with a column for each channel, of which empty cells are missing observations. A
-        row may hold lists with an entry per observation, also as fields of a nested column ("lc.time" is the field
-        `time` of the column `lc`). A column without lists holds for all observations of its row; an entry without a
-        time and without values fills a list up and is no observation. A file larger than memory is sorted on disk, and
-        its columns are memory-mapped; the data set is the same.
+        With wide=True a row is a time with a column for each channel. A row may hold lists with an entry per
+        observation, also as fields of a nested column ("lc.time" is the field `time` of the column `lc`); a column
+        without lists holds for all observations of its row. A file larger than memory is sorted on disk, and its
+        columns are memory-mapped; the data set is the same.
 
         Parameters
         ----------
         source : str, Path or DataFrame
             A file, a folder, a pattern, "-" for standard input, or a pandas, polars, Arrow or astropy table.
         id : str or None
-            Column that says which series a row belongs to: integers or strings. None makes each file one series with
-            the file's name as its id.
+            Column that says which series a row belongs to; None makes each file one series.
         time : str
             Column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
         channel : str or None
@@ -467,13 +466,10 @@ class SeriesDataset:
             Columns with one value per series, repeated on each of its rows.
         channel_names : sequence or None
             The channels known from training, in that order; rows of others are left out and counted.
-        missing_cells : sequence of str
-            Cells that mean "missing", also in text: as texts, or as numbers whatever their spelling.
         memory : float or None
             Bytes that reading may take; half of what is free, if None.
         **options : Any
-            Other fields of `rotarymae.tables.TableSchema`, such as positions, errors, flags, wide, tokens, duplicates
-            and strict.
+            Other fields of `rotarymae.tables.TableSchema`: positions, errors, flags, wide, na, duplicates, strict, ...
 
         Returns
         -------
@@ -483,34 +479,23 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            A file that cannot be read; columns that are missing, given twice or not numeric; a column that would cost
-            most of the others; many duplicates; no observation at all; times that
-            lack some features (tokens="time"); with strict=True, any cell that cannot be used. The message names
-            column, series, row or count.
+            A file that cannot be read; columns that are missing, given twice or not numeric; many duplicates; no
+            observation at all; with strict=True, any cell that cannot be used.
 
         Warns
         -----
         InputWarning
-            Once each, where times were not ascending and have been sorted; where rows are left out: without id, time or
-            channel, with an infinite value, a negative error, a text among numbers; where a value looks like a code for
-            "not observed", or a time like that of a wrong clock.
+            Once for each kind of row that is left out or changed, and of value or time that looks wrong.
         """
         tables = importlib.import_module("rotarymae.tables")  # which builds on this package
         if values is None:
             values = () if options.get("wide") else ("value",)
-        schema = tables.TableSchema(
-            id="file" if id is None else id,
-            time=time,
-            channel=channel,
-            values=names_of(values, "values", empty=bool(options.get("wide"))),
-            static=names_of(static, "static", empty=True),
-            na=tuple(missing_cells),
-            **options,
-        )
+        id_name, id = id or "id", "file" if id is None else id
+        schema = tables.TableSchema(id=id, time=time, channel=channel, values=values, static=static, **options)
         known = None if channel_names is None else channel_names_of(channel_names)
         if channel is None and known is not None and not schema.wide:
             raise InputError(f"channel_names {listed(known)} need a channel column; give channel=...")
-        return tables.TableReader.open(source, schema, known, id_name=id or "id").read(memory)
+        return tables.TableReader.open(source, schema, known, id_name=id_name).read(memory)
 
     from_frame = from_file  # a data frame is read as a file is
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 
-HEAD = 1000  # cells, in which a column that is no column of dates shows it
+HEAD_CELLS = 1000  # cells, in which a column that is no column of dates shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
@@ -44,17 +44,12 @@ class Times:
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days.
 
-    Parameters
-    ----------
-    how
-        Format of texts, for strptime.
-    na
-        Cells that mean "missing".
+    Args:
+        how: format of texts, for strptime.
+        na: cells that mean "missing".
 
-    Raises
-    ------
-    InputError
-        The column holds neither numbers nor dates; numbers have lost digits, or would lose them.
+    Raises:
+        InputError: the column holds neither numbers nor dates; numbers have lost digits, or would lose them.
     """
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
@@ -62,7 +57,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         return _typed(column, name, na)
     if how is None:
         with suppress(pa.ArrowInvalid):  # all cells are ISO dates without an offset: the usual case, and the fastest
-            column[:HEAD].cast(pa.timestamp("us"))  # a cast that fails costs more than one that does not
+            column[:HEAD_CELLS].cast(pa.timestamp("us"))  # a cast that fails costs more than one that does not
             return _typed(column.cast(pa.timestamp("us")), name)
     texts = cells.without_missing(cells.trimmed(column), na)
     there = texts.is_valid().to_numpy(zero_copy_only=False)
@@ -187,10 +182,8 @@ def _elapsed(texts: pa.Array) -> np.ndarray:
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
     """Add a column with the time of day (texts, times or hours) to times that are whole days.
 
-    Raises
-    ------
-    InputError
-        A cell that is no time of day.
+    Raises:
+        InputError: a cell that is no time of day.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
@@ -209,10 +202,8 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -> None:
     """Raise InputError for numbers beyond 2^53, where neighbouring integers become equal as float64.
 
-    Parameters
-    ----------
-    integers
-        The original integers, if any, of which only those that became equal are refused.
+    Args:
+        integers: the original integers, if any, of which only those that became equal are refused.
     """
     large = np.flatnonzero((np.abs(numbers) > 2**53) & (np.abs(numbers) <= 2**63))
     if not len(large):
@@ -258,15 +249,11 @@ def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
 def parse_time(text: str, zone: str | None) -> float:
     """Parse a time that a user typed: a number, or an ISO date as days where the times are dates.
 
-    Parameters
-    ----------
-    zone
-        Time zone of the dates; None where times are numbers.
+    Args:
+        zone: time zone of the dates; None where times are numbers.
 
-    Raises
-    ------
-    InputError
-        The text is neither.
+    Raises:
+        InputError: the text is neither.
     """
     if zone is None:
         try:
@@ -287,15 +274,11 @@ def parse_time(text: str, zone: str | None) -> float:
 def parse_span(text: str, unit: str | None) -> float | None:
     """Parse "+4" or "+4h", a time after each series' first observation; return None for other text.
 
-    Parameters
-    ----------
-    unit
-        Unit of the times, to which hours are converted; None where it is unknown.
+    Args:
+        unit: unit of the times, to which hours are converted; None where it is unknown.
 
-    Raises
-    ------
-    InputError
-        A span in hours where the unit of the times is unknown.
+    Raises:
+        InputError: a span in hours where the unit of the times is unknown.
     """
     match = re.fullmatch(r"\+\s*(\d+\.?\d*|\.\d+)\s*(d|h|min|s)?", text)
     if match is None:

@@ -16,11 +16,7 @@ def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
 
 
 def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the series, followed by copies of all of them that are each cut at a random time.
-
-    Args:
-        copies: number of copies of each series.
-    """
+    """Return the S series, followed by `copies` · S copies of them, each cut after a random observation."""
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     share = np.random.default_rng(seed).random(len(every))
     last = (share * every.lengths).astype(np.int64)
@@ -52,7 +48,7 @@ def hide(
         InputError: a share out of its range; another `by`; no series has anything to hide.
     """
     if not 0 < share < 1:
-        raise InputError(f"share {share}; wanted more than 0 and less than 1.")
+        raise InputError(f"share is {share}; wanted a share to hide of more than 0 and less than 1.")
     choose("by", by, ("observation", "stretch", "time", "latest"))
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
     unit = np.arange(len(series))

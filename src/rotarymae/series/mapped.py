@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CHUNK = 1 << 20  # observations that are handled at a time
+MAPPED_CHUNK = 1 << 20  # observations that are handled at a time
 SAMPLE = 1 << 22  # observations; statistics of a larger set are taken from so many, and larger parts are mapped
-LEFT_AFTER = 86_400.0  # seconds; nothing that is being written stays unchanged for so long
+LEFTOVER_SECONDS = 86_400.0  # seconds; nothing that is being written stays unchanged for so long
 
 
 class Columns(NamedTuple):
@@ -52,10 +52,10 @@ def is_mapped(column: np.ndarray) -> bool:
 
 
 def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
-    """Yield slices of consecutive series with about `CHUNK` observations, or one longer series."""
+    """Yield slices of consecutive series with about `MAPPED_CHUNK` observations, or one longer series."""
     start, last = 0, len(offsets) - 1
     while start < last:
-        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + (size or CHUNK), side="right")) - 1)
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + (size or MAPPED_CHUNK), side="right")) - 1)
         yield slice(start, stop)
         start = stop
 
@@ -74,8 +74,8 @@ def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Col
     if folder is not None:
         _remove_leftovers(Path(folder))
     # On Windows a file cannot be removed while it is mapped.
-    with tempfile.TemporaryDirectory(".columns", ".rotarymae-", folder, ignore_cleanup_errors=True) as beside:
-        return _write_columns(Path(beside), parts)
+    with tempfile.TemporaryDirectory(".columns", ".rotarymae-", folder, ignore_cleanup_errors=True) as temporary:
+        return _write_columns(Path(temporary), parts)
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -83,7 +83,7 @@ def _remove_leftovers(folder: Path) -> None:
     for left in folder.glob(".rotarymae-*.columns"):
         with contextlib.suppress(OSError):
             changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
-            if not left.is_symlink() and time.time() - changed > LEFT_AFTER:
+            if not left.is_symlink() and time.time() - changed > LEFTOVER_SECONDS:
                 shutil.rmtree(left, ignore_errors=True)
 
 

@@ -146,7 +146,7 @@ class ReadingReport:
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Add two values of a report: counts key by key, tuples without repeats; of two texts the first is kept."""
+    """Add two values of a report: numbers; counts key by key; tuples without repeats; of two texts the first stays."""
     if isinstance(one, dict):
         both = one.keys() & other.keys()
         return {**one, **other, **{key: _sum(one[key], other[key]) for key in both}}

@@ -16,9 +16,10 @@ from rotarymae.errors import InputError, NoObservations, listed
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
 FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
+TYPICAL_VALUES = 100_000  # values of a channel that show what is typical
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
 MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is read in the wrong way
 
@@ -31,6 +32,7 @@ class Observations:
         names: the table's names for "id", "time" and "channel".
         errors: {value column: column of its standard errors}.
         time_step: smallest difference of times that the table can hold, where that matters.
+        static: {column: one value for each of `ids`}.
         row: [n] number of each row in the table.
     """
 
@@ -50,6 +52,7 @@ class Observations:
     names: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     time_step: float = 0.0
+    static: dict[str, np.ndarray] = field(default_factory=dict)
 
     def keep(self, rows: np.ndarray) -> Observations:
         """Select rows by a mask or an order."""
@@ -64,14 +67,10 @@ class Observations:
     def doubting(self, reason: str, count: int, first: str) -> Observations:
         """Return the observations with a doubt added to their report.
 
-        Parameters
-        ----------
-        reason
-            A sentence on what may be wrong.
-        count
-            How often.
-        first
-            The first row or series.
+        Args:
+            reason: a sentence on what may be wrong.
+            count: how often.
+            first: the first row or series.
         """
         return self.noting(doubts={reason: count}, first={reason: first})
 
@@ -80,14 +79,10 @@ class Observations:
     ) -> Observations:
         """Remove rows and count them by reason.
 
-        Parameters
-        ----------
-        reasons
-            Pairs (words, mask [n]); a row with several reasons counts for the first.
-        counter
-            The field of the report that counts them.
-        strict
-            Whether they are refused instead ("unusable-cell").
+        Args:
+            reasons: pairs (words, mask [n]); a row with several reasons counts for the first.
+            counter: the field of the report that counts them.
+            strict: whether they are refused instead ("unusable-cell").
         """
         keep, counts, first = np.ones(len(self.times), bool), {}, {}
         for reason, wrong in reasons:
@@ -131,29 +126,16 @@ class Observations:
         return f"{text}, channel {self.channel_names[self.channels[at]]!r}"
 
 
-def dataset_fields(
-    rows: Observations, schema: Any, part: bool = False, channels_known: bool = True
-) -> tuple[dict[str, Any], np.ndarray]:
-    """Clean the rows: drop unusable ones, sort, merge duplicates, reshape.
+def dataset_fields(rows: Observations, schema: Any, part: bool = False, channels_known: bool = True) -> dict[str, Any]:
+    """Clean the rows: drop unusable ones, sort, merge duplicates, reshape; return the fields of a `SeriesDataset`.
 
-    Parameters
-    ----------
-    schema
-        A `TableSchema`, which says how missing values and duplicates are handled.
-    part
-        Whether the rows are a part of a table; then it is no error if most of them are dropped.
-    channels_known
-        Whether channels without rows stay.
+    Args:
+        schema: a `TableSchema`, which says how missing values and duplicates are handled.
+        part: whether the rows are a part of a table; then it is no error if most of them are dropped.
+        channels_known: whether channels without rows stay.
 
-    Returns
-    -------
-    tuple
-        The fields of a `SeriesDataset`, and a mask of the ids [S] that still have observations.
-
-    Raises
-    ------
-    InputError
-        A cell that cannot be used ("unusable-cell") in a strict reading; and as the single steps.
+    Raises:
+        InputError: a cell that cannot be used ("unusable-cell") in a strict reading; and as the single steps.
     """
     width, rows = len(rows.value_names), with_typical_errors(rows)
     if schema.wide and schema.tokens == "channel":
@@ -182,17 +164,20 @@ def dataset_fields(
     if not there.any():
         text = f"no value was observed in {len(there):,} series ({listed(rows.ids)}): {rows.report}."
         raise NoObservations(text, rows.report)
-    rows = coarse_times(far_times(merge_duplicates(sort(suspects(rows)), schema.duplicates, schema.strict)))
+    rows = sort(suspects(rows))  # step by step, as each copies the columns
+    rows = merge_duplicates(rows, schema.duplicates, schema.strict)
+    rows = coarse_times(far_times(rows))
     # A column that Arrow lends is read-only: torch would warn, and it must not change with the table.
     fields = {
         "times": np.require(rows.times, requirements="W"),
         "values": np.require(rows.values, requirements=["C", "W"]),
         "offsets": offsets_of(rows.lengths[there]),
         "ids": np.require(rows.ids[there], requirements="W"),
+        "static": {name: column[there] for name, column in rows.static.items()},
         "reading": rows.report,
     }
     names = ("value_names", "channels", "channel_names", "positions", "position_names", "time_unit", "time_zone")
-    return fields | {name: getattr(rows, name) for name in names}, there
+    return fields | {name: getattr(rows, name) for name in names}
 
 
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
@@ -209,7 +194,7 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
         size = np.abs(column)
         yield f"{name!r} is infinite", np.isinf(size)
         # Models compute in 32 bits, in which a larger number would be infinite.
-        yield f"{name!r} is beyond {LARGEST:.2g}, too large for 32 bits,", size > LARGEST
+        yield f"{name!r} is beyond {LARGEST_FLOAT32:.2g}, too large for 32 bits,", size > LARGEST_FLOAT32
     for error in rows.errors.values():
         yield f"{error!r} is negative", rows.values[:, rows.value_names.index(error)] < 0
 
@@ -276,7 +261,7 @@ def coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return that sentence."""
+    """Return the sentence of the report on 32-bit times that are too coarse for the gaps between them."""
     return (
         f"gaps are short for the column {rows.names['time']!r}, which has 32 bits: {rows.time_step:.4g} is its "
         "smallest step, so that times that differed may be equal; write it with 64 bits, or subtract the first time"
@@ -309,21 +294,29 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield (value, count) for extreme values of a column that may be codes; see `suspects`."""
+    """Yield the extreme values of a column that may be codes; see `suspects`."""
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
-        again, middle = False, np.median(column)
+        again, some = False, column[:: 1 + len(column) // TYPICAL_VALUES]
+        middle = np.median(some)
         for value in (column.min(), column.max()):
+            away, others = abs(value - middle), some[some != value]
+            if away <= FAR_OFTEN * _width(others):
+                continue
             others = column[column != value]
-            count, away = len(column) - len(others), abs(value - middle)
+            count = len(column) - len(others)
             if 2 * len(others) < total:
                 continue
-            width = 1.4826 * np.median(np.abs(others - np.median(others))) or others.std()
             far = FAR_FRACTION if value != np.rint(value) and count == 1 else FAR if count < 10 else FAR_OFTEN
-            if away > far * width > 0 and np.abs(others - middle).max() < away / 5:
+            if away > far * _width(others) > 0 and np.abs(others - middle).max() < away / 5:
                 yield float(value)
                 column, again = others, True
                 break
+
+
+def _width(column: np.ndarray) -> float:
+    """Return a robust standard deviation, or the plain one where that is 0."""
+    return 1.4826 * np.median(np.abs(column - np.median(column))) or column.std() if len(column) else 0.0
 
 
 def sort(rows: Observations) -> Observations:
@@ -361,10 +354,8 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     weighted by standard errors if there are any; "first" and "last" keep one; "error" keeps the first if few rows are
     concerned.
 
-    Raises
-    ------
-    InputError
-        Many different rows for one time, with "error" ("duplicates").
+    Raises:
+        InputError: many different rows for one time, with "error" ("duplicates").
     """
     again = _repeats(rows.keys)
     if not again.any():
@@ -379,8 +370,8 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
         if strict or differs.sum() > MAX_REPEATS * len(rows.times):
             more = f" Many {_coarse(rows)}." if rows.time_step else ""
             raise InputError(
-                f"{where}, has {counts[place]} observations ({again.sum()} rows too many in all). Averages of them, "
-                f"the first or the last may stand for them, if no column that tells them apart was left out.{more}",
+                f"{where}, has {counts[place]} observations ({again.sum()} rows too many in all). Name a column that "
+                f"tells them apart, if there is one; else their mean, the first or the last may stand for them.{more}",
                 code="duplicates",
                 settings=[("duplicates", "mean"), ("duplicates", "first"), ("duplicates", "last")],
             )

@@ -11,7 +11,7 @@ from rotarymae.system.atomic_write import (
     sha256_of,
     write_text,
 )
-from rotarymae.system.fields import from_fields
+from rotarymae.system.fields import as_json, field_docs, from_fields, plain_json
 from rotarymae.system.machine import free_memory, handled_signals, hardware, processor, versions
 from rotarymae.system.masked import unmasked
 from rotarymae.system.progress import Reporter, duration, moment
@@ -19,14 +19,17 @@ from rotarymae.system.progress import Reporter, duration, moment
 __all__ = [
     "FolderLock",
     "Reporter",
+    "as_json",
     "check_writable",
     "duration",
+    "field_docs",
     "flush",
     "free_memory",
     "from_fields",
     "handled_signals",
     "hardware",
     "moment",
+    "plain_json",
     "processor",
     "remove_leftovers",
     "replacing",

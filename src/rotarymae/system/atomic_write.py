@@ -24,31 +24,33 @@ LEFT = re.compile(r"\.(.+)\.[0-9a-f]{8}\.(part(\.\w+)?|old)")  # what `replacing
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; when the block ends without an error, the file is renamed to `path`.
+    """Yield a temporary path to write to; when the `with` block ends without an error, it is renamed to `path`.
 
-    On an error nothing is left behind and `path` is as it was. A process that is killed leaves a hidden file.
+    The file is forced to disk first; folders above `path` are created. On an error nothing is left behind and `path` is
+    as it was; an OSError that names no file gets the name of `path`. A process that is killed leaves a hidden file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
     try:
-        yield beside
-        flush(beside)
-        beside.replace(path)
+        yield temporary
+        flush(temporary)
+        temporary.replace(path)
         flush(path.parent)
     except BaseException as error:
-        beside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(beside)):
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
             error.filename = str(path)  # of a full disk the system says neither which file nor where
         raise
 
 
 @contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder to write to; when the block ends without an error, it replaces the folder `path`.
+    """Yield a temporary folder to write to; when the `with` block ends without an error, it replaces the folder `path`.
 
-    An older folder at `path` is renamed aside, and back if the new one cannot take its name; then it is removed. A
-    process that is killed leaves a hidden folder behind.
+    Its files get the permissions that the umask allows, and are forced to disk. An older folder at `path` is renamed
+    aside, and back if the new one cannot take its name; then it is removed. On an error `path` is as it was. A process
+    that is killed leaves a hidden folder behind.
 
     Raises:
         InputError: `path` is a link; what it leads to is left alone.
@@ -57,52 +59,59 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     if path.is_symlink():
         raise InputError(f"{path} is a link to {path.readlink()}; write to that folder itself, or remove the link.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
-    old = beside.with_suffix(".old")
-    beside.mkdir()
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    old = temporary.with_suffix(".old")
+    temporary.mkdir()
     try:
-        yield beside
-        mode = beside.stat().st_mode & 0o666  # what the umask allows, also for files of libraries that write 0600
-        for file in beside.iterdir():
+        yield temporary
+        mode = temporary.stat().st_mode & 0o666  # what the umask allows, also for files of libraries that write 0600
+        for file in temporary.iterdir():
             if file.is_file():
                 file.chmod(mode)
                 flush(file)
-        flush(beside)
+        flush(temporary)
         if path.exists():
             path.replace(old)
-        beside.replace(path)
+        temporary.replace(path)
         flush(path.parent)
     except BaseException:
         if old.exists() and not path.exists():
             old.replace(path)
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
     if old.exists():
         shutil.rmtree(old)
 
 
 def check_writable(path: Path) -> None:
-    """Raise InputError, before any work, for a path at which no new file or folder can be created."""
+    """Raise InputError for a path at which no file or folder can be created: a broken link, or no place to write.
+
+    An existing file is not refused. A temporary file is written to the folder, or to the nearest one above that exists.
+    """
     if path.is_symlink() and not path.exists():
         raise InputError(f"{path} is a link to {path.readlink()}, which does not exist; remove the link.")
     above = next((folder for folder in path.parents if folder.exists()), None)
     if above is not None and not above.is_dir():
-        raise InputError(f"{path} cannot be made: {above} is a file, not a folder.")
+        raise InputError(f"{path} cannot be made: {above} is a file, not a folder. Choose another path.")
     inside = path if path.is_dir() else above
     try:
         with tempfile.TemporaryFile(dir=inside):  # permissions alone do not tell, of file systems that are read-only
             pass
     except OSError as error:
-        raise InputError(f"{path} cannot be made: nothing can be written to {inside} ({error.strerror}).") from None
+        raise InputError(
+            f"{path} cannot be made: nothing can be written to {inside} ({error.strerror}). Choose another path."
+        ) from None
 
 
 def remove_leftovers(folder: Path, names: Container[str] | None = None, after: float = 0.0) -> None:
-    """Remove half-written files and folders that killed processes left in a folder.
+    """Remove half-written files and folders that killed processes left in a folder; other files are left alone.
+
+    They are recognised by the names that `replacing` and `replacing_folder` give them. Links are removed, never
+    followed.
 
     Args:
         names: only those meant for these names; None for all.
-        after: age in seconds; more recent ones stay, as another process may be writing them. Links are removed, never
-            followed.
+        after: age in seconds; younger ones stay, as another process may be writing them.
     """
     for path in folder.iterdir():
         match = LEFT.fullmatch(path.name)
@@ -126,18 +135,18 @@ def sha256(path: Path) -> str:
 
 
 def sha256_of(content: Any) -> str:
-    """Return the SHA-256 of JSON content, hexadecimal; the order of fields does not matter."""
+    """Return the SHA-256 of content that JSON can hold, hexadecimal; the order of fields does not matter."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a file next to `path` and rename it."""
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+    """Write a text file in UTF-8, replacing one that is there in one step; see `replacing`."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def flush(path: Path) -> None:
-    """Force a file, or the entries of a folder, to disk; for folders on Windows, which cannot, do nothing."""
+    """Force a file, or the entries of a folder, to disk; do nothing for folders on Windows, which cannot."""
     windows = os.name == "nt"
     if windows and path.is_dir():
         return
@@ -158,7 +167,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take the lock of the folder, or raise InputError."""
+        """Take the lock of the folder; raise InputError at once where another process has it."""
         self._lock = FileLock(folder / ".lock")
         try:
             self._lock.acquire(blocking=False)
@@ -168,4 +177,5 @@ class FolderLock:
             return
 
     def release(self) -> None:
+        """Give the lock back."""
         self._lock.release()

@@ -1,26 +1,68 @@
-"""Read a dataclass from the JSON of one of our files, whatever the file says."""
+"""The fields of dataclasses: their documentation, and as JSON, written and read whatever a file says."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
+import inspect
+import json
 import math
+import textwrap
 import types
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rotarymae.errors import InputError
 
 
-def from_fields(kind: type, fields: Any, where: str) -> Any:
-    """Build a dataclass from a dictionary as `dataclasses.asdict` makes it, also after JSON, which lacks tuples.
+@functools.cache
+def field_docs(group: type) -> dict[str, str]:
+    """Return {field: the string below it in the source, on one line} for a dataclass and its base classes."""
+    docs: dict[str, str] = {}
+    for kind in reversed(group.__mro__):
+        if kind is object or not dataclasses.is_dataclass(kind):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[name] = " ".join(doc.split())
+    return docs
 
-    Every value is checked against its annotation.
+
+def as_json(content: Any, indent: int | None = 2) -> str:
+    """Return content as strict JSON, as `plain_json` converts it, with a newline at its end."""
+    return json.dumps(plain_json(content), indent=indent, allow_nan=False) + "\n"
+
+
+def plain_json(content: Any) -> Any:
+    """Return content as JSON can hold it: numpy's values as Python's, paths as text, NaN and infinity as None."""
+    if hasattr(content, "tolist"):
+        content = content.tolist()
+    if isinstance(content, Mapping):
+        return {str(key): plain_json(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [plain_json(value) for value in content]
+    if isinstance(content, Path):
+        return str(content)
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def from_fields(kind: type, fields: Any, where: str) -> Any:
+    """Return an instance of the dataclass `kind`, from a dictionary as `dataclasses.asdict` makes it, or JSON of that.
+
+    Lists become tuples and dictionaries dataclasses where the annotation says so. Every value is checked against its
+    annotation; a field with a default may be absent.
 
     Args:
-        kind: the dataclass.
+        fields: the dictionary.
         where: what the fields belong to, for messages.
 
     Raises:
-        InputError: a field that is unknown, missing, or of another type.
+        InputError: no dictionary; a field that is unknown, missing, or of another type.
     """
     if not isinstance(fields, dict):
         raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")
@@ -36,7 +78,17 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Return a JSON value as its annotation demands: lists become tuples, objects dataclasses. Raises InputError."""
+    """Return a JSON value as the annotation `kind` demands: lists become tuples, dictionaries dataclasses.
+
+    Whole numbers become floats where one is wanted; True and False are no numbers. An annotation other than tuple,
+    Literal, union, dict, dataclass, int, float, str, bool and None is not checked.
+
+    Args:
+        name: of the field, for messages.
+
+    Raises:
+        InputError: a value that does not fit.
+    """
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         for option in sorted(options, key=lambda option: option in (int, float)):  # True is no number
@@ -54,21 +106,26 @@ def _read(value: Any, kind: Any, name: str) -> Any:
         if len(each) != len(value):
             raise _wrong(name, value, kind)
         return tuple(_read(one, option, name) for one, option in zip(value, each, strict=True))
+    read: Any = lambda: float(value) if kind is float else value  # noqa: E731
     if origin is Literal:
         fits = value in options and type(value) in {type(option) for option in options}
     elif kind is float:
         fits = type(value) in (int, float) and math.isfinite(value)
     elif kind in (int, str, bool, type(None)):
         fits = type(value) is kind
-    elif kind is dict or origin is dict:
+    elif origin is list:
+        fits, read = isinstance(value, list), lambda: [_read(one, options[0], name) for one in value]
+    elif origin is dict:
         fits = isinstance(value, dict) and all(isinstance(key, str) for key in value)
+        read = lambda: {key: _read(one, options[1], f"{name}.{key}") for key, one in value.items()}  # noqa: E731
     else:
         return value
     if not fits:
         raise _wrong(name, value, kind)
-    return float(value) if kind is float else value  # pyright: ignore
+    return read()
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
-    text = repr(value)
-    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {kind}.")
+    """Return the error for a field `name` whose value does not fit the annotation `kind`."""
+    text, needed = repr(value), kind.__name__ if isinstance(kind, type) else kind
+    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {needed}.")

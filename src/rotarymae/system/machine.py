@@ -18,7 +18,7 @@ import rotarymae
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that results depend on."""
+    """Return {package: version} for Python and the packages that results depend on."""
     import numpy as np
     import torch
 
@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> str:
-    """Return the name of the processor or accelerator, and the number of threads, as text."""
+    """Return the accelerator's name if there is one, else "processor, n threads" with PyTorch's number of threads."""
     import torch
 
     if torch.cuda.is_available():
@@ -52,17 +52,22 @@ def processor() -> str:
 
 
 def free_memory(root: Path = Path("/")) -> float:
-    """Return the bytes of memory that this process may still take: free in the computer, its control group, its limits.
+    """Return the bytes of memory that this process may still take, at least 0.
+
+    It is the least of what is free in the computer, in its control groups, and below its limit on the address space.
 
     Args:
-        root: where /proc and /sys are.
+        root: the folder in which proc and sys lie; another one for tests.
     """
     least = min([psutil.virtual_memory().available, *_left_in_groups(root), *_left_of_addresses()])
     return max(float(least), 0.0)
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """Yield the bytes left in the process's control group (version 2) and its parents; cached files count as free."""
+    """Yield the bytes left in each limited control group (version 2) of the process, from its own up to the root.
+
+    Cached files count as free. Yields nothing on a system without such groups.
+    """
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text().splitlines()
         mount = root / "sys/fs/cgroup"
@@ -77,7 +82,7 @@ def _left_in_groups(root: Path) -> Iterator[int]:
 
 
 def _left_of_addresses() -> Iterator[int]:
-    """Yield the bytes left of the limit on the address space, if there is one."""
+    """Yield the bytes left of this process's limit on its address space; nothing without a limit, or on Windows."""
     if sys.platform != "win32":
         import resource
 
@@ -88,10 +93,11 @@ def _left_of_addresses() -> Iterator[int]:
 
 @contextmanager
 def handled_signals(handle: Callable[[int, dict[int, Any]], None]) -> Iterator[None]:
-    """Call handle(signal, former handlers) when SIGINT or SIGTERM arrives in the block.
+    """Call `handle(signum, former)` when SIGINT or SIGTERM arrives in the `with` block.
 
-    Signals that the process ignores already, as under `nohup`, stay ignored. Outside the main thread, the only one that
-    may set handlers, nothing is changed.
+    `former` is {signum: handler before the block}, for the signals that are handled; these handlers are back after the
+    block. Signals that the process ignores already, as under `nohup`, stay ignored. Outside the main thread, the only
+    one that may set handlers, nothing is changed.
     """
     watched = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     former: dict[int, Any] = {signum: signal.getsignal(signum) for signum in watched}

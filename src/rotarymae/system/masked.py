@@ -8,7 +8,10 @@ import numpy as np
 
 
 def unmasked(values: Any) -> np.ndarray:
-    """Return values as an array; where they are a masked array, masked ones become NaN (NaT for dates)."""
+    """Return values as a plain array; masked ones of a masked array become NaN (NaT for dates).
+
+    Whole numbers of which some are masked become float64.
+    """
     if not np.ma.is_masked(values):
         return np.asarray(values)
     if values.dtype.kind in "mM":

@@ -17,11 +17,11 @@ from rotarymae.errors import InputWarning
 
 
 class Reporter:
-    """Prints to standard error, or with quiet=True only what went wrong; collects warnings for the report.
+    """Print progress and warnings to standard error; with quiet=True, warnings of this library alone.
 
     Attributes:
         every: seconds between the lines of a stage where standard error is no terminal.
-        warnings: what `catching_warnings` has shown.
+        warnings: texts of the InputWarnings shown so far, each once; they go into the report.
     """
 
     def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
@@ -32,18 +32,19 @@ class Reporter:
         self.warnings: list[str] = []
 
     def say(self, text: str) -> None:
+        """Print a line, unless the reporter is quiet."""
         if not self.quiet:
             self.console.print(text, markup=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """Show a warning as `catching_warnings` does."""
+        """Show a text as an InputWarning, also if the reporter is quiet, and keep it in `warnings`; each text once."""
         self._show(text, InputWarning)
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
         """Show the progress of a stage; yield on_step(done, total, loss=None), which the work may call.
 
-        On a terminal it is a bar; elsewhere a line per minute and one at the end.
+        On a terminal it is a bar; elsewhere a line every `every` seconds and one at the end; nothing if quiet.
         """
         if self.quiet:
             yield lambda *step: None
@@ -56,7 +57,7 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as a bar."""
+        """Show a stage as a bar on the terminal; yield on_step as `bar` does."""
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -70,13 +71,14 @@ class Reporter:
             task = progress.add_task(title, total=None, loss="")
 
             def on_step(done: int, total: int, loss: float | None = None) -> None:
+                """Move the bar to `done` of `total`, with the loss next to it."""
                 progress.update(task, completed=done, total=total, loss="" if loss is None else f"loss {loss:.4f}")
 
             yield on_step
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as lines of text."""
+        """Show a stage as lines of text, printed by a thread; yield on_step as `bar` does. No last line on an error."""
         started, ended, steps = time.monotonic(), threading.Event(), _Steps()
 
         def tick() -> None:  # in a thread, as a stage may be one long call
@@ -93,14 +95,18 @@ class Reporter:
 
     @contextmanager
     def catching_warnings(self) -> Iterator[None]:
-        """Show each warning once, without its line of code."""
+        """Print warnings raised in the `with` block, each once, without their lines of code.
+
+        InputWarnings are printed always and kept in `warnings`; others only if the reporter is not quiet, and no
+        DeprecationWarning, FutureWarning or ResourceWarning. Filters are as before after the block.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = self._show
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning; keep this library's for the report, once each."""
+        """Print a warning, as `warnings.showwarning` is called; see `catching_warnings` for which and how often."""
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))
@@ -110,19 +116,24 @@ class Reporter:
 
 
 class _Steps:
-    """The progress of a stage."""
+    """The progress of a stage: steps done and in all, the last loss as text, and when the first step was noted."""
 
     def __init__(self) -> None:
         self.first: tuple[int, float] | None = None  # (done, when), from which the pace is measured
         self.done, self.total, self.loss = 0, 0, ""
 
     def note(self, done: int, total: int, loss: float | None = None) -> None:
+        """Keep the state after `done` of `total` steps."""
         self.first = self.first or (done, time.monotonic())
         self.done, self.total = done, total
         self.loss = "" if loss is None else f", loss {loss:.4f}"
 
     def progress(self, seconds: float) -> str:
-        """Return how far a stage is after so many seconds: "37 % (370 of 1,000 steps), 12 s left"."""
+        """Return how far a stage is: "37 % (370 of 1,000 steps), 12 s left, loss 0.1234".
+
+        Before the first step it is how long the stage has taken, from `seconds` since its beginning. The time left
+        follows from the pace since the first step.
+        """
         if self.first is None or not self.total:
             return f"{duration(seconds)} so far"
         done, since = self.first[0], time.monotonic() - self.first[1]
@@ -132,6 +143,7 @@ class _Steps:
         return f"{share}{'' if left is None else f', {duration(left)} left'}{self.loss}"
 
     def end(self, seconds: float) -> str:
+        """Return how long a stage took, from `seconds`; of a training also its steps and last loss."""
         return f"{f'{self.done:,} steps in ' if self.loss else ''}{duration(seconds)}{self.loss}"
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series.cells import to_arrow
+from rotarymae.series.cells import label_values, to_arrow
 from rotarymae.series.dataset import Series, SeriesDataset
+from rotarymae.series.tidy import offsets_of
 from rotarymae.system import unmasked
 from rotarymae.tables.labels import align_labels
 from rotarymae.tables.read import TableReader, every_series
@@ -30,29 +31,25 @@ def as_dataset(
 ) -> SeriesDataset:
     """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
-    The forms are listed in `rotarymae.estimators`.
-
-    Args:
-        like: a fitted preprocessor, in whose layout the series are read; None in training.
-        columns: the columns of a data frame.
-        of_training: layout of the table on which `like` was fitted.
+    The forms are listed in `rotarymae.estimators`. With `like`, a fitted preprocessor, series are read in its layout;
+    of a data frame that is `columns`, or `of_training`, the layout of the table on which it was fitted.
 
     Raises:
         InputError: another form; and as `SeriesDataset.from_frame` and `from_arrays`.
     """
-    several = isinstance(series, list | tuple) and len(series) > 0
+    each = list(series) if isinstance(series, list | tuple) else []
+    if isinstance(series, np.ndarray) and series.ndim == 3 and series.size:
+        each = list(series)
     if isinstance(series, SeriesDataset):
         dataset = series
     elif is_frame(series):
         dataset = _from_frame(series, like, columns or TableSchema(), of_training or {})
-    elif isinstance(series, np.ndarray) and series.ndim == 3 and series.size:
-        dataset = _from_channels(list(series), like)
-    elif several and all(isinstance(one, np.ndarray) and one.ndim == 2 for one in series):
-        dataset = _from_channels(list(series), like)  # pyright: ignore
-    elif several and all(
-        isinstance(one, Series) or (isinstance(one, list | tuple) and len(one) in (2, 3)) for one in series
-    ):
-        dataset = _from_list(series, like)
+    elif each and all(isinstance(one, np.ndarray) and one.ndim == 2 for one in each):
+        dataset = _from_channels(each, like)
+    elif each and all(isinstance(one, Series) for one in each):  # selected from a data set, by scikit-learn for example
+        dataset = _joined(each)
+    elif each and all(isinstance(one, list | tuple) and len(one) in (2, 3) for one in each):
+        dataset = _from_tuples(each, like)
     else:
         kind = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
         raise InputError(
@@ -86,7 +83,7 @@ def labels_of(
     """
     if isinstance(labels, str) and is_frame(series):
         if labels in dataset.static:
-            raise InputError(f"the label {labels!r} is a static column, too; leave it out of these.")
+            raise InputError(f"the label {labels!r} is also a static column; leave it out of static=.")
         return align_labels(dataset, series, id, labels, unlabelled)
     if nw.dependencies.is_pandas_dataframe(labels):
         return np.column_stack([labels_of(dataset, series, column, id, unlabelled) for _, column in labels.items()])
@@ -118,11 +115,12 @@ def _from_frame(
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
         schema = TableSchema.for_model(like, of_training, given)
-        dataset = TableReader.open(frame, schema, like.channel_names, like.value_columns).read()
+        reader = TableReader.open(frame, schema, like.channel_names, like.value_columns)
     else:
-        names = None if like is None or columns.channel is None else like.channel_names
-        dataset = TableReader.open(frame, columns, names).read()
-    return every_series(dataset)
+        reader = TableReader.open(
+            frame, columns, None if like is None or columns.channel is None else like.channel_names
+        )
+    return every_series(reader.read())
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
@@ -130,30 +128,32 @@ def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
     return "tokens" in of_training
 
 
-def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
+def _joined(series: Sequence[Series]) -> SeriesDataset:
+    """Join series of one data set; their ids are 0, 1, 2, ..., as one may come twice."""
+    first = series[0]
+    columns = {
+        name: None if getattr(first, name) is None else np.concatenate([getattr(one, name) for one in series])
+        for name in ("times", "channels", "values", "positions")
+    }
+    static = {name: label_values(pa.array([one.static[name] for one in series])) for name in first.static}
+    names = ("channel_names", "value_names", "time_unit", "time_zone", "position_names")
+    same: dict[str, Any] = {name: getattr(first, name) for name in names}
+    offsets = offsets_of(np.array([len(one.times) for one in series]))
+    return SeriesDataset(**columns, **same, offsets=offsets, ids=np.arange(len(series)), static=static)  # pyright: ignore
+
+
+def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) -> SeriesDataset:
     """Read a list with (times, values) or (times, values, channels) for every series."""
-    parts = [(one.times, one.values, one.channels) if isinstance(one, Series) else tuple(one) for one in series]
-    lengths = {len([part for part in one if part is not None]) for one in parts}
-    if len(lengths) > 1:
+    parts = [[part for part in one if part is not None] for one in series]
+    if len({len(one) for one in parts}) > 1:
         raise InputError("some series come with channels and others without; give all in one form.")
-    times, values = [one[0] for one in parts], [one[1] for one in parts]
-    channels = [one[2] for one in parts] if lengths == {3} else None
-    if like is not None and (channels is None) != (like.channel_names is None):
-        has = "no channels" if channels is None else "channels"
-        raise InputError(f"the series have {has}; the model was fitted on channels {like.channel_names}.")
-    names, static, of_values, of_times = None if like is None else like.channel_names, {}, None, {}
-    if all(isinstance(one, Series) for one in series):  # a selection of a data set's, by scikit-learn for example
-        if channels is not None:
-            channels = [np.asarray(one.channel_names)[one.channels] for one in series]
-            names = names or series[0].channel_names
-        static = {name: [one.static[name] for one in series] for name in series[0].static}
-        of_values = series[0].value_names
-        of_times = {"time_unit": series[0].time_unit, "time_zone": series[0].time_zone}
-    dataset = SeriesDataset.from_arrays(
-        times, values, channels, value_names=of_values, channel_names=names, static=static
-    )
-    dataset = replace(dataset, **of_times)
-    return dataset if of_values else _named(dataset, like)
+    times, values, *channels = (list(column) for column in zip(*parts, strict=True))
+    names = None if like is None else like.channel_names
+    if like is not None and bool(channels) != (names is not None):
+        has = "channels" if channels else "no channels"
+        raise InputError(f"the series have {has}; the model was fitted on channels {names}.")
+    dataset = SeriesDataset.from_arrays(times, values, *channels, channel_names=names)
+    return _named(dataset, like)
 
 
 def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
@@ -161,12 +161,16 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
     try:
         arrays = [unmasked(one) for one in arrays]
     except ValueError as error:
-        raise InputError(f"the array is none of numbers ({error}); give one of [cases, channels, time].") from error
-    widths, kinds = sorted({len(one) for one in arrays}), sorted({str(one.dtype) for one in arrays})
-    if len(widths) > 1 or any(one.dtype.kind not in "fiub" for one in arrays):
         raise InputError(
-            f"the arrays have {listed(widths)} channels and are {listed(kinds)}; wanted numbers [channels, time], "
-            "with as many channels in all."
+            f"the series cannot be read as arrays of numbers ({error}); give an array [cases, channels, time]."
+        ) from error
+    widths, kinds = sorted({len(one) for one in arrays}), sorted({str(one.dtype) for one in arrays})
+    if any(one.dtype.kind not in "fiub" for one in arrays):
+        raise InputError(f"the arrays are of the types {listed(kinds)}; wanted numbers [channels, time]. Convert them.")
+    if len(widths) > 1:
+        raise InputError(
+            f"the arrays [channels, time] have different numbers of channels: {listed(widths)}; give all the same "
+            "channels, with NaN where nothing was observed."
         )
     if like is None:
         names: Sequence[Any] = [f"channel_{c}" for c in range(widths[0])]
@@ -203,7 +207,8 @@ def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> Ser
         series = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
         raise InputError(
             f"channel {dataset.channel_names[dataset.channels[row]]!r} (first in series "
-            f"{listed([dataset.ids[series]])}) was never seen in training; the model knows {listed(place, 20)}."
+            f"{listed([dataset.ids[series]])}) was never seen in training; the model knows {listed(place, 20)}. Rename "
+            "it, or leave out its observations."
         )
     number = np.array([place.get(name, 0) for name in dataset.channel_names], np.int32)
     return replace(dataset, channels=number[dataset.channels], channel_names=like.channel_names)

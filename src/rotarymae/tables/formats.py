@@ -35,8 +35,8 @@ PACKED = (".gz", ".bz2", ".zst")  # of text files
 UNREADABLE = (duckdb.Error, pa.ArrowException, OSError, ValueError, ArithmeticError, RecursionError, TypeError)
 UNREADABLE += (EOFError, LookupError, AttributeError, NotImplementedError, SyntaxError)
 UNREADABLE += (csv.Error, zipfile.BadZipFile, zlib.error)
-HEAD = 1 << 16  # bytes from which the form of a text file is guessed
-LINE = 1 << 25  # bytes of the longest line of text
+HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
+LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
 MAX_BYTES = 1 << 29  # of a file that is read whole
 
@@ -51,7 +51,7 @@ def named(name: str, format: str) -> Iterator[None]:
     except UNREADABLE as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
         raise InputError(
-            f"{name} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?",
+            f"{name} cannot be read as {format}: {reason}. Check that it is complete and a {format} file.",
             code="unreadable",
         ) from error
 
@@ -118,7 +118,7 @@ def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool
 
 
 def _is_utf8(path: Path) -> bool:
-    """Return whether the whole file decodes as UTF-8."""
+    """Return whether a file, unpacked, decodes as UTF-8; half a character at its end is ignored."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with _open_unpacked(path) as file:
         try:
@@ -142,14 +142,14 @@ def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None)
 
 
 def _line(file: Any) -> str:
-    return file.readline(HEAD).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
+    return file.readline(HEAD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     """Guess the form of a text file from its beginning: encoding, separator, header, a row of units below it."""
     with _open_unpacked(path) as file:
-        head = file.read(HEAD)
-        while head.count(b"\n") < 4 and len(head) < LINE and (more := file.read(HEAD)):
+        head = file.read(HEAD_BYTES)
+        while head.count(b"\n") < 4 and len(head) < LINE and (more := file.read(HEAD_BYTES)):
             head += more
     encoding, notes = "utf-8", []
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -157,7 +157,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     elif not _is_utf8(path):
         encoding, notes = "latin-1", ["read as Latin-1, as it is no UTF-8"]
     lines = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
-    lines = lines[: 100 if len(head) < HEAD else max(1, min(100, len(lines) - 1))]  # the last one may be cut
+    lines = lines[: 100 if len(head) < HEAD_BYTES else max(1, min(100, len(lines) - 1))]  # the last one may be cut
     usual = "\t" if format == "tsv" else ","
     best, score = usual, (-len(lines), 0)
     start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if line and line[0] != "#"), 0)
@@ -169,7 +169,8 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     rows = _rows_of(lines, best)
     if start >= len(rows) or not rows[start]:
         raise InputError(
-            f"{path} has no line {start + 1} that could name its columns; is it complete, and is it a {format} file?",
+            f"{path} ends before line {start + 1}, where the names of its columns should be. Check that it is complete "
+            f"and a {format} file{', and --header-row' if header_row else ''}.",
             code="empty-file",
         )
     names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))
@@ -282,7 +283,9 @@ def sheet_as_text(path: Path, changed: int) -> Path:
                 width = max(width, len(row))
             if width * len(rows) > MAX_CELLS or line > MAX_CELLS // 16:
                 raise InputError(
-                    f"{path}: a cell lies in row {line + 1}, column {width}; take far cells away.", code="too-large"
+                    f"{path}: a cell lies in row {line + 1}, column {width}, which makes the sheet too large; delete "
+                    "cells that lie far from the table.",
+                    code="too-large",
                 )
     finally:
         book.close()
@@ -358,4 +361,4 @@ def of_astropy(table: Any) -> Read:
     return pa.table(columns), units, notes
 
 
-READERS = {"arrow": _read_arrow, "astropy": _read_astropy}
+FORMAT_READERS = {"arrow": _read_arrow, "astropy": _read_astropy}

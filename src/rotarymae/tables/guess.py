@@ -53,7 +53,7 @@ OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death"
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
-STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
+STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 
 
 @dataclass(frozen=True)
@@ -98,16 +98,11 @@ LABEL = Rule(
 class Proposal:
     """The probable layout of a table.
 
-    Attributes
-    ----------
-    schema
-        The columns.
-    given
-        The fields of it that are proposed, as the user did not name them.
-    label, split
-        Columns that look like a label, and like groups of series that a random split would tear apart.
-    unsure
-        Sentences on what is doubtful.
+    Attributes:
+        schema: the columns.
+        given: the fields of it that are proposed, as the user did not name them.
+        label, split: columns that look like a label, and like groups of series that a random split would tear apart.
+        unsure: sentences on what is doubtful.
     """
 
     schema: TableSchema
@@ -141,13 +136,14 @@ def looks_like_outcome(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as described by the first rows of a table.
+    """A column as described by its `cells` in the first rows of a table.
 
     `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
     """
 
     name: str
     words: tuple[str, ...]
+    cells: pa.Array
     dates: bool
     clock: bool
     text: bool
@@ -168,6 +164,12 @@ class Column:
     @property
     def distinct(self) -> int:
         return int(self.codes.max(initial=-1)) + 1
+
+    @property
+    def whole_days(self) -> bool:
+        """Whether its dates have no time of day."""
+        kind = self.cells.type
+        return pa.types.is_date(kind) or (cells.is_text(kind) and not cells.matches(self.cells, ":").any())
 
     @property
     def is_error(self) -> bool:
@@ -200,11 +202,11 @@ def _count(*keys: np.ndarray) -> int:
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
-def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, Column]:
+def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
     """Read the first rows of a table and describe each column; nested columns are described by their entries."""
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
-    read = source.read(names, max(1, rows // 100) if lists else rows)
+    read = source.read(names, ROWS // 100 if lists else ROWS)
     lengths = cells.list_lengths(read[min(lists)]) if lists else None
     columns = {}
     for name, column in read.items():
@@ -218,24 +220,31 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by its first cells: type, whether it holds numbers, dates or text, and how it varies."""
+    """Describe a column: whether it holds dates, clock times, numbers or text, and how it varies.
+
+    Args:
+        column: its first cells; for lists, their entries.
+        of_lists: whether the cells were entries of lists.
+        na: cells that mean "missing".
+    """
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
-    if text:
+    codes = np.zeros(len(column), np.int64)
+    with suppress(InputError, pa.ArrowException):
+        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
+    words = text and not cells.matches(column.unique(), r"^\W*\d").any()
+    if text and not words:
         half = max(1, int((~cells.missing_texts(column)).sum())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
-    if not is_date and not is_clock:
+    if not is_date and not is_clock and not words:
         with suppress(InputError):
             read = cells.numbers(column, name, na)
             mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
             numbers = read.values.astype(np.float64) if mostly or not text else None
-    codes = np.zeros(len(column), np.int64)
-    with suppress(InputError, pa.ArrowException):
-        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
     text = text and numbers is None
-    return Column(name, tuple(pieces(name)), is_date, is_clock, text, of_lists, codes, numbers)
+    return Column(name, tuple(pieces(name)), column, is_date, is_clock, text, of_lists, codes, numbers)
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -251,15 +260,11 @@ def _series_per_row(source: Source) -> str | None:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of the schema that the user did not name: id, time, channel, values and so on.
 
-    Parameters
-    ----------
-    named
-        The fields of the schema that the user has named.
+    Args:
+        named: the fields of the schema that the user has named.
 
-    Raises
-    ------
-    InputError
-        No column that could hold times or values ("no-time", "no-values").
+    Raises:
+        InputError: no column that could hold times or values ("no-time", "no-values").
     """
     stem = schema.numbered or (None if "time" in named else _series_per_row(source))
     if stem is None:
@@ -299,7 +304,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             )
     time = columns.get(given.get("time", schema.time))
     if "time_format" not in named and time is not None and not (time.dates or time.clock or time.listed):
-        formats, example = _time_formats(source, time)
+        formats, example = _time_formats(time)
         if len(formats) == 1:
             given["time_format"] = formats[0]
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
@@ -317,7 +322,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     series = columns[name].codes if name in columns else np.zeros(n, np.int64)
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
-    if "clock" not in named and time is not None and time.dates and _only_days(source, time):
+    if "clock" not in named and time is not None and time.dates and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
@@ -414,18 +419,18 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
     return None
 
 
-def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
+def _time_formats(time: Column) -> tuple[list[str], str]:
     """Return the date formats that fit all of the first times, and the last of these times as an example."""
     if time.numeric and not time.whole:
         return [], ""
-    column = cells.trimmed(source.read([time.name], ROWS)[time.name].cast(pa.string()))
-    texts = [text for text in column.unique().to_pylist() if text]
+    texts = [text for text in time.cells.cast(pa.string()).unique().to_pylist() if text]
     known = TIME_FORMATS
     if time.numeric:  # 20240331 is a date where all are
-        known = [WHOLE_DATES.get(digits, "") for digits in {len(text) for text in texts}]
-        known = known if len(known) == 1 and all(text.startswith(("19", "20")) for text in texts) else []
+        digits = len(texts[0]) if texts else 0
+        dated = all(len(text) == digits and text.startswith(("19", "20")) for text in texts)
+        known = [WHOLE_DATES[digits]] if dated and digits in WHOLE_DATES else []
     formats = []
-    for written in filter(None, known):
+    for written in known:
         with suppress(ValueError):
             for text in texts:
                 datetime.strptime(text, written)
@@ -494,14 +499,6 @@ def _channel(
     return None
 
 
-def _only_days(source: Source, time: Column) -> bool:
-    """Return whether the first times are dates without a time of day."""
-    column = source.read([time.name], ROWS)[time.name]
-    if pa.types.is_date(column.type):
-        return True
-    return cells.is_text(column.type) and not cells.matches(column, ":").any()
-
-
 def _stem(name: str) -> str:
     """Return the common part of a value's and its error's name: "flux" for flux_err, "psf" for magpsf and sigmapsf."""
     words = [re.sub(r"(err|error|sigma)$", "", word) for word in pieces(name) if word not in ERRORS]
@@ -513,10 +510,8 @@ def _stem(name: str) -> str:
 def key_column(table: Source, id: str) -> str:
     """Return the id column of a table of objects: `id`, or else the only column whose name looks like an id.
 
-    Raises
-    ------
-    InputError
-        No such column, or several ("unknown-column").
+    Raises:
+        InputError: no such column, or several ("unknown-column").
     """
     likely = [name for name in table.columns if looks_like_id(name)]
     if id not in table.columns and len(likely) == 1:
@@ -527,7 +522,7 @@ def key_column(table: Source, id: str) -> str:
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
     """Return the column that may say whether durations ended in an event; None where the label is no duration."""
-    status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
+    status = (name for name in columns if name != label and set(pieces(name)) & STATUS_NAMES)
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 
@@ -540,15 +535,12 @@ def _duration(columns: Mapping[str, Column]) -> str | None:
     )
 
 
-def propose_objects(
-    source: Source, id: str, label: str | None, count: int
-) -> tuple[str | None, tuple[str, ...], list[str]]:
+def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
     """Propose which columns of a table of objects are the label and the static columns.
 
     Args:
         id: its id column, which is neither.
         label: the label, if the user named it.
-        count: number of series in the table of observations.
 
     Returns:
         The label or None, the static columns, and sentences on what is doubtful.
@@ -556,8 +548,9 @@ def propose_objects(
     key, unsure = key_column(source, id), []
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")
-    columns = [c for name, c in look(source).items() if name != key and c.distinct > 1]
-    label, static = _of_series(columns, count, label, unsure)
+    seen = look(source)
+    columns = [c for name, c in seen.items() if name != key and c.distinct > 1]
+    label, static = _of_series(columns, max((len(c.codes) for c in seen.values()), default=0), label, unsure)
     if label is not None and static:
         unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
     return label, static, unsure
@@ -566,7 +559,7 @@ def propose_objects(
 def _of_series(
     columns: list[Column], count: int, label: str | None, unsure: list[str], more_outcomes: Sequence[str] = ()
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Propose label and static columns among columns with one value per series, for `count` series.
+    """Propose label and static columns among columns with one value per series; `count` series were seen.
 
     Args:
         label: the label, if the user named it.
@@ -594,7 +587,11 @@ def _of_series(
         else:
             static.append(c.name)
     outcomes += more_outcomes
-    unsure += [f"{listed(many)} have a different text for most series, and are not read"] if many else []
+    unsure += (
+        [f"{listed(many)}: as many texts as half of the first {count:,} series or more, and not read (--static)"]
+        if many
+        else []
+    )
     unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
     unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
     return label, tuple(static)

@@ -53,13 +53,17 @@ def align_labels(
     if gone.any() and unlabelled == "error":
         raise InputError(
             f"column {label!r} is missing (null, NaN or empty) in {gone.sum()} of {len(gone)} rows, the first in row "
-            f"{gone.argmax()}; fill the column or drop those rows.",
+            f"{gone.argmax()} (counted from 0); fill the column or drop those rows.",
             code="missing-label",
         )
     if pa.types.is_floating(values.type) and np.isinf(values.to_numpy(zero_copy_only=False)).any():
-        raise InputError(f"column {label!r} is infinite in some row; a label must be finite.", code="infinite-label")
-    labels, known, used = _aligned(dataset, ids.filter(pa.array(~gone)), values.filter(pa.array(~gone)), label)
-    lost, surplus = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)], known[~used]
+        row = int(np.isinf(values.to_numpy(zero_copy_only=False)).argmax())
+        raise InputError(
+            f"column {label!r} is infinite, first in row {row} (counted from 0); correct it, or leave the cell empty.",
+            code="infinite-label",
+        )
+    labels, surplus = _aligned(dataset, ids.filter(pa.array(~gone)), values.filter(pa.array(~gone)), label)
+    lost = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
         others = f" There are labels of {listed(surplus)}." if len(surplus) else ""
         raise InputError(
@@ -79,12 +83,10 @@ def align_labels(
 def align_column(
     dataset: SeriesDataset, source: Any, id: str, name: str, na: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, bool]:
-    """Read one value for each series from a column of a table, matched by id.
+    """Read one value [S] for each series, None without one, from a column of a table, matched by id.
 
-    Arguments and errors as in `align_labels`; also raised for dates that are not ISO dates.
-
-    Returns:
-        Values [S], None where a series has none; and whether they were dates, which become days since 1970-01-01.
+    Also return whether they were dates, which become days since 1970-01-01. Arguments and errors as in `align_labels`;
+    also raised for dates that are not ISO dates.
     """
     ids, values = _read(source, id, name, na)
     as_days = pa.types.is_temporal(values.type)
@@ -95,9 +97,9 @@ def align_column(
             dates.refuse_other_dates(values, name)
     if as_days:
         values = pa.array(dates.times(values, name).values, from_pandas=True)
-    aligned, _, _ = _aligned(dataset, ids, values, name)
+    aligned, _ = _aligned(dataset, ids, values, name)
     if aligned.null_count == len(aligned):
-        raise InputError(f"no series has a value of {name!r}.")
+        raise InputError(f"no series has a value of the column {name!r}; check that the ids are those of the series.")
     return _array(aligned), as_days
 
 
@@ -177,22 +179,16 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
 def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
     """Return a column as labels or numbers, null where a cell is missing.
 
-    Parameters
-    ----------
-    na
-        Cells that mean "missing": texts, or numbers in any spelling.
-    parse
-        Whether texts that all look like numbers become numbers, as cells of text files should.
-    words
-        Whether the usual words for "missing", such as NA, mean that too.
+    With `parse`, as for text files, texts that all look like numbers become numbers; with `words`, the usual words for
+    "missing", such as NA, mean that, as do those of `na`.
     """
     column = cells.trimmed(column)
     if cells.is_text(column.type):
         column = cells.without(column, ("", *na))
-        if parse and cells.are_numbers(column):
-            column = cells.without_missing(column)
-            return column.cast(pa.int64() if cells.are_integers(column) and not words else pa.float64())
-        return cells.without_missing(column) if parse and words else column
+        if not parse:
+            return column
+        numbers = cells.typed(cells.without_missing(column), integers=not words)
+        return numbers if words or not cells.is_text(numbers.type) else column
     if not cells.is_numeric(column.type) or cells.is_list(column.type):
         return cells.labels(column, name)
     codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())
@@ -207,10 +203,7 @@ def _first_of_each(
 ) -> tuple[pa.Array, ReadingReport]:
     """Return the first present cell of each series [S], null where there is none, and the doubts as a report.
 
-    Raises
-    ------
-    InputError
-        Cells differ within more than the tolerated share of the series ("several-values").
+    Raises InputError ("several-values") where cells differ within more than the tolerated share of the series.
     """
     codes = cells.encode(column)[0]
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
@@ -234,25 +227,18 @@ def _first_of_each(
     return kept, ReadingReport(doubts={reason: len(several)}, first={reason: where})
 
 
-def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, Any, np.ndarray]:
-    """Match values to series by id.
-
-    Returns:
-        The value of each series [S], null where there is none; the ids of the values; and which of these are series.
-    """
+def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, np.ndarray]:
+    """Return the value of each series [S], matched by id, null without one; and the ids that are no series."""
     codes, distinct = cells.encode(ids)
     kept, _ = _first_of_each(values, name, codes, distinct)
     place, there = _match(dataset.ids, distinct)
-    used = np.zeros(len(distinct), bool)
-    used[place[there]] = True
-    return kept.take(pa.array(place, mask=~there)), distinct, used
+    return kept.take(pa.array(place, mask=~there)), np.delete(distinct, place[there])
 
 
 def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Look up ids among known ones; return the index of each id [S], and whether it is known.
+    """Return the index of each id [S] among known ones, and whether it is there.
 
-    A text file's ids may be read as integers in one table and as text in another; if either side is text, both become
-    text.
+    A text file's ids may be read as integers in one table and as text in another; if either is text, both become text.
     """
     if (ids.dtype.kind == "O") != (known.dtype.kind == "O"):
         ids, known = (np.array([cells.as_text(id) for id in each.tolist()], object) for each in (ids, known))

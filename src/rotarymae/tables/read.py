@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,7 @@ from rotarymae.series.columns import error_columns
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
-from rotarymae.series.tidy import Observations, dataset_fields
+from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import looks_like_id, looks_like_outcome
 from rotarymae.tables.labels import static_column, with_static
 from rotarymae.tables.schema import TableSchema, option
@@ -35,16 +35,8 @@ READ = 1 << 20  # observations that are read at a time from a table larger than 
 class Part:
     """Some series of a table, in the order in which they first appear there.
 
-    Attributes
-    ----------
-    ids
-        [S] in the table's type.
-    observed
-        bool [S], whether a series has observations.
-    dataset
-        The series that have; None if none has.
-    why
-        Why none has.
+    `ids` [S] are in the table's type, and `observed` bool [S] says which have observations: those of `dataset`. That is
+    None if none has, and `why` says why.
     """
 
     ids: pa.Array
@@ -83,20 +75,14 @@ def every_series(dataset: SeriesDataset) -> SeriesDataset:
 class TableReader:
     """A table with the columns of it that are read.
 
-    Attributes
-    ----------
-    schema
-        With every column by name.
-    values
-        The columns of values, then those of errors.
-    absent
-        Channels of a wide table that it has no column of, and static columns that a model knows.
-    channel_names, value_names
-        Those of a model, or of a table that is read in parts.
-    id_name
-        What the ids are called in the data set.
-    objects
-        The objects' table, where it has static columns.
+    Attributes:
+        schema: with every column by name.
+        values: the columns of values, then those of errors.
+        absent: channels of a wide table that it has no column of, and static columns that a model knows.
+        channel_names, value_names: those of a model, or of a table that is read in parts.
+        id_name: what the ids are called in the data set.
+        objects: the objects' table, where it has static columns.
+        factors: {column: factor} by which its numbers are multiplied.
     """
 
     source: Source
@@ -107,6 +93,7 @@ class TableReader:
     value_names: tuple[str, ...] | None = None
     id_name: str = "id"
     objects: Source | None = None
+    factors: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -120,19 +107,13 @@ class TableReader:
     ) -> TableReader:
         """Open a table and find the columns of a schema in it.
 
-        Parameters
-        ----------
-        source
-            A file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of them.
-        channel_names, value_names
-            Those of a model, if there is one. A column "lc.flux" is its "flux".
-        others
-            Columns that have another role, such as a label, and are no channels.
+        Args:
+            source: a file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of it.
+            channel_names, value_names: those of a model, if there is one. A column "lc.flux" is its "flux".
+            others: columns that have another role, such as a label, and are no channels.
 
-        Raises
-        ------
-        InputError
-            Columns that are not there, or twice.
+        Raises:
+            InputError: columns that are not there, or twice.
         """
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
@@ -169,7 +150,9 @@ class TableReader:
         if outcomes:
             text = f"{listed(outcomes)} look like outcomes, and are read as channels: a model would see what it is to "
             warnings.warn(f"{text}predict. Name the others by --values.", InputWarning, stacklevel=3)
-        _warn_of_units(table, schema)
+        factors = _unit_factors(table, schema)
+        notes += [f"{name!r} is converted from {table.units[name]} to {schema.units[name]}" for name in factors]
+        table = replace(table, units=table.units | {name: schema.units[name] for name in factors})
         table = table.with_ids_of_files() if alone else table
         every = (*values, *schema.errors)
         same = value_names is not None and _fields(every) == _fields(value_names)
@@ -183,6 +166,7 @@ class TableReader:
             value_names=value_names if same else None,
             id_name=id_name or schema.id,
             objects=objects if elsewhere else None,
+            factors=factors,
         )
 
     @property
@@ -208,15 +192,11 @@ class TableReader:
     def read(self, memory: float | None = None) -> SeriesDataset:
         """Read all series; a table larger than `memory` (half of what is free) gets memory-mapped columns.
 
-        Raises
-        ------
-        InputError
-            Columns that are not numeric; a table without an observation; see `TableSchema`.
+        Raises:
+            InputError: columns that are not numeric; a table without an observation; see `TableSchema`.
 
-        Warns
-        -----
-        InputWarning
-            Once for the whole table, of each kind of row that is left out, and of what looks wrong.
+        Warns:
+            InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
         """
         try:
             if self.source.too_large(self.columns, memory):
@@ -234,18 +214,20 @@ class TableReader:
 
     def _mapped(self) -> tuple[SeriesDataset, ReadingReport]:
         """Read a table larger than memory: return the data set with memory-mapped columns, and the report."""
-        kept: list[SeriesDataset] = []
+        first: SeriesDataset | None = None
+        per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
         reports: list[ReadingReport] = []
         why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def columns() -> Iterator[Any]:
             """Yield the columns of each part of the table; keep what is stored once per series, and the reports."""
-            nonlocal why
+            nonlocal first, why
             for part in self._parts(READ, whole=False):
                 reports.append(part.report)
                 why = part.why or why
                 if part.dataset is not None:
-                    kept.append(replace(part.dataset, **_no_columns(part.dataset)))  # what is one per series
+                    first = part.dataset if first is None else first
+                    per_series.append((part.dataset.lengths, part.dataset.ids, part.dataset.static))
                     yield part.dataset.columns
 
         folder = self.source.paths[0].parent if self.source.paths else None
@@ -257,32 +239,24 @@ class TableReader:
                 f"({error}). Make room there.",
                 code="no-room",
             ) from error
-        if not kept:
+        if first is None:
             raise why
         report = _joined(reports)
         report.refuse_costly(len(self.values))
-        lengths = np.concatenate([part.lengths for part in kept])
+        lengths, ids, static = zip(*per_series, strict=True)
         dataset = replace(
-            kept[0],
+            first,
             **mapped._asdict(),
-            offsets=np.concatenate([[0], np.cumsum(lengths)]),
-            ids=np.concatenate([part.ids for part in kept]),
-            static={name: np.concatenate([part.static[name] for part in kept]) for name in kept[0].static},
+            offsets=offsets_of(np.concatenate(lengths)),
+            ids=np.concatenate(ids),
+            static={name: np.concatenate([part[name] for part in static]) for name in first.static},
         )
         return dataset, report
 
     def parts(self) -> Iterator[Part]:
         """Yield the table in parts of whole series, in the order of first appearance.
 
-        Raises
-        ------
-        InputError
-            As `read`; but a part without observations is no error.
-
-        Warns
-        -----
-        InputWarning
-            As `read`, once for the whole table.
+        Errors and warnings are those of `read`; but a part without observations is no error.
         """
         reports, observed = [], False
         whole = self.source.observations(self.columns) <= PART
@@ -299,8 +273,11 @@ class TableReader:
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
         """Yield parts of whole series with about `size` observations; `whole` reads the table at once."""
-        columns = self.source.read(self.columns) if whole else None
-        reader, labels = self, [name for name in (self.schema.id, self.schema.channel) if name in self.source.kinds]
+        schema, columns = self.schema, None
+        reader, labels = self, [name for name in (schema.id, schema.channel) if name in self.source.kinds]
+        if whole:
+            numbers = {*self.values, *schema.positions, *schema.flags, *(() if schema.time_format else [schema.time])}
+            columns = self.source.read(self.columns, numbers=numbers, labels={*labels, *schema.static})
         if columns is None:
             # Labels are alike in all parts, and these have the channels of the whole.
             reader = replace(self, source=self.source.with_integers(labels))
@@ -312,7 +289,7 @@ class TableReader:
             columns |= {name: cells.as_integers(columns[name]) for name in labels}
         pieces: Any = reader.source.series(self.columns, self.id, size) if columns is None else [columns]
         for columns in pieces:
-            ids = cells.trimmed(columns[self.id].unique()).unique()
+            ids = cells.trimmed(to_arrow(columns[self.id].unique())).unique()
             known = cells.labels(ids, self.id)
             ids = ids.filter(known.is_valid())
             observed, dataset, why = np.zeros(len(ids), bool), None, None
@@ -344,18 +321,20 @@ class TableReader:
         if not len(columns[schema.id]):
             count, first = self.source.rejected()
             if count:
-                raise InputError(f"no line has as many cells as the header: {first}.", code="unequal-lines")
+                raise InputError(
+                    f"no line has as many cells as the header: {first}. Check the file's separator, and which line is "
+                    "the header (--header-row).",
+                    code="unequal-lines",
+                )
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
-        rows, static = self.rows(columns)
-        fields, there = dataset_fields(rows, schema, part, self.channel_names is not None or schema.wide)
-        static = {name: column[there] for name, column in static.items()}
-        dataset = SeriesDataset(**fields, static=static, id_name=self.id_name)
+        known = self.channel_names is not None or schema.wide
+        dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, part, known), id_name=self.id_name)
         if self.objects is not None:
             dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
-    def rows(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Convert columns to observations in any order, and static columns to one value per series."""
+    def rows(self, columns: dict[str, pa.Array]) -> Observations:
+        """Convert columns to observations in any order, with static columns as one value per series."""
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
         static = {}
@@ -375,7 +354,7 @@ class TableReader:
             read = cells.numbers(per_row[name], name, schema.na, limits)
             words = {name: read.words} if read.words else {}
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
-            return read.values
+            return read.values * self.factors[name] if name in self.factors else read.values
 
         columns_of = [numbers(name, schema.limits == "number") for name in self.values]
         values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
@@ -400,7 +379,7 @@ class TableReader:
         rows = Observations(
             series=series,
             ids=ids,
-            times=when.values,
+            times=when.values * self.factors.get(schema.time, 1.0),
             channels=None,
             channel_names=None,
             values=values,
@@ -414,16 +393,16 @@ class TableReader:
             names={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
             errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
             time_step=step,
+            static=static,
         )
         if schema.channel is None:
-            return rows.leave_out(flags, "missing"), static
-        rows, facts = self._with_channels(rows, per_row[schema.channel], schema.channel, flags)
-        return rows, static | facts
+            return rows.leave_out(flags, "missing")
+        return self._with_channels(rows, per_row[schema.channel], schema.channel, flags)
 
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
-    ) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Return the rows with channel numbers, and static columns made of rows without a time.
+    ) -> Observations:
+        """Return the rows with channel numbers; those without a time may become static columns.
 
         Rows that are flagged or have an unknown channel are left out.
         """
@@ -433,17 +412,16 @@ class TableReader:
         place = {cells.as_text(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
         at = [place.get(one, place.get(cells.as_text(one), -2)) for one in names.tolist()]
         rows = replace(rows, channels=np.array([*at, -1], np.int32)[codes], channel_names=known)
-        timed, facts = np.ones(len(codes), bool), {}
         if self.schema.untimed == "static":
             timed = ~np.isnan(rows.times) | (rows.series < 0) | (codes < 0)
             facts = _facts(rows, np.where(timed, -1, codes), names)
             note = f"{(~timed).sum():,} rows without a time are static: {listed(facts)}"
-            rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ())
-        rows = rows.keep(timed)
+            rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ()).keep(timed)
+            rows = replace(rows, static=rows.static | facts)
         rows = rows.leave_out([(reason, flag[rows.row]) for reason, flag in flags], "missing")
         strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
         unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
-        return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict), facts
+        return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict)
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
@@ -463,17 +441,9 @@ def announce(report: ReadingReport | None) -> None:
 
 
 def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """Turn columns of lists into one row per entry; other columns are left as they are.
+    """Turn columns of lists into one row per entry, whose original row [n] is returned, too; None without lists.
 
-    Returns
-    -------
-    tuple
-        The columns, and the original row [n] of each entry; None if there are no lists.
-
-    Raises
-    ------
-    InputError
-        Lists in one row that differ in length.
+    Raises InputError for lists in one row that differ in length.
     """
     lists = [name for name, column in columns.items() if is_list(column.type)]
     if not lists:
@@ -484,8 +454,8 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
         if len(differs):
             row = differs[0]
             raise InputError(
-                f"row {row} has {lengths[lists[0]][row]} entries in column {lists[0]!r} but {lengths[name][row]} in "
-                f"{name!r}; the lists of a row must be equally long ({len(differs)} rows are not).",
+                f"row {row} (counted from 0) has {lengths[lists[0]][row]} entries in column {lists[0]!r} but "
+                f"{lengths[name][row]} in {name!r}; make a row's lists equally long ({len(differs)} rows are not).",
                 code="unequal-lists",
             )
     rows = np.repeat(np.arange(len(lengths[lists[0]])), lengths[lists[0]])
@@ -508,14 +478,6 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
     return columns
 
 
-def _no_columns(part: SeriesDataset) -> dict[str, Any]:
-    """Return columns for as many observations as `part` has that take no memory, as placeholders."""
-    return {
-        name: None if column is None else np.broadcast_to(np.zeros((), column.dtype), column.shape)
-        for name, column in part.columns._asdict().items()
-    }
-
-
 def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
     """Raise InputError ("unknown-column") for a table without a column "id" where another looks like one."""
     likely = [name for name in table.columns if name not in roles and looks_like_id(name)]
@@ -528,8 +490,12 @@ def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
         )
 
 
-def _warn_of_units(table: Source, schema: TableSchema) -> None:
-    """Warn of columns whose unit differs from training's; with the factor, if astropy knows it."""
+def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
+    """Return {column: factor} for columns whose unit differs from training's, if they are to be converted.
+
+    Otherwise warn of them, with the factor if astropy knows it. Raises InputError ("unit") where it knows none.
+    """
+    factors = {}
     for name, trained in schema.units.items():
         unit = table.units.get(name, trained)
         if unit == trained:
@@ -540,9 +506,15 @@ def _warn_of_units(table: Source, schema: TableSchema) -> None:
             factor = units.Unit(unit).to(units.Unit(trained))
         if factor == 1:
             continue
-        said = "" if factor is None else f": multiply by {factor:.6g}"
-        text = f"column {name!r} is in {unit}, and the model was trained on {trained}; convert it{said}."
-        warnings.warn(text, InputWarning, stacklevel=4)
+        text = f"column {name!r} is in {unit}, and the model was trained on {trained}"
+        if not schema.convert:
+            said = "" if factor is None else f": multiply by {factor:.6g} (--convert)"
+            warnings.warn(f"{text}; convert it{said}.", InputWarning, stacklevel=4)
+        elif factor is None:
+            raise InputError(f"{text}; astropy knows no factor between these. Convert it yourself.", code="unit")
+        else:
+            factors[name] = factor
+    return factors
 
 
 def _advice(role: str, for_model: bool) -> str:

@@ -15,7 +15,17 @@ Tokenisation = Literal["channel", "time"]
 Duplicates = Literal["error", "mean", "first", "last"]
 Limits = Literal["drop", "number"]
 Untimed = Literal["drop", "static"]
-COLUMNS = ("id", "time", "clock", "positions", "channel", "values", "errors", "flags", "static")  # that name columns
+COLUMN_ROLES = (
+    "id",
+    "time",
+    "clock",
+    "positions",
+    "channel",
+    "values",
+    "errors",
+    "flags",
+    "static",
+)  # that name columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,51 +35,66 @@ class TableSchema:
     Parameters
     ----------
     id
-        This column says which series a row belongs to; the word file makes each file a series.
+        Reading: column that says which series a row belongs to, if it is not called id. --id file makes each input
+        file a series.
     time
-        This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc.
+        Reading: column of times, numbers or dates, if it is not called time. lc.time is the field time of a nested
+        column lc.
     clock
-        This column holds the time of day, where time holds days.
+        Reading: column with the time of day. Name it if --time holds days alone.
     positions
-        These columns hold further positions of each observation, such as latitude, longitude and depth.
+        Reading: columns with further positions of each observation, such as latitude, longitude and depth. Name
+        them if place matters.
     channel
-        This column says which channel (band, sensor, variable) was observed.
+        Reading: column that says which channel (band, sensor, variable) was observed. Name it if there are several;
+        not with --wide.
     values
-        These columns hold the values; of a wide table they are the channels, and all other columns if none is named.
+        Reading: columns of observed values, if they are not called value. With --wide they are the channels; none
+        named means all other columns.
     errors
-        These columns hold the standard errors of the first values, in their order; they weigh observations.
+        Reading: columns of the standard errors of the first values, in their order; they weigh observations.
     flags
-        Observations with anything but 0 in one of these columns are left out.
+        Reading: columns of quality flags. Observations with anything but 0 in one of them are left out.
     static
-        These columns have one value per series, in this table or in the objects' table.
+        Reading: columns with one value per series, in this table or in that of --objects.
     wide
-        The table has one column per channel, and an empty cell is a missing observation, not a zero.
+        Reading: the table has one column per channel, and a row per time; an empty cell is a missing observation,
+        not a zero.
     numbered
-        Each row is a series, with its values in columns of this name and a number: FLUX. for FLUX.1, FLUX.2; the values
-        become the column FLUX, the numbers the column number, and series counts the rows.
+        Reading: for tables with a series per row: FLUX. turns FLUX.1, FLUX.2, ... into FLUX, number and series;
+        name these by --values, --time and --id.
     tokens
-        Each value is one token (channel), or each time of a wide table is one, with all channels as its features
-        (time).
+        Reading: with --wide, each value is a token (channel), or all channels of a time are one (time). Set time if
+        they are measured together.
     duplicates
-        Rows with equal series, time and channel: average them (mean), use one (first, last), or refuse many (error).
+        Reading: rows with equal series, time and channel are refused if many (error), averaged (mean), or one of
+        them is used (first, last).
     limits
-        Values such as <0.01 are left out and counted (drop), or read as 0.01 (number).
+        Reading: cells such as <0.01 or >100 are left out and counted (drop), or read as the number (number). For
+        detection limits.
     untimed
-        Rows without a time are left out and counted (drop), or become static columns (static).
+        Reading: rows without a time are left out and counted (drop), or become static columns (static), for facts
+        known beforehand.
     since
-        Rows before this time, a number or a date, are left out and counted.
+        Reading: leave out and count rows before this time, a number or a date. Set it to cut off an old or faulty
+        part.
     until
-        Rows after this time are left out and counted.
+        Reading: leave out and count rows after this time, a number or a date. Set it to use only what was known by
+        then.
     na
-        These cells also mean that a value is missing; a number stands for all its spellings, -999 also for -999.0.
+        Reading: further cells that mean a missing value, besides empty ones, NA, NaN and null. A number stands for
+        all its spellings (-999, -999.0).
     time_format
-        Times are written like this, for example "%d.%m.%Y %H:%M".
+        Reading: how times are written, for example "%d.%m.%Y %H:%M". Set it if dates are not recognised.
     header_row
-        This line of a text file, counted from 1, names the columns.
+        Reading: line of a text file, counted from 1, that names the columns. Set it if it is not recognised.
     strict
-        The table is refused if a cell cannot be used, such as an infinite value; otherwise its row is left out.
+        Reading: refuse the table if a cell cannot be used, such as an infinite value, instead of leaving out its
+        row.
     objects
-        This table has one row per series, with the static columns, labels and split that TABLE lacks.
+        Reading: table with one row per series: static columns, labels and the split, as far as TABLE lacks them.
+    convert
+        Reading: convert columns in another unit than the model was trained on, instead of only naming them.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """
@@ -96,6 +121,7 @@ class TableSchema:
     header_row: int | None = None
     strict: bool = False
     objects: str | None = None
+    convert: bool = False
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -128,7 +154,8 @@ class TableSchema:
             )
         if self.wide and self.channel is not None:
             raise InputError(
-                f"channel={self.channel!r} is of long tables; in a wide one each column of values is a channel."
+                f"channel={self.channel!r} is for long tables, and in a wide one each column of values is a channel; "
+                "leave out channel or wide."
             )
         if self.errors and (self.wide or self.tokens == "time"):
             raise InputError(
@@ -144,7 +171,7 @@ class TableSchema:
     @property
     def roles(self) -> list[tuple[str, str]]:
         """Return (role, column) for every column that is named."""
-        named = [(role, getattr(self, role)) for role in COLUMNS]
+        named = [(role, getattr(self, role)) for role in COLUMN_ROLES]
         lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
         return [(role, name) for role, names in lists for name in names]
 

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,11 +52,15 @@ BEGINNINGS = {
     b"{": ".jsonl",
     b"[": ".json",
 }
+NAME = re.compile(
+    "(.*?)({})?({})?$".format(*("|".join(map(re.escape, part)) for part in (FORMATS, PACKED))), re.I | re.S
+)
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
-COMMA = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
+COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
+ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
 
@@ -64,26 +68,17 @@ COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes
 class Source:
     """One table in memory, or in one or several files of one format; make it with `open_source`.
 
-    Attributes
-    ----------
-    name
-        The table's, for messages.
-    kinds
-        {column: Arrow type}; all are text in a text file. A nested column is listed by its fields, "column.field".
-    sql
-        Column → its expression over `relation`.
-    relation
-        What DuckDB reads, after FROM; with a column `filename`, if there are several files.
-    table
-        The table that is called "rotarymae_table" in `relation`, where it is in memory.
-    read_from
-        The files that DuckDB reads: `paths`, or copies of them that it can read.
-    twice
-        Column names that occur more than once.
-    broken
-        Columns of a data frame that hold values of mixed type → why they cannot be read.
-    of_file
-        The column, which no file has, that holds the name of the file that a row is from.
+    Attributes:
+        name: the table's, for messages.
+        kinds: {column: Arrow type}; all are text in a text file. A nested column is listed by its fields,
+            "column.field".
+        sql: column → its expression over `relation`.
+        relation: what DuckDB reads, after FROM; with a column `filename`, if there are several files.
+        table: the table that is called "rotarymae_table" in `relation`, where it is in memory.
+        read_from: the files that DuckDB reads: `paths`, or copies of them that it can read.
+        twice: column names that occur more than once.
+        broken: columns of a data frame that hold values of mixed type → why they cannot be read.
+        of_file: the column, which no file has, that holds the name of the file that a row is from.
     """
 
     name: str
@@ -128,10 +123,8 @@ class Source:
 
         The column "number" lists their numbers, and the column "series" counts the rows.
 
-        Raises
-        ------
-        InputError
-            No such columns ("unknown-column").
+        Raises:
+            InputError: no such columns ("unknown-column").
         """
         names = sorted((name for name in self.kinds if _has_stem(name, stem)), key=lambda name: int(name[len(stem) :]))
         if not names:
@@ -190,8 +183,8 @@ class Source:
         """Raise InputError for columns that are absent, occur twice or are of mixed type.
 
         Args:
-            what: what the message calls the columns.
-            advice: what the message tells the user to type.
+            what: what the message calls absent columns.
+            advice: text right behind their names, such as ", give --time".
         """
         twice = [name for name in columns if name in self.twice]
         if twice:
@@ -212,15 +205,44 @@ class Source:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, columns: Sequence[str], rows: int | None = None, distinct: bool = False) -> dict[str, pa.Array]:
-        """Read columns, of all rows or of the first `rows`; with `distinct`, different rows only, in any order."""
+    def read(
+        self,
+        columns: Sequence[str],
+        rows: int | None = None,
+        distinct: bool = False,
+        numbers: Set[str] = frozenset(),
+        labels: Set[str] = frozenset(),
+    ) -> dict[str, pa.Array]:
+        """Read columns.
+
+        Args:
+            rows: so many first rows only.
+            distinct: different rows only, in any order.
+            numbers: of these columns of text, those whose cells are all plain numbers are read as float64.
+            labels: of these columns, those of text are read as dictionaries, which take less memory.
+        """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
-        limit = "" if rows is None else f" LIMIT {rows}"
-        every = "DISTINCT " if distinct else ""
+        every, limit = "DISTINCT " if distinct else "", "" if rows is None else f" LIMIT {rows}"
+        query = f"SELECT {every}{self._selected(columns)} FROM {self.relation}{limit}"
+        texts = [k for k, name in enumerate(columns) if name in numbers and cells.is_text(self.kinds[name])]
+        coded = [k for k, name in enumerate(columns) if name in labels]
+        if texts:  # DuckDB takes an underscore as a mark between digits, and rounds numbers beyond 2^53
+            parsed = [f"TRY_CAST(CASE WHEN NOT contains(c{k}, '_') THEN c{k} END AS DOUBLE) AS n{k}" for k in texts]
+            rest = (f"n{k} IS NULL OR (abs(n{k}) > {2**53} AND isfinite(n{k})) THEN c{k} END AS c{k}" for k in texts)
+            query = f"SELECT *, {', '.join(parsed)} FROM ({query})"
+            query = f"SELECT * REPLACE ({', '.join(f'CASE WHEN {part}' for part in rest)}) FROM ({query})"
         with named(self.name, self.format):
-            query = f"SELECT {every}{self._selected(columns)} FROM {self.relation}{limit}"
-            return self._restored(self._database.sql(query).to_arrow_table(), columns)
+            reader = self._database.sql(query).to_arrow_reader(ROWS_AT_ONCE)
+            batches = [_coded(pa.Table.from_batches([batch], reader.schema), coded) for batch in reader]
+            table = pa.concat_tables(batches or [_coded(reader.schema.empty_table(), coded)]).unify_dictionaries()
+        read, mixed = self._restored(table, columns), []
+        for k in texts:
+            if table[f"c{k}"].null_count == len(table):
+                read[columns[k]] = to_arrow(table[f"n{k}"])
+            elif table[f"n{k}"].null_count < len(table):
+                mixed.append(columns[k])
+        return read | (self.read(mixed, rows) if mixed else {})
 
     def distinct(self, column: str) -> pa.Array:
         """Read the different cells of a column (of a column of lists, its entries) in any order."""
@@ -341,8 +363,11 @@ class Source:
         """Return columns in their original types, of which DuckDB lacks some, such as durations."""
         arrays = {}
         for i, name in enumerate(columns):
-            array, kind = to_arrow(table.column(i)), self.kinds.get(name, pa.string())
+            column, kind = table.column(i), self.kinds.get(name, pa.string())
+            coded = pa.types.is_dictionary(column.type)
+            array = column.combine_chunks() if coded else to_arrow(column)
             if array.type != kind and not pa.types.is_string_view(kind):
+                kind = pa.dictionary(pa.int32(), kind) if coded else kind
                 with suppress(pa.ArrowException):
                     array = array.cast(kind)
             arrays[name] = array
@@ -376,6 +401,14 @@ def connection() -> duckdb.DuckDBPyConnection:
     return _database_of(os.getpid())
 
 
+def _coded(table: pa.Table, columns: Sequence[int]) -> pa.Table:
+    """Return the table with these columns, as far as they are text, as dictionaries."""
+    for k in columns:
+        if cells.is_text(table.schema.field(k).type):
+            table = table.set_column(k, table.column_names[k], to_arrow(table.column(k)).dictionary_encode())
+    return table
+
+
 def _has_stem(name: str, stem: str) -> bool:
     return name.startswith(stem) and name[len(stem) :].isdecimal()
 
@@ -396,7 +429,7 @@ def _pattern(path: Path) -> str:
 def _with_point(cell: str) -> str:
     """Return the SQL expression that reads a cell with a decimal comma."""
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
-    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA)}) THEN {plain} ELSE {cell} END"
+    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
@@ -434,18 +467,13 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
 def open_source(source: Any, header_row: int | None = None, numbered: str | None = None) -> Source:
     """Open a table for reading: a file, a folder, a pattern such as "night*.csv", "-" for standard input, or a frame.
 
-    Parameters
-    ----------
-    header_row
-        The line of a text file, counted from 1, that names the columns.
-    numbered
-        The stem of numbered columns that are a series per row.
+    Args:
+        header_row: the line of a text file, counted from 1, that names the columns.
+        numbered: the stem of numbered columns that are a series per row.
 
-    Raises
-    ------
-    InputError
-        No such file ("no-file"), a suffix that is not known ("unknown-format"), files of several formats, a file that
-        cannot be read ("unreadable"), an object that is no table ("no-frame").
+    Raises:
+        InputError: no such file ("no-file"), a suffix that is not known ("unknown-format"), files of several formats, a
+            file that cannot be read ("unreadable"), an object that is no table ("no-frame").
     """
     if numbered is not None:
         opened = open_source(source, header_row)
@@ -571,10 +599,8 @@ def _units_of(schema: pa.Schema) -> dict[str, str]:
 def table_files(path: Path) -> tuple[Path, ...]:
     """Return the table files in a folder or pattern, sorted by name, or a single file.
 
-    Raises
-    ------
-    InputError
-        There is none ("no-file").
+    Raises:
+        InputError: there is none ("no-file").
     """
     if path.is_file():
         return (path,)
@@ -600,19 +626,13 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 def stem(path: Path) -> str:
     """Return the name of a file without its suffixes of format and compression."""
-    name = path.name
-    for suffixes in (PACKED, FORMATS):
-        ending = next((suffix for suffix in suffixes if name.lower().endswith(suffix)), "")
-        name = name[: len(name) - len(ending)]
-    return name
+    return NAME.match(path.name)[1]  # pyright: ignore
 
 
 def _suffix(path: Path) -> str | None:
     """Return the suffix of a file's format, below that of compression; None for an unknown one."""
-    name = path.name.lower()
-    for packed in PACKED:
-        name = name.removesuffix(packed)
-    return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
+    suffix = NAME.match(path.name)[2]  # pyright: ignore
+    return suffix and suffix.lower()
 
 
 def format_of(path: Path) -> str:
@@ -643,16 +663,16 @@ def standard_input() -> Path:
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Check that several files have the same columns; return the names that occur twice in one of them.
 
-    Raises
-    ------
-    InputError
-        Files whose columns differ from the first's; a table with too many columns.
+    Raises:
+        InputError: files whose columns differ from the first's; a table with too many columns.
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
+            has, lacks = (path, paths[0]) if set(lacking) & set(names) else (paths[0], path)
+            alone = [column for column in lacking if (column in names) == (has is path)]
             raise InputError(
-                f"column {listed(lacking)} is missing in {path} or in {paths[0]}; the former has the columns "
-                f"{listed(names, 20)}. Read files of one layout at a time.",
+                f"{has} has the column {listed(alone)}, which {lacks} has not; the columns of the latter are "
+                f"{listed(layouts[0] if lacks is paths[0] else names, 20)}. Read files of one layout at a time.",
                 code="unknown-column",
             )
     if len(layouts[0]) > MAX_COLUMNS:
@@ -678,7 +698,8 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
         relation = (
             f"read_csv([{', '.join(map(_pattern, files))}], auto_detect=false, header=false, skip={skip}, "
             f"delim={_literal(separator)}, quote='\"', escape='\"', strict_mode=false, columns={{{kinds}}}, "
-            f"store_rejects=true, rejects_limit=100000, max_line_size={formats.LINE}, filename=true)"
+            f"store_rejects=true, rejects_limit=100000, max_line_size={formats.LINE}, buffer_size={formats.LINE}, "
+            "filename=true)"
         )
         runs.append((relation, [cells_of[name] for name in columns]))
     relation, expressions = runs[0]
@@ -746,7 +767,7 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     tables, units, notes, files = [], {}, (), []
     for path in paths:
         with named(str(path), format):
-            table, units_of_file, notes_of_file = formats.READERS[format](path)
+            table, units_of_file, notes_of_file = formats.FORMAT_READERS[format](path)
         units, notes = {**units, **units_of_file}, (*notes, *notes_of_file)
         tables.append(table)
         files += [path] * len(table) if len(paths) > 1 else []

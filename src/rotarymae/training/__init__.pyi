@@ -11,8 +11,6 @@ from .loop import TrainResult as TrainResult
 from .loop import compile_blocks as compile_blocks
 from .loop import fit as fit
 from .loop import with_gradients as with_gradients
-from .objectives import Classification as Classification
 from .objectives import Objective as Objective
 from .objectives import Pretraining as Pretraining
-from .objectives import Regression as Regression
-from .objectives import TimeToEvent as TimeToEvent
+from .objectives import Supervised as Supervised

@@ -48,9 +48,11 @@ def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: 
 def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
     """Cut consecutive indices into batches of `batch_size` examples or at most `batch_tokens` padded tokens."""
     if (batch_size is None) == (batch_tokens is None):
-        raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
+        given = "neither is given" if batch_size is None else "both are given"
+        raise InputError(f"a batch has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
     if (batch_size or batch_tokens or 0) < 1:
-        raise InputError(f"batch_size {batch_size}, batch_tokens {batch_tokens}; wanted at least 1.")
+        name, size = ("batch_tokens", batch_tokens) if batch_size is None else ("batch_size", batch_size)
+        raise InputError(f"{name} is {size}; wanted at least 1.")
     if batch_size is not None:
         return [np.arange(i, min(i + batch_size, len(lengths))) for i in range(0, len(lengths), batch_size)]
     budget, batches, start = int(batch_tokens or 0), [], 0
@@ -66,7 +68,13 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
 def _pools(
     order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
 ) -> Iterator[np.ndarray]:
-    """Yield consecutive pieces of the shuffled order, of about `POOL_BATCHES` batches each."""
+    """Yield consecutive pieces of the shuffled order, of about `POOL_BATCHES` batches each.
+
+    Args:
+        order: indices of the examples.
+        lengths: [S] tokens of all examples, which `order` indexes.
+        batch_size, batch_tokens: size of a batch, in examples or in tokens; the other one is None.
+    """
     if batch_tokens is None:
         size = POOL_BATCHES * (batch_size or 1)
         yield from (order[i : i + size] for i in range(0, len(order), size))

@@ -1,9 +1,9 @@
 """The folder of a training run: its log, and one checkpoint, which is whole or absent.
 
 `checkpoint.safetensors` holds the weights, the state of the optimiser and the weights of the best validation loss so
-far; its header says where the run is, what was logged, and what the SHA-256 of all that is. It is written beside,
-flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right checksum, so
-`read_checkpoint` and `restore` check every field and tensor before it is used.
+far; its header says where the run is, what was logged, and what the SHA-256 of all that is. It is written to a
+temporary file, flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right
+checksum, so `read_checkpoint` and `restore` check every field and tensor before it is used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.system import (
     FolderLock,
+    as_json,
     flush,
     from_fields,
     remove_leftovers,
@@ -96,7 +96,7 @@ class RunFolder:
             raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
         history = read_checkpoint(self.checkpoint)[0]["history"] if self.checkpoint.exists() else []
         remove_leftovers(self.path, [self._log.name, CHECKPOINT])
-        write_text(self._log, "".join(_line(line) for line in history))
+        write_text(self._log, "".join(as_json(line, indent=None) for line in history))
         return history
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class RunFolder:
         """Append one line of JSON. Raises OSError that names the file."""
         try:
             with self._log.open("a", encoding="utf-8") as file:
-                file.write(_line(line))
+                file.write(as_json(line, indent=None))
         except OSError as error:
             raise OSError(f"{self._log} could not be written to ({error}).") from error
 
@@ -122,6 +122,8 @@ class RunFolder:
         history: list[dict[str, Any]],
     ) -> None:
         """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the previous one.
+
+        Nothing is written if `state` equals that of the last checkpoint.
 
         Raises:
             OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
@@ -216,7 +218,7 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return the optimiser's tensors, named "parameter/key"."""
+    """Return the tensors of the optimiser's state as {"parameter/key": tensor}, such as "encoder.cls/exp_avg"."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
         f"{names[id(parameter)]}/{key}": value
@@ -243,11 +245,3 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
-
-
-def _line(line: dict[str, Any]) -> str:
-    """Write one line of strict JSON: NaN and infinity become null."""
-    plain = {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
-    }
-    return json.dumps(plain, allow_nan=False) + "\n"

@@ -29,7 +29,7 @@ from rotarymae.training import plan as plan_batches
 from rotarymae.training.fit_config import FitConfig
 
 KEPT = 24  # numbers per token, block and unit of width, gradients on the way included
-WINDOWS = (8192, 4096, 2048, 1024, 512, 256)  # observations, of which the largest that fits is advised
+WINDOW_SIZES = (8192, 4096, 2048, 1024, 512, 256)  # observations, of which the largest that fits is advised
 PLAN = Path("training/plan.json")
 Stage = Literal["pre-training", "fine-tuning"]
 FOLDERS: dict[Stage, str] = {"pre-training": "pretrain", "fine-tuning": "finetune"}
@@ -71,7 +71,7 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
     memory = _memory(config, sizes, lengths, first)
     if memory <= free:
         return
-    fits = (n for n in WINDOWS if _memory(config, sizes, np.minimum(lengths, n), first) <= free)
+    fits = (n for n in WINDOW_SIZES if _memory(config, sizes, np.minimum(lengths, n), first) <= free)
     window, advice = next(fits, None), "Take"
     if noun != "series":
         advice = f"Take larger patches, make the {noun} smaller, or take"

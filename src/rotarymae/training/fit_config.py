@@ -63,23 +63,30 @@ class LoopOptions:
     """
 
     base_lr: float = 1e-3
-    """The learning rate rises linearly to this peak during warm-up and then falls to zero as a cosine."""
+    """Both trainings: peak of the learning rate, which rises during warm-up and then falls to zero as a cosine. Lower
+    it if the loss jumps."""
     warmup_steps: int | None = None
-    """The learning rate rises over this many steps; without it, over a tenth of all steps."""
+    """Both trainings: the learning rate rises over this many steps. Without it, over a tenth of all steps; raise it if
+    the loss jumps early."""
     optimizer: Optimizer = "adamw"
-    """The optimiser is AdamW, with decoupled weight decay, or stochastic gradient descent with momentum (sgd)."""
+    """Both trainings: AdamW with decoupled weight decay (adamw), or stochastic gradient descent with momentum (sgd).
+    sgd is rarely needed."""
     weight_decay: float = 0.05
-    """Weight matrices decay at this rate; norms, biases and learned tokens do not decay."""
+    """Both trainings: weight matrices decay at this rate; norms, biases and learned tokens do not. Raise it against
+    overfitting."""
     gradient_clip: float | None = 1.0
-    """A gradient with a larger norm is scaled down to this norm."""
+    """Both trainings: a gradient over all weights with a larger norm is scaled down to this norm. Lower it if the loss
+    jumps."""
     patience: int | None = None
-    """Training stops after this many passes without a better validation loss; without it, never early."""
+    """Both trainings: stop after this many passes without a better validation loss. Without it, never early; set it to
+    save time."""
     precision: Precision = "auto"
-    """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it."""
+    """Both trainings and prediction: precision of matrix products. auto: bf16 where the hardware has units for it. Set
+    fp32 to compare machines."""
     compile: bool = False
-    """Compile the blocks of the model, which takes a minute and pays in long runs."""
+    """Both trainings: compile the blocks of the model, which takes a minute. Set it for long runs."""
     log_every: int = 10
-    """The file log.jsonl gets a line of losses after every this many steps."""
+    """Both trainings: log.jsonl gets a line of losses every so many steps. Raise it for a smaller file."""
 
 
 @dataclass(kw_only=True)
@@ -116,12 +123,13 @@ class TrainConfig(LoopOptions):
     def __post_init__(self) -> None:
         """Check every setting. Raises InputError."""
         if (self.batch_size is None) == (self.batch_tokens is None):
-            raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
+            given = "neither is given" if self.batch_size is None else "both are given"
+            raise InputError(f"a step has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
         check_settings(self, *RULES)
         if self.seed >= 2**64:
             raise InputError(f"seed is {self.seed}; wanted a whole number below 2^64.")
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
-            raise InputError(f"betas is {self.betas!r}; wanted two numbers.")
+            raise InputError(f"betas is {self.betas!r}; wanted two numbers, such as (0.9, 0.999).")
         for i, rate in enumerate(self.betas):
             check_share(f"betas[{i}]", rate)
         for name in ("keep_best", "compile"):
@@ -139,30 +147,38 @@ class ModelOptions:
     """The shape of the model, or the trained one to start from."""
 
     pretrained: str | None = None
-    """Training starts from this model: a run folder of `fit` or a model directory, which brings shape and scaling."""
+    """Both trainings: start from this model (run folder, model directory or shipped name) and its scaling, to fine-tune
+    it or, with --pretrain-epochs, pre-train it further."""
     size: Size = "light"
-    """The encoder has this named size; a larger one is slower and needs more data."""
+    """Both trainings: named size of a new encoder. Larger ones are slower and need more data."""
     embed_dim: int | None = None
-    """The encoder has this width instead of the named size's."""
+    """Both trainings: width of a new encoder, in place of what --size sets. Rarely needed."""
     num_heads: int | None = None
-    """The encoder has this many attention heads instead of the named size's."""
+    """Both trainings: number of attention heads of a new encoder, in place of what --size sets. Rarely needed."""
     depth: int | None = None
-    """The encoder has this many blocks instead of the named size's."""
+    """Both trainings: number of transformer blocks of a new encoder, in place of what --size sets. Rarely needed; more
+    are slower."""
     decoder_embed_dim: int | None = None
-    """The decoder has this width; without it 180, or the width of a narrower encoder (light: 120)."""
+    """Pre-training and prediction: width of the decoder, which interpolates. Without it 180, or the encoder's if that
+    is narrower (light: 120). Rarely needed."""
     decoder_num_heads: int | None = None
-    """The decoder has this many heads; without it 3, or the number of a narrower encoder (light: 2)."""
+    """Pre-training and prediction: number of attention heads of the decoder. Without it 3, or the encoder's if those
+    are fewer (light: 2). Rarely needed."""
     decoder_depth: int | None = None
-    """The decoder has this many blocks; without it 2."""
+    """Pre-training and prediction: number of transformer blocks of the decoder, which interpolates. Without it 2;
+    rarely needed."""
     decoder_attention: DecoderAttention = "context"
-    """Decoder queries attend to visible tokens only (context), or also to one another (joint), as in the paper."""
+    """Pre-training and prediction: hidden tokens attend to visible ones alone (context), or to one another, too
+    (joint). Set joint to repeat the paper."""
     likelihood: LikelihoodKind = "gaussian"
-    """Interpolation predicts a value (point), or a distribution, as bands need: normal (gaussian) or heavy-tailed
-    (student_t)."""
+    """Pre-training and prediction: interpolation gives numbers alone (point), or distributions, normal (gaussian) or
+    heavy-tailed (student_t). Set student_t for values with outliers."""
     neighbours: Literal["auto", "on", "off"] = "auto"
-    """Interpolation corrects the line between nearest values (on); auto: unless there are labels or positions."""
+    """Pre-training and prediction: interpolation learns corrections to the line between neighbouring values (on), or
+    values (off). auto: on, unless there are labels or positions."""
     cls_token: bool = True
-    """A [CLS] token marks position 0; turned off, the model sees only differences between positions."""
+    """Both trainings: a [CLS] token marks position 0. Turn it off if only differences between positions should
+    count."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -170,21 +186,29 @@ class ScalingOptions:
     """How times and values become positions and numbers near zero."""
 
     time_unit: float | None = None
-    """Times are divided by this unit; without it, by the median gap of the training series, which the report gives."""
+    """Both trainings: times are divided by this number. Without it, by the training series' median gap; set it to scale
+    as another run did."""
     time_origin: Literal["first", "zero"] = "first"
-    """Times count from each series' first observation, or from the table's own zero."""
+    """Both trainings: times count from each series' first observation (first), or from the table's zero (zero). Set
+    zero if absolute time matters."""
     channel_spacing: float = 1.0
-    """Neighbouring channels lie this far apart on the position axis of channels, in units of time_unit."""
+    """Both trainings: neighbouring channels lie this far apart on the channels' position axis, in units of --time-unit.
+    Rarely needed."""
     join_times: bool = False
-    """All channels of one time are one token, missing ones carried forward: for many channels measured together."""
+    """Both trainings: all channels of a time become one token, missing ones carried forward. Set it for many channels
+    measured together."""
     channel_one_hot: bool = True
-    """The encoder also reads the channel as a one-hot vector (2 to 64 channels); turned off, only as a position."""
+    """Both trainings: the encoder also reads the channel as a one-hot vector (2 to 64 channels). Turn it off to use its
+    position alone."""
     errors: tuple[str, ...] = ()
-    """These columns hold the standard errors of the value columns, in their order; they weigh observations."""
+    """Reading: columns of the values' standard errors, in the order of --values. Name them if known: they weigh
+    observations."""
     signal_to_noise: bool = True
-    """The encoder also reads asinh(value / error) for a column NAME with errors in NAME_err; turned off, not."""
+    """Both trainings: the encoder also reads asinh(value / error) for a column NAME with errors in NAME_err. Turn it
+    off if they mislead."""
     transforms: Mapping[str, Transform] | None = None
-    """Columns are scaled by standard, asinh (compressed), none, or by default robust (asinh for heavy tails only)."""
+    """Both trainings: scaling by column, such as flux asinh: robust (default; compresses heavy tails only), standard,
+    asinh (always compressed), none."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -192,11 +216,14 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training hides stretches (blocks), single tokens (ratio), times (rows), channels, tubes or ends (future)."""
+    """Pre-training: hide stretches (blocks), single tokens (ratio), times (rows), channels, tubes, or ends (future, to
+    forecast). auto: blocks, or ratio for pictures and sounds."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
-    """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
+    """Pre-training: share of each series that is hidden; two numbers are a range, from which each series' share is
+    drawn. Rarely needed."""
     beta: float | None = None
-    """The loss of pre-training weighs a value by its predicted variance to this power (beta-NLL); without it 0.5."""
+    """Pre-training: the loss weighs a value by its predicted variance to this power (beta-NLL). Without it 0.5; raise
+    it for better means."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -204,19 +231,26 @@ class TrainingOptions(LoopOptions):
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
     pretrain_epochs: int | None = None
-    """Pre-training makes this many passes over the series; without it 5, or 0 from a trained model."""
+    """Pre-training: number of passes over the series. Without it 5, or 0 with --pretrained. Raise it if the loss still
+    falls."""
     min_steps: int = 500
-    """Each training makes at least this many steps, unless minutes are given; small tables get more passes."""
+    """Both trainings: make at least this many steps, in more passes if the table is small; not with --minutes. Lower it
+    for trials."""
     batch_size: int = 32
-    """Each training step sees this many series."""
+    """Both trainings: number of series per step. Lower it if memory does not suffice; --finetune-batch-size is for
+    fine-tuning alone."""
     betas: tuple[float, float] | None = None
-    """AdamW's averages decay at these rates; without them 0.9 and 0.95, in fine-tuning 0.9 and 0.999."""
+    """Both trainings: AdamW's two betas. Without them 0.9 0.95 in pre-training and 0.9 0.999 in fine-tuning; rarely
+    needed."""
     validation_fraction: float = 0.15
-    """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
+    """Both trainings: share of the training series, of at least ten, set aside to choose the best pass and predictor. 0
+    trains on all."""
     window: int | None = None
-    """Longer series are cut into windows of this many observations; without it, those over 8,192."""
+    """Both trainings and prediction: longer series are cut into windows of this many observations. Without it, those
+    over 8,192. Lower it to save memory."""
     overlap: int | None = None
-    """Neighbouring windows share at least this many observations; without it, a sixteenth of the window."""
+    """Both trainings and prediction: neighbouring windows share at least this many observations. Without it, a
+    sixteenth of --window; rarely needed."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -224,33 +258,47 @@ class FinetuningOptions:
     """Options of fine-tuning alone."""
 
     finetune_epochs: int = 20
-    """Fine-tuning makes this many passes over the series, or as many as fit into minutes."""
+    """Fine-tuning: number of passes over the series; with --minutes, as many as fit into that time instead. Raise it if
+    the loss still falls."""
     finetune_batch_size: int | None = None
-    """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
+    """Fine-tuning: number of series per step. Without it, that of --batch-size; set it where fine-tuning needs
+    another."""
     finetune_lr: float | None = None
-    """The learning rate of fine-tuning peaks at this; without it at base_lr, or at 30 times that for tune=probe."""
+    """Fine-tuning: peak of the learning rate. Without it --base-lr, or 30 times that with --tune probe. Lower it if the
+    loss jumps."""
     loss: TargetLoss = "auto"
-    """Fine-tuning minimises cross-entropy for classes, squared errors for numbers (auto), or absolute errors."""
+    """Fine-tuning: cross-entropy for classes, squared errors for numbers (auto), or absolute errors (absolute_error).
+    Set the latter for numbers with outliers."""
     tune: Literal["full", "probe"] = "full"
-    """Fine-tuning trains all weights (full), or the head alone (probe)."""
+    """Fine-tuning: train all weights (full), or the head alone (probe). Set probe for little time, or to judge what
+    pre-training learnt."""
     predictor: Predicting = "auto"
-    """The network predicts (model), boosted trees (features), or all methods combined; auto chooses by validation."""
+    """Fine-tuning and prediction: the network (model), boosted trees on summary features (features), or all methods
+    combined (combined). auto: what is best on validation series."""
     members: int | None = None
-    """Fine-tuning trains so many networks and averages them; if left out 1, or 3 of a rare class without --minutes."""
+    """Fine-tuning: number of networks, whose predictions are averaged. Without it 1, or 3 with a rare class and no
+    --minutes. More take longer."""
     pool: Literal["auto", HeadPool] = "auto"
-    """The head reads [CLS], or the mean, maximum or attention-weighted mean of tokens; auto: attention, sounds max."""
+    """Fine-tuning and prediction: the head reads [CLS] (cls), or the mean, maximum or attention-weighted mean of
+    tokens. auto: attention; for sounds, maximum. Rarely needed."""
     static: tuple[str, ...] = ()
-    """The prediction also reads these columns with one value per series: numbers or categories, some missing."""
+    """Fine-tuning and prediction: columns with one value per series, such as age, that the head reads: numbers or
+    categories, some of which may be missing."""
     drop: float = 0.5
-    """Each pass of fine-tuning drops a random share of observations, up to this, against overfitting."""
+    """Fine-tuning: each pass drops a random share of observations, up to this one. Raise it against overfitting; 0
+    drops none."""
     noise: float = 0.05
-    """Fine-tuning adds normal noise of this standard deviation to standardised values, against overfitting."""
+    """Fine-tuning: normal noise of this standard deviation is added to standardised values. Raise it against
+    overfitting; 0 adds none."""
     early: bool = False
-    """Fine-tuning and boosting also learn from series cut short at random, to predict incomplete series."""
+    """Fine-tuning: also learn, as boosting does then, from series cut short at random. Set it to predict series that
+    are not complete yet."""
     dropout: float = 0.0
-    """Fine-tuning drops this share of the attention weights and of the hidden units."""
+    """Fine-tuning: share of attention weights and hidden units that is dropped at random. Raise it against
+    overfitting."""
     drop_path: float = 0.0
-    """Fine-tuning skips the last block at this rate, and earlier blocks at lower rates (stochastic depth)."""
+    """Fine-tuning: rate at which the last block is skipped at random, earlier ones less often (stochastic depth). Raise
+    it against overfitting."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -258,14 +306,17 @@ class ClassificationOptions:
     """Options of classification alone."""
 
     label_smoothing: float = 0.0
-    """Each label gives this share of its probability to all classes equally."""
+    """Fine-tuning: each label gives this share of its probability to all classes equally. Raise it if some labels are
+    wrong."""
     class_weights: Literal["none", "balanced"] = "none"
-    """The loss weighs all series equally (none), or rare classes more, by the inverse of their counts (balanced)."""
+    """Fine-tuning: the loss weighs all series equally (none), or rare classes more, by inverse counts (balanced). Set
+    balanced if rare classes are missed."""
     decide: Literal["auto", "accuracy", "f1", "balanced", "cost"] = "auto"
-    """The most probable class is predicted (accuracy), or rare classes are favoured: for the best F1 (f1), as if all
-    were equally frequent (balanced), or by costs (cost); auto is f1 if one of two classes has less than a fifth."""
+    """Prediction: choose classes for accuracy, best f1, equal frequencies (balanced) or least --costs (cost). auto: f1
+    if one of two classes has under a fifth."""
     costs: tuple[float, ...] = ()
-    """For decide=cost: missing a series of each class costs this much, in the order of the sorted classes."""
+    """Prediction: with --decide cost, what misclassifying a series of each class costs, in order of the sorted classes.
+    For errors that are not equally bad."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -273,11 +324,13 @@ class RunOptions:
     """Options of the run."""
 
     seed: int = 0
-    """This number fixes the split, the order, the masks, the augmentation and the first weights."""
+    """Both trainings: fixes every random choice: split, order, masks, augmentation, first weights. Vary it to see how
+    much results vary."""
     minutes: float | None = None
-    """The whole run takes about this many minutes, whatever the options of epochs say."""
+    """Both trainings: the whole run takes about this many minutes, whatever options of epochs say. Set it if time is
+    limited."""
     checkpoint_minutes: float = 1.0
-    """A run saves its state at this interval, in minutes, so that it can be resumed."""
+    """Both trainings: the state is saved this often, in minutes, for --resume. Lower it if the run may be killed."""
 
 
 @dataclass(kw_only=True)
@@ -307,7 +360,10 @@ class FitConfig(
         self._check_windows()
         mask_range(self.mask_ratio)
         if self.beta is not None and not predicts_spread(self.likelihood):
-            raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
+            raise InputError(
+                f"beta ({self.beta}) weighs by the predicted variance, and likelihood={self.likelihood!r} has none; "
+                "leave it out, or use likelihood='gaussian'."
+            )
         check_beta(self.reconstruction_beta)
         self._check_pretrained()
         if self.patience is not None and not self.validation_fraction:

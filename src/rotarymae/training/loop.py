@@ -96,7 +96,7 @@ def fit(
     """
     choose("resume", resume, ("never", "auto"))
     if len(examples.lengths) == 0:
-        raise InputError("there are no training examples.")
+        raise InputError("there are no training examples; give at least one.")
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
     with with_gradients(), watched_signals(folder is not None) as arrived:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from rotarymae import losses
 from rotarymae.batch import Batch
-from rotarymae.config import TargetLoss, check_beta
+from rotarymae.config import check_beta
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.losses import Loss
 from rotarymae.model import MaskedAutoencoder
 
@@ -20,7 +19,7 @@ from rotarymae.model import MaskedAutoencoder
 class Objective(nn.Module, ABC):
     """A model and its loss, as sum and count, so that processes add up to one exact mean."""
 
-    model: MaskedAutoencoder | Classifier | Regressor | TokenRegressor
+    model: nn.Module
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss:
@@ -43,7 +42,10 @@ class Pretraining(Objective):
         super().__init__()
         check_beta(beta)
         if beta and not model.likelihood.has_spread:
-            raise InputError(f"beta ({beta}) weights terms by the predicted variance; use likelihood='gaussian'.")
+            raise InputError(
+                f"beta ({beta}) weighs by the predicted variance, and the model predicts none; use "
+                "likelihood='gaussian', or leave beta out."
+            )
         self.model = model
         self.normalize_targets = normalize_targets
         self.beta = beta
@@ -59,52 +61,13 @@ class Pretraining(Objective):
         return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0)
 
 
-class Classification(Objective):
-    """Cross-entropy of labels [B]; `class_weights` [classes] makes it torch's weighted mean."""
+class Supervised(Objective):
+    """A loss of the model's outputs and the batch's targets, such as `losses.classification` with its options."""
 
-    def __init__(
-        self,
-        model: Classifier,
-        label_smoothing: float = 0.0,
-        class_weights: Float[Tensor, " classes"] | None = None,
-        loss: TargetLoss = "auto",
-    ) -> None:
-        """Take the model and the options of `losses.classification`."""
+    def __init__(self, model: nn.Module, loss: Callable[[Tensor, Tensor], Loss]) -> None:
         super().__init__()
-        self.model = model
-        self.loss: TargetLoss = loss
-        self.label_smoothing = label_smoothing
-        self.class_weights = class_weights
+        self.model, self.loss = model, loss
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of a batch's labels."""
-        assert batch.targets is not None, "classification needs batches with targets"
-        logits = self.model(batch.inputs, batch.static)
-        weights = None if self.class_weights is None else self.class_weights.to(logits.device)
-        return losses.classification(logits, batch.targets, self.label_smoothing, weights, self.loss)
-
-
-class TimeToEvent(Objective):
-    """Likelihood of the intervals in which an event may have happened, as `losses.event_time` scores it."""
-
-    def __init__(self, model: Classifier) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, batch: Batch) -> Loss:
-        assert batch.targets is not None, "a time to an event needs batches with targets"
-        return losses.event_time(self.model(batch.inputs, batch.static), batch.targets)
-
-
-class Regression(Objective):
-    """Error, squared or absolute, of targets [B, outputs], or [B, N, outputs] for one per token; NaN is missing."""
-
-    def __init__(self, model: Regressor | TokenRegressor, loss: TargetLoss = "auto") -> None:
-        super().__init__()
-        self.model = model
-        self.loss: TargetLoss = loss
-
-    def forward(self, batch: Batch) -> Loss:
-        assert batch.targets is not None, "regression needs batches with targets"
-        static = () if isinstance(self.model, TokenRegressor) else (batch.static,)
-        return losses.regression(self.model(batch.inputs, *static), batch.targets, self.loss)
+        assert batch.targets is not None, "a supervised training needs batches with targets"
+        return self.loss(self.model(batch.inputs, batch.static), batch.targets)

@@ -43,6 +43,7 @@ class Sounds:
         return len(self.labels)
 
     def select(self, rows: np.ndarray) -> Sounds:
+        """Return the sounds at these indices."""
         return Sounds(self.spectrograms.select(rows), self.labels[rows], self.folds[rows])
 
 
@@ -103,5 +104,6 @@ def read_pictures(folder: str | Path) -> Sounds:
 
 
 def _check(targets: np.ndarray, folds: np.ndarray) -> None:
+    """Raise ValueError for targets or folds out of their range, or without clips."""
     if not len(targets) or targets.min() < 0 or targets.max() >= 50 or folds.min() < 1 or folds.max() > FOLDS:
         raise ValueError(f"targets outside 0 to 49, folds outside 1 to {FOLDS}, or no clips")

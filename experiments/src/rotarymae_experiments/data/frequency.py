@@ -94,6 +94,7 @@ def two_frequencies(
 def _series(
     rng: np.random.Generator, frequencies: NDArray[np.int64], kind: Waveform, noise: float = NOISE_STD
 ) -> FrequencySeries:
+    """Draw noisy sums of two waves, `SEEN` of `POINTS` values seen; frequencies [n, 2] in Hz, -1 for none."""
     n, times = len(frequencies), np.linspace(0, 1, POINTS)
     size = rng.uniform(*AMPLITUDE, (n, 2)) * (frequencies >= 0)
     clean = np.zeros((n, POINTS))

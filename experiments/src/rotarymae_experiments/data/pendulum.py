@@ -49,6 +49,8 @@ class PendulumSet:
 
 
 class PendulumSets(NamedTuple):
+    """The training, validation and test sets."""
+
     train: PendulumSet
     valid: PendulumSet
     test: PendulumSet

@@ -105,6 +105,7 @@ def _records(folder: Path, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _number(file: str, name: str) -> int:
+    """Return the number in the name of a record file. Raises InputError for other names."""
     if not Path(file).stem.isdigit():
         raise InputError(f"{name} holds {file}; wanted records named by their number, as 132539.txt.")
     return int(Path(file).stem)
@@ -158,6 +159,7 @@ def _owners(dataset: SeriesDataset) -> np.ndarray:
 
 
 def _of_records(dataset: SeriesDataset, seen: np.ndarray) -> np.ndarray:
+    """Return whether each series [S] belongs to a record in `seen`."""
     return np.isin(_owners(dataset), seen)
 
 

@@ -44,6 +44,8 @@ class PositionSet:
 
 
 class PositionSets(NamedTuple):
+    """The training and test sets."""
+
     train: PositionSet
     test: PositionSet
 

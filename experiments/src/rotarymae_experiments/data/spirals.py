@@ -55,6 +55,7 @@ class Spirals:
         )
 
     def _rows(self, start: int, stop: int) -> "Spirals":
+        """Return the spirals from `start` to `stop`."""
         return replace(
             self,
             noisy=self.noisy[start:stop],
@@ -64,6 +65,8 @@ class Spirals:
 
 
 class Splits(NamedTuple):
+    """The training, validation and test sets."""
+
     train: Spirals
     valid: Spirals
     test: Spirals

@@ -45,6 +45,8 @@ class SyntheticSeries:
 
 
 class Splits(NamedTuple):
+    """The training, validation and test sets."""
+
     train: SyntheticSeries
     valid: SyntheticSeries
     test: SyntheticSeries

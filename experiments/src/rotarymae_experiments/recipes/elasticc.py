@@ -58,6 +58,7 @@ class ELAsTiCCSetup(Setup):
 
 
 def run(setup: ELAsTiCCSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     plain = Labelled(*data.read(setup.data_dir, setup.view, setup.most_per_model))
     splits = data.splits(plain.labels, setup.test_per_class)
     split = splits[trial.seed % len(splits)]

@@ -90,6 +90,7 @@ def _read(folder: str, case: str, sample_rate: int) -> data.Sounds:
 
 
 def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     pictures_dir = setup.data_dir if setup.pictures_dir is None else setup.pictures_dir
     sounds = _read(pictures_dir if case == PICTURES else setup.data_dir, case, setup.sample_rate)
     fold = 5 if case == PICTURES else (trial.seed - 1) % data.FOLDS + 1
@@ -172,12 +173,14 @@ def augmentation(setup: ESC50Setup, window: int, mixed: float) -> Transform:
     """Return a transform to windows of spectrograms [frames, bins, 1], in another tempo and pitch, over others."""
 
     def moved(array: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+        """Return a spectrogram [window, bins] at a random tempo, start and pitch; `array` is [frames, bins]."""
         tempo = np.exp(draw.uniform(-setup.stretched, setup.stretched))
         frames = (draw.integers(len(array)) + np.arange(window) * tempo).astype(int) % len(array)
         bins = np.arange(array.shape[1]) + draw.integers(-setup.shifted, setup.shifted + 1)
         return array[frames][:, bins.clip(0, array.shape[1] - 1)]
 
     def transform(spectrograms: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        """Return augmented arrays of the same shapes; each seed fixes the changes of one array."""
         draws = [np.random.default_rng(seed) for seed in seeds]
         clips = [moved(array, draw) for array, draw in zip(spectrograms, draws, strict=True)]
         layered = []
@@ -210,6 +213,7 @@ def mel_statistics(spectrograms: ArrayDataset) -> np.ndarray:
 
 
 def _boost(train: data.Sounds, test: data.Sounds, seed: int) -> np.ndarray:
+    """Return the classes [S] that gradient boosting on mel statistics predicts for the test sounds."""
     boosting = HistGradientBoostingClassifier(random_state=seed)
     return boosting.fit(mel_statistics(train.spectrograms), train.labels).predict(mel_statistics(test.spectrograms))
 

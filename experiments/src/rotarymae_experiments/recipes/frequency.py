@@ -59,6 +59,7 @@ class FrequencySetup(Setup):
 
 
 def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     kind = CASES[case]
     train = data.generate(setup.series, seed=TRAIN + trial.seed, kind=kind)
     valid = data.generate(min(VALIDATION, setup.series // 2), seed=VALID, kind=kind)
@@ -96,9 +97,11 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
 def examples(
     series: data.FrequencySeries, setup: FrequencySetup, case: str, seed: int = 0
 ) -> regular_grid.DrawnExamples:
+    """Return examples whose seen points are drawn anew in each epoch, with the hidden ones as targets."""
     noisy = torch.from_numpy(series.noisy.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
         order = counter_uniform(seed, -1 if epoch is None else epoch, index)(data.POINTS).argsort(1)
         everything = regular_grid.on_grid(noisy[torch.from_numpy(index)], TIMES, setup.position_scale)
         visible, hidden = order[:, : data.SEEN], order[:, data.SEEN :]

@@ -71,6 +71,7 @@ class LabelEfficiencySetup(Setup):
 
 
 def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     dataset, labels = data.sample()
     dataset, labels = dataset.select(np.arange(len(dataset))[: setup.objects]), labels[: setup.objects]
     described = light_curves(dataset, described=False)

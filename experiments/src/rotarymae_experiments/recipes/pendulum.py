@@ -16,12 +16,14 @@ import torch
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform
-from rotarymae.heads import Regressor, TokenRegressor
+from rotarymae.heads import Regressor
+from rotarymae.losses import regression
 from rotarymae.model import Encoder
 from rotarymae.tokens import Tokens
-from rotarymae.training import Regression, TrainConfig
+from rotarymae.training import Supervised, TrainConfig
 from rotarymae_experiments import DrawnExamples, Figures, Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import pendulum as data
+from rotarymae_experiments.token_regressor import TokenRegressor
 
 SMALL, DEEPER = "Table 14's size", "deeper"
 MEAN = 0.25  # of the training pixels; their deviation is 0.27
@@ -65,13 +67,14 @@ class PendulumSetup(Setup):
 
 
 def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     sizes = {"train": setup.train_size, "valid": setup.valid_size, "test": setup.test_size}
     sets = data.pendulum(**sizes)
     config, train = (setup.model, setup.train) if case == SMALL else (setup.deeper, setup.train_deeper)
     encoder, frames = Encoder(config), sets.train.times.shape[1]
     model = TokenRegressor(encoder, 2) if setup.per_frame else Regressor(encoder, 2 * frames, pool="cls")
     # The validation set chooses nothing within a run, so the weights of the last step are scored.
-    trial.fit(Regression(model), _examples(sets.train, setup, trial.seed), train)
+    trial.fit(Supervised(model, regression), _examples(sets.train, setup, trial.seed), train)
     predicted = {name: _predict(model, part, setup) for name, part in (("valid", sets.valid), ("test", sets.test))}
     guess = sets.train.targets.mean(axis=(0, 1))
     metrics = {
@@ -85,9 +88,11 @@ def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
 
 
 def _examples(part: data.PendulumSet, setup: PendulumSetup, seed: int) -> DrawnExamples:
+    """Return image sequences with their angles; training adds static and mirrors images at random."""
     targets = torch.from_numpy(part.targets.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
         pixels, angles = part.images[index].astype(np.float32) / 255, targets[torch.from_numpy(index)]
         if epoch is not None:
             chosen = counter_uniform(seed, epoch, index)(2).numpy()

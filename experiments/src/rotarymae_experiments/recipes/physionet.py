@@ -46,6 +46,7 @@ class PhysioNetSetup(Setup):
 
 
 def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     train, valid, visible, hidden = _parts(setup, case)
     config = dataclasses.replace(
         trial.with_seed(setup.fit),
@@ -77,6 +78,7 @@ def _parts(setup: PhysioNetSetup, case: str) -> tuple[SeriesDataset, SeriesDatas
     """Training, validation, and of the test records what is seen and what is asked for."""
 
     def first(part: SeriesDataset) -> SeriesDataset:
+        """Return the first `records` series."""
         return part.select(np.arange(len(part))[: setup.records])
 
     records = data.read(setup.data_dir)
@@ -90,6 +92,7 @@ def _parts(setup: PhysioNetSetup, case: str) -> tuple[SeriesDataset, SeriesDatas
 
 
 def _mse(predicted: np.ndarray, truth: np.ndarray) -> float:
+    """Return the mean squared error."""
     return float(np.square(predicted - truth).mean())
 
 

@@ -89,6 +89,7 @@ def light_curves(dataset: SeriesDataset, described: bool = True) -> SeriesDatase
 
 
 def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     given = Labelled(*(data.sample() if setup.sample else data.read(setup.data_dir)[:2]))
     plain = given.select(np.arange(len(given.labels))[: setup.objects])
     labels = plain.labels

@@ -15,12 +15,13 @@ import torch
 
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
-from rotarymae.heads import TokenRegressor
+from rotarymae.losses import regression
 from rotarymae.model import Encoder
 from rotarymae.tokens import Tokens
-from rotarymae.training import Regression, TrainConfig
+from rotarymae.training import Supervised, TrainConfig
 from rotarymae_experiments import DrawnExamples, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import position as data
+from rotarymae_experiments.token_regressor import TokenRegressor
 
 CASES = {
     "tiny": ("tiny", True),
@@ -57,13 +58,18 @@ class PositionSetup(Setup):
 
 
 def run(setup: PositionSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     size, cls_token = CASES[case]
     sets = data.position_sets(low=setup.low, high=setup.high, train=setup.samples, test=setup.tests, seed=trial.seed)
     changes = {} if setup.depth is None else {"depth": setup.depth}
     model = TokenRegressor(Encoder(RoMAEConfig.named(size, cls_token=cls_token, **changes)))
     middle, spread = (setup.low + setup.high) / 2, (setup.high - setup.low) / 12**0.5
     shift, unit = (middle, spread) if setup.standardize else (0.0, 1.0)
-    trial.fit(Regression(model), examples(sets.train, shift, unit), setup.train if cls_token else setup.train_without)
+    trial.fit(
+        Supervised(model, regression),
+        examples(sets.train, shift, unit),
+        setup.train if cls_token else setup.train_without,
+    )
     predicted = shift + unit * predict(model, sets.test)
     variance = data.trivial_mse(setup.low, setup.high)
     error = data.mse(predicted, sets.test.targets)
@@ -75,12 +81,14 @@ def examples(part: data.PositionSet, shift: float, unit: float, position_unit: f
     targets = torch.from_numpy(((part.targets - shift) / unit).astype(np.float32))[..., None]
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
         return Batch(index, tokens(part, index, position_unit), targets=targets[torch.from_numpy(index)])
 
     return DrawnExamples(len(targets), targets.shape[1], draw)
 
 
 def tokens(part: data.PositionSet, index: np.ndarray, position_unit: float = 1.0) -> Tokens:
+    """Return the rows of these indices as tokens, with positions in `position_unit`."""
     positions = torch.from_numpy(part.positions[index] / np.float32(position_unit))
     return Tokens(torch.from_numpy(part.values[index]), positions, check_values=False)
 

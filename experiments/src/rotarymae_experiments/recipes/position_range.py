@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rotarymae.config import RoMAEConfig
-from rotarymae.heads import TokenRegressor
+from rotarymae.losses import regression
 from rotarymae.model import Encoder
-from rotarymae.training import Regression, TrainConfig
+from rotarymae.training import Supervised, TrainConfig
 from rotarymae_experiments import Figures, Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import position as data
 from rotarymae_experiments.recipes.position import examples, predict
+from rotarymae_experiments.token_regressor import TokenRegressor
 
 HIGH = {"(0, 100)": 100.0, "(0, 1000)": 1000.0}
 
@@ -47,6 +48,7 @@ class RangeSetup(Setup):
 
 
 def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     high = HIGH[case]
     sets = data.range_sets(high, train=setup.samples, test=setup.tests, seed=trial.seed)
     model = TokenRegressor(Encoder(setup.model))
@@ -54,7 +56,7 @@ def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
     position_unit = 1.0 if setup.span is None else high / setup.span
     rate = setup.train.base_lr / (setup.slow_down if high == 1000 else 1.0)
     train = dataclasses.replace(setup.train, base_lr=rate)
-    trial.fit(Regression(model), examples(sets.train, shift, unit, position_unit), train)
+    trial.fit(Supervised(model, regression), examples(sets.train, shift, unit, position_unit), train)
     predicted = shift + unit * predict(model, sets.test, position_unit)
     curve = data.mse_by_position(predicted, sets.test.targets, low=0.0, high=high)
     error, variance = data.mse(predicted, sets.test.targets), data.trivial_mse(0.0, high)

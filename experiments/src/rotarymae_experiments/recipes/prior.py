@@ -43,7 +43,7 @@ EXAMPLES = (
     ("JapaneseVowels", "random", "frames", "coefficient"),
 )
 NOTE = """It answers any table of irregular series without training: gaps, values at any time, oddities. It corrects a
-bank of some seventy Gaussian processes, and was trained on drawn functions alone: it holds nobody's data.
+bank of some fifty Gaussian processes, and was trained on drawn functions alone: it holds nobody's data.
 
 It is made for tables with too few series to train on, and for a first look. Where many series resemble each other, a
 model trained on them (`rotarymae fit`) knows what this one cannot. Each series is read by itself, in windows of 160
@@ -97,6 +97,7 @@ class PriorSetup(Setup):
 
 
 def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     model, data_dir = AnySeries(setup.model), Path(setup.data_dir)
     assert setup.train.batch_size is not None, "steps are counted in batches"
     steps = max(1, round(setup.hours * STEPS_PER_HOUR))
@@ -149,6 +150,7 @@ def figures(result: Result) -> Figures:
 
 
 def _series(shown: list[dict[str, list[float]]]) -> Figure:
+    """Draw real series with hidden observations, and the predictions and bands of any-series."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 9), layout="constrained")
@@ -173,6 +175,7 @@ def _series(shown: list[dict[str, list[float]]]) -> Figure:
 
 
 def _components() -> Figure:
+    """Draw samples of each component of the prior."""
     from matplotlib.figure import Figure
 
     span, numbers = torch.full((60,), 50.0, dtype=torch.float64), prior.Numbers(3, 0, np.arange(60))

@@ -6,6 +6,7 @@ positions to be at least 0.97 of that of absolute ones (paper: 0.87). Scale `sma
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ class SpeedSetup(Setup):
 
 
 def run(setup: SpeedSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     draw = torch.Generator().manual_seed(trial.seed)
     values = torch.randn(setup.batch, setup.length, setup.model.features, generator=draw)
@@ -55,8 +57,8 @@ def run(setup: SpeedSetup, case: str, trial: Trial) -> Score:
     with ExitStack() as stack:
         for way in WAYS:
             encoding = "absolute" if way == "absolute" else "rotary"
-            fields = {**setup.model.to_dict(), "position_encoding": encoding}
-            model = MaskedAutoencoder(RoMAEConfig.from_dict(fields)).to(device)
+            config = dataclasses.replace(setup.model, position_encoding=encoding)
+            model = MaskedAutoencoder(config).to(device)
             if setup.compile:
                 stack.enter_context(compile_blocks(model))
             steps[way] = _Step(model, Tokens(values, given[way]).to(device))
@@ -80,6 +82,7 @@ class _Step:
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def seconds(self) -> float:
+        """Return the seconds of one training step, after waiting for the GPU."""
         start = time.perf_counter()
         loss = losses.reconstruction(self.model.predict(*split(self.tokens, MaskRatio(0.75)(self.tokens)))).mean
         loss.backward()

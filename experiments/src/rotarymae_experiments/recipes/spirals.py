@@ -71,10 +71,12 @@ class Scaling:
         return regular_grid.on_grid(values, times, self.position)
 
     def scale(self, values: np.ndarray) -> torch.Tensor:
+        """Return values in the unit of the model, as a float32 tensor of the same shape."""
         return torch.from_numpy(((values - self.shift) / self.unit).astype(np.float32))
 
 
 def run(setup: SpiralsSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     make = data.contiformer_spirals if case == CONTIFORMER else data.romae_spirals
     spirals = make(setup.spirals, seed=trial.seed)
     sets = spirals.split(train=setup.spirals * 2 // 3, valid=setup.valid)
@@ -94,6 +96,7 @@ def run(setup: SpiralsSetup, case: str, trial: Trial) -> Score:
 def _examples(
     part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scaling, seed: int
 ) -> regular_grid.DrawnExamples:
+    """Return examples of this case, with points drawn anew in each epoch and values scaled."""
     clean, noisy = scaling.scale(part.clean), scaling.scale(part.noisy)
     kinds = torch.from_numpy(part.counter_clockwise)
     spirals, points = noisy.shape[:2]
@@ -101,6 +104,7 @@ def _examples(
     seen = 50 if case == CONTIFORMER else 30
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
         stream = -1 if epoch is None else epoch
         which = torch.from_numpy(index % spirals)
         inputs, targets = noisy[which], clean[which] if case == CONTIFORMER else noisy[which]

@@ -60,6 +60,7 @@ class SyntheticSetup(Setup):
 
 
 def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     sets = data.splits(setup.series)
     model = MaskedAutoencoder(setup.model)
     objective = Pretraining(model, beta=setup.beta)
@@ -85,9 +86,11 @@ def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
 
 
 def examples(series: data.SyntheticSeries, setup: SyntheticSetup, seed: int = 0) -> regular_grid.DrawnExamples:
+    """Return examples that show 3 to 9 points, drawn anew in each epoch, with the hidden ones as targets."""
     noisy = torch.from_numpy(series.noisy.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
+        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
         stream = -1 if epoch is None else epoch
         values = noisy[torch.from_numpy(index)]
         if epoch is not None and setup.mix > 1:
@@ -142,6 +145,7 @@ def _draws(series: data.SyntheticSeries, draws: int, low: int, high: int) -> tup
 def _score(
     series: data.SyntheticSeries, seen: np.ndarray, mean: np.ndarray, std: np.ndarray | None
 ) -> dict[str, float]:
+    """Return errors and calibration at hidden points, for mean and std [n, points] and for the optimum."""
     exact, hidden = data.posterior(series.noisy, seen), ~seen
     scores = {"MSE": data.mse(mean, series.noisy, seen), "optimum MSE": data.exact_optimum_mse(series.noisy, seen)}
     scores["ratio"] = scores["MSE"] / scores["optimum MSE"]

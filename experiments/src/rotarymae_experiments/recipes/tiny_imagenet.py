@@ -61,6 +61,7 @@ _read = lru_cache(maxsize=2)(data.read)  # once for all cases and seeds
 
 
 def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     pictures = _read(setup.data_dir, setup.classes, setup.per_class)
     arrays = others = ArrayDataset.from_arrays(pictures.train, setup.patch)
     if setup.pretrain_on_all:
@@ -69,10 +70,10 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
     test = ArrayDataset.from_arrays(pictures.validation, setup.patch)
     preprocessor = PatchPreprocessor(arrays.patch_size, len(MEAN))
     preprocessor.mean[:], preprocessor.std[:] = torch.tensor(MEAN), torch.tensor(STD)
-    model = {**setup.model.to_dict(), "cls_token": case != ROTARY}
+    model = dataclasses.replace(setup.model, cls_token=case != ROTARY, features=preprocessor.features)
     if case == ABSOLUTE:
-        model |= {"position_encoding": "absolute", "base": 10_000.0}
-    sized = dataclasses.replace(setup, model=RoMAEConfig.from_dict({**model, "features": preprocessor.features}))
+        model = dataclasses.replace(model, position_encoding="absolute", base=10_000.0)
+    sized = dataclasses.replace(setup, model=model)
     moved = None if setup.margin is None else flip_and_crop(setup.margin)
     pretrained = pretrain_arrays(sized, trial, others, preprocessor, moved)
     train = LabelledArrays(arrays, pictures.train_labels, len(pictures.classes))
@@ -100,6 +101,7 @@ SIMPLE = "macro-F1 of logistic regression"
 
 
 def _rows() -> tuple[Row, ...]:
+    """Return the rows of the table of results, with the published figures."""
     rows = []
     for case, paper in PUBLISHED.items():
         doubt, aim = DOUBT, "above from scratch"

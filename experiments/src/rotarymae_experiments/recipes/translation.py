@@ -46,6 +46,7 @@ class TranslationSetup(Setup):
 
 
 def run(setup: TranslationSetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     sets = data.splits(setup.series)
     model = MaskedAutoencoder(dataclasses.replace(setup.model, cls_token=case == WITH))
     series = synthetic.SyntheticSetup(position_scale=50.0, queries=12, model=model.config)
@@ -67,6 +68,7 @@ def largest_change(model: MaskedAutoencoder, tokens: Tokens, shift: float, doubl
 
 
 def figures(result: Result) -> Figures:
+    """Draw the largest change of outputs by the shift of positions."""
     from rotarymae_experiments import figures as draw
 
     curves = {case: np.mean([c["change"] for c in part["curves"]], axis=0) for case, part in result["cases"].items()}

@@ -72,6 +72,7 @@ class UEASetup(Setup):
 
 
 def run(setup: UEASetup, case: str, trial: Trial) -> Score:
+    """Train and score one case from one seed."""
     problem, draw = data.read(setup.data_dir, case), np.random.default_rng(trial.seed + 42)
     train, test = (data.without_times(part, setup.missing, draw) for part in (problem.train, problem.test))
     labels, (pretraining, finetuning) = problem.train_labels, _configs(setup, case, train.value_names)
@@ -137,6 +138,7 @@ def _configs(setup: UEASetup, case: str, value_names: tuple[str, ...]) -> tuple[
 
 
 def _share(right: np.ndarray) -> float:
+    """Return the share of True values."""
     return float(right.mean())
 
 
@@ -148,6 +150,7 @@ HYDRA = "accuracy of MultiRocketHydra"
 
 
 def _rows() -> tuple[Row, ...]:
+    """Return the rows of the table of results, with the published figures."""
     published = {
         "BasicMotions": ("0.9917", "mTAN 0.9917", NOTHING, "1.0"),
         "CharacterTrajectories": ("0.9882", "ContiFormer 0.9833", PADDED, "> 0.9882"),

@@ -1,0 +1,134 @@
+"""The average of the pipelines of a cross-validation's folds, and `load`, which finds a pipeline or such an average."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from rotarymae.config import Precision
+from rotarymae.errors import InputError
+from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, find_model, fold_folders, several_models
+from rotarymae.partners import EACH_CHOICE, Predictor
+from rotarymae.pipeline import Pipeline
+
+
+@dataclass(eq=False, repr=False)
+class Ensemble(Pipeline):
+    """The pipelines of a cross-validation's folds. It predicts with their average, and does nothing else.
+
+    Its other attributes are those of the first member, but for the weights of classes, which are the geometric means.
+
+    Parameters
+    ----------
+    members : tuple of Pipeline
+        The pipeline of each fold.
+    """
+
+    members: tuple[Pipeline, ...] = ()
+
+    @classmethod
+    def of(cls, members: Sequence[Pipeline]) -> Self:
+        """Create an ensemble of the folds' pipelines, at least one; its decision weights are their geometric mean.
+
+        Raises InputError where the first is not fine-tuned.
+        """
+        first = members[0]
+        labels = first.require_labels().averaged([member.require_labels() for member in members])  # pyright: ignore
+        shared = {"columns": first.columns, "parameters": first.parameters, "precision": first.precision}
+        return cls(first.preprocessor, first.model, labels=labels, members=tuple(members), **shared)
+
+    @property
+    def predictor(self) -> Predictor:
+        """Predictor in use: the choice of all folds, or `EACH_CHOICE` where they chose differently; it has no partners.
+
+        Its errors are the validation errors of all folds, sorted in each output, for what every fold has.
+        """
+        every = [member.predictor for member in self.members]
+        choices = {one.choice for one in every}
+        choice = choices.pop() if len(choices) == 1 else EACH_CHOICE
+        errors = [one.errors | ({EACH_CHOICE: one.errors[one.choice]} if one.errors else {}) for one in every]
+        merged = {
+            name: [sorted(itertools.chain(*parts)) for parts in zip(*(one[name] for one in errors), strict=True)]
+            for name in errors[0]
+            if all(name in one for one in errors)
+        }
+        because = f"the validation series of each of {len(every)} folds chose"
+        shared = {name: one for name, one in every[0].partners.items() if all(name in each.partners for each in every)}
+        return Predictor(every[0].task, choice, because, shared, {}, {}, {}, merged)
+
+    def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
+        """Return the mean of the folds' outputs; arguments as `Pipeline.outputs`."""
+        dataset = self.dataset(X)
+        each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
+        return np.mean([self.require_labels().convert(one, member.labels) for member, one in each], axis=0)
+
+    def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
+        """Return {predictor: outputs}, each the mean over the folds' pipelines, for what every fold has.
+
+        Where the folds chose differently, `EACH_CHOICE` is the mean of each fold's choice.
+        """
+        dataset = self.dataset(X)
+        each = [member.every(dataset, on_step) for member in self.members]
+        each = [
+            {name: self.require_labels().convert(part, member.labels) for name, part in one.items()}
+            | {EACH_CHOICE: self.require_labels().convert(one[member.predictor.choice], member.labels)}
+            for one, member in zip(each, self.members, strict=True)
+        ]
+        names = [name for name in each[0] if all(name in one for one in each)]
+        if self.predictor.choice != EACH_CHOICE:
+            names.remove(EACH_CHOICE)
+        return {name: np.mean([one[name] for one in each], axis=0) for name in names}
+
+    def require_one(self) -> Pipeline:
+        """Raise InputError ("several-models"), always: an ensemble of folds only predicts."""
+        raise several_models(len(self.members))
+
+    def require_autoencoder(self) -> Any:
+        return self.require_one()
+
+    def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        return self.require_one().embed(X, pool, on_step)
+
+    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
+        return self.require_one().importance(X, on_step)
+
+    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
+        self.require_one().save(folder, note, license, tags)
+
+
+def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
+    """Load a saved pipeline; the run of a cross-validation is an `Ensemble` of the pipelines of its folds.
+
+    Parameters
+    ----------
+    source : str or Path
+        A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
+        repository OWNER/NAME of the Hugging Face Hub.
+    precision : str
+        Of matrix products in predictions: "auto", "fp32" or "bf16".
+
+    Returns
+    -------
+    Pipeline
+        The pipeline, in evaluation mode and on the CPU.
+
+    Raises
+    ------
+    InputError
+        No such folder or name; a cross-validation that is not finished.
+    ModelDirectoryError
+        A file is missing, unreadable or changed; the message names it.
+    MissingExtra
+        A repository without the extra `hub`.
+    """
+    folder = find_model(source)
+    if not (folder / FOLDS_FOLDER).is_dir():
+        return Pipeline.load(folder, precision)
+    if not (folder / METRICS_FILE).is_file():
+        raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
+    return Ensemble.of([Pipeline.load(fold, precision) for fold in fold_folders(folder)])

@@ -1,0 +1,367 @@
+"""Write a pipeline to a folder, and read its parts: config.json, tensors, partners, model card. No pickle is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import nn
+
+import rotarymae
+from rotarymae.any_series import AnySeries
+from rotarymae.calibration import Calibration
+from rotarymae.config import RoMAEConfig
+from rotarymae.errors import InputError, ModelDirectoryError, choose
+from rotarymae.heads import Classifier, Regressor, encoder_of, head_settings
+from rotarymae.labels import LABELS, Labels
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.model_files import (
+    CARD,
+    CONFIG,
+    FILES,
+    PARTNERS_FOLDER,
+    WEIGHTS,
+    check_names,
+    fill_model,
+    read_config,
+    read_json,
+    read_tensors,
+    write_config,
+)
+from rotarymae.partners import Predictor
+from rotarymae.preprocess import preprocessor_class
+from rotarymae.system import from_fields, remove_leftovers, replacing_folder
+from rotarymae.tables import TableSchema
+from rotarymae.training.fit_config import FitConfig
+
+if TYPE_CHECKING:
+    from rotarymae.pipeline import Pipeline
+
+PIPELINE_FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
+WRITTEN_BY = "written by rotarymae"  # in every model card
+SAVE_SECONDS = 3600.0  # seconds; saving takes far less
+KINDS: dict[str, type[nn.Module]] = {
+    kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, AnySeries, Classifier, Regressor)
+}
+HEADLESS = ("Encoder", "MaskedAutoencoder", "AnySeries")
+
+
+@dataclass(frozen=True)
+class Described:
+    """The content of config.json, without format version and checksums.
+
+    Attributes:
+        preprocessor: its kind and settings; None without one.
+        model, autoencoder: what `_module_settings` returns; an autoencoder that is the model itself is None.
+        labels: their task and fields; None of a model without a head.
+        columns, parameters, forecasts: as those of `Pipeline`.
+        calibrated: whether the file of weights holds a calibration.
+    """
+
+    preprocessor: dict[str, Any] | None
+    model: dict[str, Any]
+    autoencoder: dict[str, Any] | None = None
+    labels: dict[str, Any] | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    forecasts: bool = False
+    calibrated: bool = False
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Sequence[str]) -> None:
+    """Write a pipeline to a folder; arguments and errors are those of `Pipeline.save`.
+
+    What a killed process left half-written next to the folder is removed, if it is older than an hour.
+    """
+    folder = Path(folder)
+    for word in (license, *tags):
+        if not re.fullmatch(r"[\w.-]+", word):
+            raise InputError(
+                f"{word!r} is no licence or tag; wanted letters, digits, dots and hyphens, as in cc-by-4.0."
+            )
+    check_replaceable(folder)
+    if folder.parent.is_dir():
+        remove_leftovers(folder.parent, [folder.name], SAVE_SECONDS)
+    modules = _modules(pipeline)
+    # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
+    tensors = {
+        f"{part}.{name}": tensor.detach().cpu().contiguous().clone()
+        for part, module in modules.items()
+        for name, tensor in module.state_dict().items()
+    }
+    with replacing_folder(folder) as temporary:
+        try:
+            save_file(tensors, temporary / WEIGHTS)
+            if pipeline.partners is not None:
+                pipeline.partners.save(temporary / PARTNERS_FOLDER)
+        except SafetensorError as error:
+            raise OSError(f"{folder} could not be written: {error}") from None
+        write_config(temporary, {"format": PIPELINE_FORMAT, **dataclasses.asdict(_described(pipeline))})
+        (temporary / CARD).write_text(_card(pipeline, note, license, tags), encoding="utf-8")
+
+
+def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
+    """Return {name: module} of the modules to save, as far as there are any.
+
+    Names are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor".
+    """
+    modules: dict[str, nn.Module] = {"model": pipeline.model}
+    modules |= {} if pipeline.autoencoder in (None, pipeline.model) else {"autoencoder": pipeline.autoencoder}
+    if pipeline.calibration is not None and pipeline.autoencoder is not None:
+        modules["calibration"] = pipeline.calibration
+    return modules | ({} if pipeline.preprocessor is None else {"preprocessor": pipeline.preprocessor})
+
+
+def _described(pipeline: Pipeline) -> Described:
+    """Return the settings of all parts, without their weights, as config.json keeps them."""
+    known = pipeline.preprocessor
+    preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
+    models = {part: module for part, module in _modules(pipeline).items() if part in ("model", "autoencoder")}
+    modules = {part: _module_settings(module) for part, module in models.items()}
+    labels = None if pipeline.labels is None else {"task": pipeline.labels.task, **dataclasses.asdict(pipeline.labels)}
+    settings = (pipeline.columns, pipeline.parameters, pipeline.forecasts, "calibration" in _modules(pipeline))
+    return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
+
+
+def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> str:
+    """Return the text of the model card, README.md; arguments as in `Pipeline.save`."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    known, model = pipeline.preprocessor, pipeline.model
+    described = {} if known is None else dict(known.describe())
+    classes = getattr(pipeline.labels, "classes", None)
+    if classes is not None:
+        described["classes"] = ", ".join(map(str, classes))
+    return environment.get_template("model_card.md.j2").render(
+        kind=type(model).__name__,
+        config=encoder_of(model).config,
+        written=f"{WRITTEN_BY} {rotarymae.__version__}",
+        parameters=sum(p.numel() for p in model.parameters()),
+        note=note,
+        license=license,
+        tags=tags,
+        described={name: html.escape(" ".join(str(value).split()), quote=False) for name, value in described.items()},
+        files=known.noun if known is not None and known.kind == "patches" else "",
+        predicts=isinstance(model, Classifier | Regressor),
+        interpolates=pipeline.autoencoder is not None and known is not None and known.kind == "observations",
+    )
+
+
+def _module_settings(model: nn.Module) -> dict[str, Any]:
+    """Return "kind" (its class), "config" and "head" of a model, from which `_built` builds it again."""
+    return {
+        "kind": type(model).__name__,
+        "config": dataclasses.asdict(encoder_of(model).config),
+        "head": head_settings(model),
+    }
+
+
+def check_replaceable(folder: str | Path) -> None:
+    """Raise InputError where saving a pipeline to `folder` would delete anything but a saved pipeline.
+
+    A path that does not exist and an empty folder pass; a link or a file does not.
+    """
+    folder = Path(folder)
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
+    if folder.is_dir():
+        others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PARTNERS_FOLDER))
+        if others:
+            raise InputError(
+                f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
+            )
+        if any(folder.iterdir()) and not _is_model(folder):
+            raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
+    elif folder.exists():
+        raise InputError(f"{folder} is a file, and a model is saved as a folder; choose another path.")
+
+
+def _is_model(folder: Path) -> bool:
+    """Return whether a folder looks like a saved pipeline.
+
+    It does with a config.json of ours, no folder but that of partners, and no README.md but a model card.
+    """
+    if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
+        return False
+    try:
+        content = read_json(folder / CONFIG)
+        card = (folder / CARD).read_text(encoding="utf-8") if (folder / CARD).exists() else WRITTEN_BY
+    except (ModelDirectoryError, OSError, UnicodeDecodeError):
+        return False
+    return {"format", "model", "files"} <= content.keys() and WRITTEN_BY in card
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Read the parts of a saved pipeline, and return them as {field of `Pipeline`: value}, modules in evaluation mode.
+
+    Parts that a pipeline need not have are None or absent; whether the parts fit together is not checked.
+
+    Raises:
+        ModelDirectoryError: a file is missing, unreadable or changed, or says what no pipeline can be.
+    """
+    if not folder.is_dir():
+        raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES)}.")
+    path = folder / CONFIG
+    if not path.is_file():
+        raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder, or the folder of a finished run.")
+    content = read_config(folder, PIPELINE_FORMAT)
+    content.pop("format")
+    tensors = read_tensors(folder / WEIGHTS)
+    try:
+        described = from_fields(Described, content, CONFIG)
+        modules = {"model": _built(described.model, len(tensors))}
+        if described.autoencoder is not None:
+            modules["autoencoder"] = _built(described.autoencoder, len(tensors))
+        labels = None if described.labels is None else _labels(described.labels)
+        if described.preprocessor is not None:
+            kind, settings = described.preprocessor.pop("kind"), described.preprocessor
+            modules["preprocessor"] = preprocessor_class(kind).from_dict(settings)
+        if described.calibrated:
+            modules["calibration"] = _calibration(modules)
+    except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise ModelDirectoryError(f"{path}: {error}") from None
+    names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
+    check_names(names, tensors, folder / WEIGHTS)
+    for part, module in modules.items():
+        state = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
+        fill_model(module, state, folder / WEIGHTS)
+        module.eval()
+    partners = _partners(folder / PARTNERS_FOLDER, labels) if (folder / PARTNERS_FOLDER).is_dir() else None
+    kept = {"columns": described.columns, "parameters": described.parameters, "forecasts": described.forecasts}
+    return {"preprocessor": None, **modules, "labels": labels, "partners": partners, **kept}
+
+
+def check_parts(pipeline: Pipeline) -> None:
+    """Raise InputError where the parts of a loaded pipeline do not fit together.
+
+    Checked are: columns and options, the tokens of preprocessor, model and autoencoder, statistics, calibration, and
+    the number of outputs.
+    """
+    from_fields(TableSchema, pipeline.columns, "columns")
+    options = {each.name for each in dataclasses.fields(FitConfig)}
+    parameters: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in pipeline.parameters.items()
+        if name in options
+    }
+    FitConfig(**parameters)
+    config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
+    if pipeline.autoencoder is not None:
+        other = pipeline.autoencoder.config
+        if (other.axes, other.features, other.input_features) != (
+            config.axes,
+            config.features,
+            config.input_features,
+        ):
+            raise InputError("the autoencoder and the model read different tokens.")
+    if known is not None:
+        known.check_statistics()
+        made = (known.features, known.axes, known.input_features)
+        if made != (config.features, config.axes, config.input_features):
+            raise InputError(
+                f"the preprocessor makes tokens of {made[0]} features and {made[1]} axes, with {made[2]} further "
+                f"inputs; the model asks for {config.features} and {config.axes}, with {config.input_features}."
+            )
+        if getattr(pipeline.model, "static_features", 0) != known.static_features and pipeline.labels is not None:
+            raise InputError(
+                f"the preprocessor makes {known.static_features} static features; the model asks for "
+                f"{getattr(pipeline.model, 'static_features', 0)}."
+            )
+    if pipeline.calibration is not None:
+        pipeline.calibration.check()
+    if pipeline.labels is not None:
+        outputs = getattr(pipeline.model, "classes", None) or getattr(pipeline.model, "outputs", None)
+        if not isinstance(pipeline.model, pipeline.labels.head) or outputs != pipeline.labels.outputs:
+            kind = "outputs" if pipeline.labels.task == "regression" else "classes"
+            raise InputError(
+                f"there are {pipeline.labels.outputs} {kind} by name; the {type(pipeline.model).__name__} asks for "
+                f"{outputs}."
+            )
+
+
+def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
+    """Build a model from its settings, without memory for weights (on the meta device).
+
+    Args:
+        settings: what `_module_settings` returned, after JSON.
+        tensors: the number of saved tensors, which bounds what a damaged file may ask for.
+
+    Raises:
+        InputError: settings that `_module_settings` would not return, or that ask for more than the tensors.
+        TypeError: a head with unknown settings.
+    """
+    if set(settings) != {"kind", "config", "head"}:
+        raise InputError(f"a model has kind, config and head, and not {', '.join(sorted(settings))}.")
+    choose("kind", settings["kind"], tuple(KINDS))
+    config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
+    if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
+        raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
+    if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
+        raise InputError(f"the head of a {settings['kind']} is {head!r}.")
+    members = (head or {}).get("members", 1)
+    if type(members) is not int or members > tensors:
+        raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
+    with torch.device("meta"):
+        return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)
+
+
+def _labels(content: dict[str, Any]) -> Labels:
+    """Return the labels that config.json describes by "task" and fields; raise InputError for others."""
+    task = content.get("task")
+    choose("task", task, tuple(LABELS))
+    return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
+
+
+def _calibration(modules: dict[str, nn.Module]) -> Calibration:
+    """Return a calibration of the loaded model's size, whose tensors are filled later.
+
+    Args:
+        modules: the parts built so far, by name.
+
+    Raises:
+        InputError: the parts are not those of a model that interpolates series.
+    """
+    model = modules.get("autoencoder", modules["model"])
+    preprocessor: Any = modules.get("preprocessor")
+    if not isinstance(model, MaskedAutoencoder) or getattr(preprocessor, "kind", "") != "observations":
+        raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
+    return Calibration.of(preprocessor, model.likelihood)
+
+
+def _partners(folder: Path, labels: Labels | None) -> Predictor:
+    """Load the predictor of a pipeline from its folder of partners.
+
+    Raises:
+        ModelDirectoryError: it is damaged, or of another task or number of outputs than the labels.
+    """
+    try:
+        partners = Predictor.load(folder)
+    except ModelDirectoryError:
+        raise
+    except Exception as error:  # whatever a made-up file makes of the code that reads it
+        raise ModelDirectoryError(f"{folder}: {type(error).__name__}: {error}") from None
+    if labels is None or partners.task != labels.task:
+        raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not.")
+    if any(len(outputs) != labels.outputs for outputs in partners.errors.values()):
+        raise ModelDirectoryError(f"{folder} holds errors of another number of outputs than {labels.outputs}.")
+    return partners

@@ -1,0 +1,194 @@
+"""Targets of any kind as arrays, after checks, and what the kinds (`labels`, `survival`) have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from torch import Tensor
+
+from rotarymae.errors import InputError
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.model import Encoder
+from rotarymae.series import is_number, plain
+
+if TYPE_CHECKING:
+    from rotarymae.system import Reporter
+    from rotarymae.training.fit_config import FitConfig
+
+LARGEST_TARGET = float(np.finfo(np.float32).max)
+MIN_SERIES_TO_JUDGE = 10  # with fewer series, the values of labels do not show what these are
+
+
+class Target:
+    """Base of the kinds of targets, with what most of them have in common; a kind overrides where it differs."""
+
+    head: ClassVar[type[Classifier | Regressor]] = Classifier
+    output: ClassVar[str] = "probabilities"  # of exported programs
+
+    @staticmethod
+    def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
+        """Warn where the spans of time [S] over which series were observed reveal their targets [S]; here never."""
+
+    @staticmethod
+    def strata(targets: np.ndarray) -> np.ndarray | None:
+        """Return the group of each series [S], which a split keeps in proportion; here None, for no groups."""
+        return None
+
+    @staticmethod
+    def default_members(decide: str, targets: np.ndarray) -> int:
+        """Return the number of networks to fine-tune and average, where no option says it; here 1.
+
+        Args:
+            decide: the option of that name.
+            targets: of the training series [S].
+        """
+        return 1
+
+    def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
+        """Return the labels with what decides between outputs; see `ClassLabels.decided`."""
+        return self
+
+    @classmethod
+    def averaged(cls, each: Sequence[Self]) -> Self:
+        """Return the labels of the average of several models, given the labels of each; here the first's."""
+        return each[0]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of the model."""
+        raise NotImplementedError
+
+    def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier | Regressor:
+        """Return the encoder, not copied, with a new head of `outputs` outputs.
+
+        Args:
+            pool: how the head pools tokens: "cls", "mean", "max" or "attention".
+            static_features: numbers per series that the head also reads; 0 for none.
+        """
+        return self.head(encoder, self.outputs, pool, static_features=static_features)
+
+    def for_partners(self, truth: np.ndarray) -> np.ndarray:
+        """Return what `truth` returned for series as `Partner.fit` takes it; here as it is."""
+        return truth
+
+    def decode(self, outputs: Tensor) -> Tensor:
+        """Return probabilities float64 [S, outputs] from the model's outputs [S, outputs], by softmax."""
+        return outputs.double().softmax(-1)
+
+    def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
+        """Return decoded outputs [S, ...] of a model with the labels `source` as those of one with these labels.
+
+        Both are of one kind; here nothing differs, and they are returned as they are.
+        """
+        return decoded
+
+
+def refuse_class_options(config: FitConfig, task: str) -> None:
+    """Raise InputError for an option that only classification has; `task` names the other task in the message."""
+    defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
+    for name, unused in defaults.items():
+        if getattr(config, name) != unused:
+            raise InputError(f"{name}={getattr(config, name)!r} is for classification only; leave it out of {task}.")
+
+
+def numbers_of(targets: Any, series: int) -> np.ndarray:
+    """Return targets [series] or [series, outputs] as float64 [series, outputs]; NaN stays.
+
+    Raises InputError for another number of targets, dates, text, infinity, or numbers that 32 bits cannot hold.
+    """
+    given = one_per_series(targets, series)
+    if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
+        raise InputError(
+            f"the labels have the type {given.dtype}; a regression needs numbers, such as days. Convert them."
+        )
+    try:
+        numbers = given.astype(np.float64).reshape(series, -1)
+    except (TypeError, ValueError):
+        first = next((i for i, label in enumerate(given.ravel()) if not is_number(label)), 0)
+        raise InputError(
+            f"the label {plain(given.ravel()[first])!r} of series {first * series // max(given.size, 1)} (counted from "
+            "0) is no number; a regression needs numbers."
+        ) from None
+    if np.isinf(numbers).any():
+        first = int(np.isinf(numbers).any(1).argmax())
+        raise InputError(f"the label of series {first} (counted from 0) is infinite; give a finite number, or none.")
+    large = np.abs(numbers) > LARGEST_TARGET
+    if large.any():
+        first = int(large.any(1).argmax())
+        raise InputError(
+            f"the label of series {first} (counted from 0) is {numbers[first][large[first]][0]:.6g}; numbers "
+            f"beyond {LARGEST_TARGET:.2g} do not fit into 32 bits. Correct it, or choose a larger unit."
+        )
+    return numbers
+
+
+def as_targets(targets: Any) -> np.ndarray:
+    """Return targets as an array; one that is none yet becomes one of objects where some are missing.
+
+    Otherwise numpy would make NaN among strings the text "nan".
+    """
+    if hasattr(targets, "dtype"):
+        return np.asarray(targets)
+    objects = np.asarray(targets, object)
+    return objects if objects.ndim == 1 and not has_label(objects).all() else np.asarray(targets)
+
+
+def has_label(targets: Any) -> np.ndarray:
+    """Return a mask bool [S], True where a label is neither None nor NaN.
+
+    Of a structured array the last field, the duration, decides. In an array of several outputs every row has a label.
+    """
+    given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
+    if given.dtype.names is not None:
+        return has_label(given[given.dtype.names[-1]])
+    if given.ndim != 1 or given.dtype.kind not in "fO":
+        return np.ones(len(given) if given.ndim else 1, bool)
+    return np.array([_is_label(label) for label in given.tolist()], bool)
+
+
+def _is_label(label: Any) -> bool:
+    """Return whether a single label is present: not None, not NaN, not pandas' NA."""
+    try:
+        return label is not None and bool(label == label)
+    except TypeError:  # pandas' NA is neither equal to itself nor not
+        return False
+
+
+def narrowed(labels: np.ndarray) -> np.ndarray:
+    """Return an array of objects, none of them None, as one of numbers or strings; text among numbers stays objects.
+
+    Other arrays are returned as they are.
+    """
+    return np.array(labels.tolist()) if labels.dtype == object and len(labels) and not are_mixed(labels) else labels
+
+
+def are_mixed(labels: np.ndarray) -> bool:
+    """Return whether some labels of an array of objects are text and others are not; missing ones do not count."""
+    return labels.dtype == object and len({isinstance(label, str) for label in labels.flat if _is_label(label)}) > 1
+
+
+def one_per_series(targets: Any, series: int) -> np.ndarray:
+    """Return targets as an array [series, ...]; raise InputError for a scalar or another number of them."""
+    given = np.asarray(targets)
+    if given.ndim == 0 or len(given) != series:
+        count = "one value" if given.ndim == 0 else f"{len(given)} labels"
+        raise InputError(f"{count} for {series} series; give one label for each, in their order.")
+    return given
+
+
+def truth_at(labels: Any, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the true values of the series at `rows`, in an array [S, ...] for all series that is 0 elsewhere.
+
+    Args:
+        targets: labels [S, ...] of all series.
+        rows: indices of series with a label.
+
+    Returns:
+        What `labels.truth` returns: class numbers, numbers, or durations and events.
+    """
+    known = labels.truth(narrowed(targets[rows]))
+    truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)
+    truth[rows] = known
+    return truth
