@@ -222,12 +222,9 @@ def residuals(values: Tensor, predicted: Answer) -> Tensor:
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
-    """Return a bank with processes that describe all channels of a series together, for series with several channels.
+    """Return the bank with processes that describe all channels of a series together.
 
-    `left_out` of these series is mixed from both. The bank itself is returned if no series is small enough.
-
-    Args:
-        times, channels, values, real, noise: as in `fit_bank`.
+    They are fitted for series with several channels only; arguments as in `fit_bank`.
     """
     units, count = bank.units, real.sum(1)
     observed = (units.lookup >= 0).sum(1)

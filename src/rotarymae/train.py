@@ -206,8 +206,9 @@ def train(
         result.pretrained_on = len(part)
         if dataset.kind == "observations":
             with reporter.bar("calibrating"):
-                unseen: Any = validation if validation is not None else part
-                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
+                unseen: Any = (part,) if validation is None else (validation, part)
+                calibration = calibrate(result.pipeline, *unseen, seed=config.seed)
+                result.pipeline = replace(result.pipeline, calibration=calibration)
     if kind is not None and targets is not None:
         choosing = None
         if validation is not None:
@@ -341,13 +342,10 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose the predictor, and how classes are decided from probabilities.
-
-    Replaces `result.pipeline` and sets `result.validation_outputs`.
+    """Choose the predictor on the validation part, and the rule that decides classes; write both to `result`.
 
     Args:
-        targets: [S] labels.
-        fitted: the partners.
+        fitted: the partners, from `_fit_partners`.
     """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None

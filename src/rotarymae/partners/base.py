@@ -85,12 +85,11 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
     """Read arrays {name: array} from a safetensors file, and check them.
 
     Args:
-        layout: {name: (dtype, shape)} of all arrays of the file. A text in a shape stands for a size that is equal
-            wherever the text occurs.
+        layout: {name: (numpy type, shape)} of all arrays; a text in a shape stands for a size that is equal wherever
+            the text occurs.
 
     Raises:
-        ModelDirectoryError: the file cannot be read; an array is absent, not in `layout`, empty, of another dtype or
-            shape, or holds NaN or infinity.
+        ModelDirectoryError: a file that cannot be read; an array that is absent, unknown, empty or does not fit.
     """
     try:
         arrays = load_file(path)
@@ -117,7 +116,7 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
     """Return a dataclass from its JSON. Raises ModelDirectoryError for a field that `save` would not write."""
     try:
-        return from_fields(kind, settings, "its settings")
+        return from_fields(kind, settings, "the record of settings")
     except (InputError, TypeError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
 

@@ -265,7 +265,7 @@ class BoostedTrees:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """What is saved of `BoostedFeatures` beside the trees, as JSON."""
+    """Settings of `BoostedFeatures` that are saved next to the trees, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]
@@ -342,12 +342,12 @@ class BoostedFeatures:
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F] of the series, and the names of the first ones, which were computed from observations.
+    """Return features [S, F], and the names of the observations' features, without those of static columns.
 
-    The features of static columns follow, so that there are fewer than F names if `static` is not empty.
+    The features of the observations come first, then those of the static columns.
 
     Args:
-        known: the names that were returned in training; None means that this is training.
+        known: the names in training.
 
     Raises:
         InputError: other names than `known`, or in another order.

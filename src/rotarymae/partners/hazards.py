@@ -32,11 +32,10 @@ class FollowUp:
 
     @classmethod
     def of(cls, truth: NDArray[np.floating]) -> FollowUp:
-        """Compute exposure and events of series from the weights of intervals in their likelihood.
+        """Compute exposure and events of each series in each interval.
 
         Args:
-            truth: [S, K + 1], see `labels.EventTimes`. A series counts as censored if its last weight is not 0; its
-                event, or the end of its follow-up, is in the first interval with a weight.
+            truth: weight of each interval in the likelihood [S, K + 1]; see `labels.EventTimes`.
         """
         intervals = np.arange(truth.shape[1] - 1)
         ended, observed = (truth > 0).argmax(1)[:, None], truth[:, -1:] == 0

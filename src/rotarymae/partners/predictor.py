@@ -115,10 +115,13 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: predictions [S, K]} of the network and the given partners, probabilities calibrated.
+        """Return {predictor: predictions [S, K]}, with calibrated probabilities.
 
-        "combined" is among them only if `of_partners` has all partners of this predictor, and at least one. Raises
-        ModelDirectoryError if the shape of a partner's predictions is not that of the network's.
+        The combination is among them if all its methods have weights.
+
+        Args:
+            of_model: the network's predictions [S, K].
+            of_partners: {partner: predictions [S, K]}.
         """
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:

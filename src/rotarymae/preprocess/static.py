@@ -52,14 +52,10 @@ class StaticColumn:
     def fit(cls, name: str, column: np.ndarray) -> StaticColumn:
         """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.
 
-        Text, booleans, and at most twelve different whole numbers (1.0 is one) that occur twice on average become
-        categories.
-
-        Args:
-            column: [S]; None and NaN are missing values.
+        Text, booleans, and at most twelve different whole numbers that occur twice on average become categories.
 
         Raises:
-            InputError: only missing values; a single value, and none missing; too many categories.
+            InputError: only missing values; a single value and none missing; too many categories.
         """
         known = column[~_missing(column)]
         missing = len(known) < len(column)
@@ -170,7 +166,7 @@ def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray
 
 
 def _column(dataset: Any, name: str) -> np.ndarray:
-    """Return a static column [S] of the data set. Raises InputError if it has none of this name."""
+    """Return the values [S] of a static column of the data set. Raises InputError if it is absent."""
     if name not in dataset.static:
         raise InputError(
             f"the model reads the static column {name!r}, which the data set does not have; its static columns are "
