@@ -380,12 +380,14 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice, weight: float) -> None:
-        """Fit some columns of the coefficients in place, by L-BFGS; penalties keep curves smooth and offsets small.
+        """Minimise a loss over some columns of the coefficients, in place.
+
+        Rough curves and large offsets are penalised.
 
         Args:
-            loss: computes the loss from (knots, offsets, freedom).
-            columns: the coefficients to fit; the others stay.
-            weight: factor of the loss next to the penalties.
+            loss: returns the loss for knots, offsets and degrees of freedom, which are fitted as well.
+            columns: of `knots` and `offsets`, which may change.
+            weight: factor of the loss beside the penalties.
         """
         free = [part.clone().requires_grad_() for part in (self.knots[..., columns], self.offsets[..., columns])]
         free.append(self.freedom.clone().requires_grad_())
