@@ -342,10 +342,13 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Choose the predictor on the validation part, and the rule that decides classes; write both to `result`.
+    """Let the validation part choose the predictor, and how classes are decided from probabilities.
+
+    Replaces `result.pipeline` and sets `result.validation_outputs`.
 
     Args:
-        fitted: the partners, from `_fit_partners`.
+        targets: [S] labels.
+        fitted: the partners.
     """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
