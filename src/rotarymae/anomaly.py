@@ -45,7 +45,8 @@ def observation_scores(
         on_step: called with (steps done, steps in all).
 
     Returns:
-        Array [observations, value columns]; NaN where a series has one observation only.
+        Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.
+        There is a single column if no series has two.
     """
     series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
     several, scores = dataset.lengths >= 2, None
@@ -67,10 +68,13 @@ def observation_scores(
 def anomaly_score(
     pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
 ) -> np.ndarray:
-    """Return one anomaly score per series, array [series], in nats: the mean of `observation_scores`.
+    """Return one anomaly score per series, array [series], in nats: the mean of its `observation_scores`.
 
-    A high score marks a series unlike those of pre-training, a candidate for an anomaly. A series of one observation
-    gets NaN.
+    The mean is over observations and value columns. A high score marks a series unlike those of pre-training, a
+    candidate for an anomaly. A series of one observation gets NaN.
+
+    Args:
+        on_step: called with (steps done, steps in all).
     """
     scores = observation_scores(pipeline, dataset, on_step).mean(1)
     return np.add.reduceat(scores, dataset.offsets[:-1]) / dataset.lengths
@@ -94,4 +98,5 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
 
 
 def _fold_progress(on_step: Callable[[int, int], None], fold: int) -> Callable[[int, int], None]:
+    """Return an on_step for the pass number `fold`, from 0, that reports to the one for all passes."""
     return lambda done, total: on_step(fold * total + done, PASSES * total)

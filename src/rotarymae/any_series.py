@@ -52,11 +52,20 @@ def standardise(
     visible: Bool[Tensor, "B N"],
     errors: Float[Tensor, "B N"] | None = None,
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
-    """Standardise each series by its own visible observations; return positions, values, relative noise and the scale.
+    """Standardise each series by its own visible observations.
 
     The unit of time is the median gap within channels. A channel's location is its median; its spread is the root mean
     square about it, in which values beyond five median absolute deviations count as five, and of a constant channel the
-    size of its value. Noise is the squared standard error over the channel's mean one, 1 where errors are not known.
+    size of its value.
+
+    Args:
+        times, channels, values: of N observations in each series; channels count from 0.
+        visible: True where an observation may be used; the others are standardised by them.
+        errors: standard errors; None if they are not known.
+
+    Returns:
+        Positions, standardised values, relative noise and the scale, all float64. Noise is the squared standard error
+        over the channel's mean one, 1 where errors are not known.
     """
     batch, most = len(times), int(channels.max()) + 1
     units = Units.of(channels, times, visible, most)
@@ -110,7 +119,12 @@ class Units(NamedTuple):
     def of(
         cls, channels: Int[Tensor, "B N"], times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"], most: int
     ) -> Units:
-        """Group the real tokens of a batch by series and channel; channels are numbered from 0 to `most` - 1."""
+        """Group the real tokens of a batch by series and channel.
+
+        Args:
+            channels: numbers from 0 to `most` - 1.
+            times: by which the tokens of a channel are ordered.
+        """
         batch = len(channels)
         flat = real.flatten().nonzero()[:, 0]
         key = (torch.arange(batch)[:, None] * most + channels).flatten()[flat]
@@ -127,11 +141,15 @@ class Units(NamedTuple):
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
-        """Collect numbers stored per token [B, N] by channel [U, n]; 0 where there is no token. Inverse of `put`."""
+        """Return what is stored by token [B, N] by channel [U, n], 0 where there is no token; the inverse of `put`."""
         return part.flatten()[self.index] * self.real
 
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
-        """Move numbers stored per channel [U, n, ...] back to their tokens [B, N, ...]; the inverse of `take`."""
+        """Return what is stored by channel [U, n, ...] by token [B, N, ...], 0 at other tokens: the inverse of `take`.
+
+        Args:
+            shape: (B, N).
+        """
         out = part.new_zeros(shape[0] * shape[1], *part.shape[2:])
         out[self.index[self.real]] = part[self.real]
         return out.view(*shape, *part.shape[2:])
@@ -169,7 +187,7 @@ def fit_bank(
     """Fit the bank of Gaussian processes to standardised observations, channel by channel and all channels together.
 
     Args:
-        times, channels, values: of N observations in each of B series.
+        times, channels, values: of N observations in each of B series; channels count from 0.
         real: False at padding.
         noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
     """
@@ -199,7 +217,7 @@ def fit_bank(
 
 
 def residuals(values: Tensor, predicted: Answer) -> Tensor:
-    """Return how far values lie from predictions, in standard deviations, at most `CLIP`."""
+    """Return how far values lie from predictions, in standard deviations, limited to ±CLIP."""
     return ((values - predicted.mean) * (-predicted.log_std).exp()).clamp(-CLIP, CLIP)
 
 
@@ -244,10 +262,16 @@ def _compare(
 ]:
     """Evaluate the channels of R series on T common times, so that correlations between channels can be computed.
 
+    Args:
+        rows: [R] the series.
+        grid: times at which their curves are evaluated.
+
     Returns:
-        For C channels and S kernel shapes: each channel's curve and how certain it is (both [R, C, T]); its shares of
-        the shapes [R, C, S, 3]; the two periods of the row [R, 2]; and the log evidence of all channels, each by itself
-        [R].
+        For C channels and S kernel shapes: each channel's curve and how certain it is, from 0 to 1 (both [R, C, T]);
+            its
+        weight, amplitude and noise variance with each shape [R, C, S, 3]; the two periods of each series' most periodic
+        channel [R, 2]; and the log
+        evidence of all channels, each by itself, summed [R].
     """
     most = bank.units.lookup.shape[1]
     curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
@@ -281,8 +305,14 @@ def ask_bank(
 
     A channel without observations is predicted as 0 with a standard deviation of 1.
 
+    Args:
+        bank: the processes, fitted to observations of the same B series.
+        times, channels: of the queries; times standardised as those of the bank, channels counted from 0.
+        real: False at padding.
+
     Returns:
-        The predictions, and K numbers for each query [B, M, K] that the decoder reads as further input.
+        The predictions, with fields [B, M]; and K numbers for each query [B, M, K] that the decoder reads as further
+        input.
     """
     shape, lookup = (times.shape[0], times.shape[1]), bank.units.lookup
     inside = channels.clamp(max=lookup.shape[1] - 1)
@@ -322,12 +352,19 @@ def _nearest(
     They are: the two nearest observations on either side and the straight line between the nearest; how near each of
     the four is and how badly its neighbours predict it; the gaps on both sides; whether the query lies between
     observations; the number of observations; and the channel's hyperparameters.
+
+    Args:
+        units: the queries by channel.
+        whole: [U] the number of each of these channels in `bank`.
+        at: [U, m] the times of the queries.
+        mean, log_std: [U, m] the processes' prediction.
     """
     times, values, residual = bank.times[whole], bank.values[whole], bank.residual[whole]
     count = bank.units.real[whole].sum(1, keepdim=True)
     place = torch.searchsorted(times, at.contiguous())
 
     def deviations(x: Tensor) -> Tensor:
+        """Return how far x lies from the prediction, in its standard deviations, limited to ±CLIP."""
         return ((x - mean) * (-log_std).exp()).clamp(-CLIP, CLIP)
 
     numbers = []
@@ -381,13 +418,14 @@ class AnySeries(MaskedAutoencoder):
     """A masked autoencoder that corrects the predictions of a bank of Gaussian processes.
 
     A visible token holds a standardised value and its relative noise, at a time and a channel, counted from 1.
-
-    Raises:
-        InputError: a configuration with other features or axes, or without likelihood="student_t".
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the encoder, the decoder and the correction for a configuration."""
+        """Build the encoder, the decoder and the correction for a configuration.
+
+        Raises:
+            InputError: a configuration with other features or axes, with neighbours, or without likelihood="student_t".
+        """
         sizes = (config.axes, config.features, config.input_features)
         if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:
             raise InputError(
@@ -422,9 +460,12 @@ class AnySeries(MaskedAutoencoder):
         padding: Bool[Tensor, "B M"] | None = None,
         target_mask: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M V P"]:
-        """Return the parameters of Student's t at query positions, in standardised units.
+        """Return the parameters of Student's t at query positions [B, M, 1, 3], in standardised units.
 
-        `target_mask` is accepted for the interface of `MaskedAutoencoder.decode` and has no effect.
+        Args:
+            context: what `context` returned.
+            padding: True where there is no query; None without padding.
+            target_mask: has no effect; it is there for the interface of `MaskedAutoencoder.decode`.
         """
         batch, queries = positions.shape[:2]
         visible = context.positions.shape[1]
@@ -442,5 +483,5 @@ class AnySeries(MaskedAutoencoder):
 
 
 def _places(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:
-    """Split positions into times and channel numbers from 0."""
+    """Split positions (time, channel from 1) into times, float64, and channel numbers from 0."""
     return positions[..., 0].double(), positions[..., 1].round().long().clamp(min=1) - 1

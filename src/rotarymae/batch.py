@@ -36,6 +36,7 @@ class Batch:
     log_errors: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
+        """Return the batch with its tensors on `device`; copies may run asynchronously."""
         there = {name: part for name, part in vars(self).items() if isinstance(part, Tensor | Tokens)}
         return replace(self, **{name: part.to(device, non_blocking=True) for name, part in there.items()})
 
@@ -49,7 +50,13 @@ class Examples(Protocol):
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the examples at these indices; epoch None gives the fixed batch for evaluation."""
+        """Return the batch of the examples at these indices.
+
+        Args:
+            index: int [B].
+            epoch: number of the epoch, of which masks and augmentation are a function; None gives the fixed batch for
+                evaluation.
+        """
         ...
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
@@ -58,7 +65,7 @@ class Examples(Protocol):
 
 
 def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
-    """Return an index as int64 numbers from 0 to count - 1.
+    """Return an index as int64 numbers from 0 to count - 1, in the order given.
 
     Args:
         indices: integers, of which negative ones count from the end, or a boolean mask of length `count`.

@@ -84,9 +84,11 @@ def surroundings(
 ) -> Surroundings:
     """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
 
-    With position axes besides time and channel, only the nearest token on all axes together is used.
+    With position axes besides time and channel, the only guess is the value of the nearest token on all axes together.
 
     Args:
+        visible: the visible tokens, as the model takes them.
+        positions: of M queries per series.
         season: period after which series repeat, in units of position; 0 for none.
     """
     features = preprocessor.features
@@ -145,7 +147,7 @@ def a_season_away(
     season. Beyond the last observation this line has one end, a season before it, and the channel's mean slope.
 
     Args:
-        observed: the visible observations of B series.
+        observed: the visible observations of B series, with W values each.
         times, channel: of Q queries.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
@@ -179,7 +181,10 @@ def a_season_away(
 
 
 def slope(observed: Observed) -> Float[Tensor, "B E W"]:
-    """Return the mean slope of each observation's channel: last value minus first value, over the time between."""
+    """Return the mean slope of each observation's channel: last value minus first value, over the time between.
+
+    It is 0 for a channel of one time, and for missing observations.
+    """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
     edges = [real & (channel != channel.roll(by, 1)) for by in (1, -1)]
@@ -187,6 +192,7 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
     number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].clamp(min=1) - 1
 
     def at(edge: Tensor, part: Tensor) -> Tensor:
+        """Return, for each observation, the part that stands at its channel's edge."""
         index = number.expand_as(part)
         return torch.zeros_like(part).scatter_add(1, index, part * edge[..., None]).gather(1, index)
 
@@ -195,11 +201,12 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
 
 
 def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
-    """Return three logarithms for each observation's channel: roughness, variation, and distance of its mean from 0.
+    """Return three logarithms, each [B, E, W], for each observation's channel: roughness, variation, and size.
 
     Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
-    from the straight line between their two neighbours, divided by the variation; nearly 1 for channels with few
-    observations.
+    from the straight line between their two neighbours, divided by the variation; nearly 1, with logarithm 0, for
+    channels with few observations. Size is the root mean square of the values: how far the channel lies from the mean
+    of all series, 0. Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
     """
     values, times, channel = observed.values, observed.times, observed.channel
     real = channel.isfinite()
@@ -212,6 +219,7 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     number = number.clamp(min=0)
 
     def total(part: Tensor) -> Tensor:
+        """Return, for each observation, the sum over its channel."""
         return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
 
     variance = total((values - observed.mean).square() * real[..., None]) / observed.count.clamp(min=1) + LEAST_VARIANCE
@@ -223,7 +231,7 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Return the surroundings of queries on several position axes: the nearest token is the only guess."""
+    """Return the surroundings of queries on several position axes: all guesses are the value of the nearest token."""
     away = torch.cdist(positions.float(), visible.positions.float())
     distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
@@ -234,7 +242,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return an integer for each predicted value [B, M, V] that numbers its channel and value column."""
+    """Return the number, from 0, of the channel and value column that each predicted value belongs to."""
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
         return value.expand(*positions.shape[:2], -1)
@@ -244,10 +252,6 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 class Calibration(nn.Module):
     """Blend the model's prediction with simple methods and set its spread, by the distance to the nearest observation.
-
-    Args:
-        outputs: number of pairs of channel and value column; each has its offsets.
-        likelihood: of the model's predictions.
 
     Attributes:
         knots: [3, K, T, P] by side, log distance and trait: logits of the methods' weights, then constant and slope of
@@ -266,7 +270,12 @@ class Calibration(nn.Module):
     season: Tensor
 
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
-        """Create an unfitted calibration for `outputs` pairs of channel and value column."""
+        """Create an unfitted calibration, which mostly answers as the model does.
+
+        Args:
+            outputs: number of pairs of channel and value column; each has its offsets.
+            likelihood: of the model's predictions.
+        """
         super().__init__()
         self.likelihood = likelihood
         self.register_buffer("knots", prior().expand(3, KNOTS, -1, -1).clone())
@@ -283,7 +292,7 @@ class Calibration(nn.Module):
         return cls(channels * preprocessor.features, likelihood)
 
     def check(self) -> None:
-        """Raise InputError where loaded coefficients are not finite."""
+        """Raise InputError if coefficients, which were loaded, are not finite or a reach or the season is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
             raise InputError(
                 "the calibration in it is damaged: it holds NaN, infinity, a negative reach or a negative season. "
@@ -298,7 +307,10 @@ class Calibration(nn.Module):
     def forward(
         self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape Q"]:
-        """Return the calibrated parameters of `answers`, float64: the blended value, and its spread by distance.
+        """Return the parameters [..., Q] of the calibrated distribution `answers`, float64.
+
+        Its mean blends the model's with the guesses of simple methods; its spread depends on the distance to the
+        nearest observation. Q is 1 (the mean) for a likelihood without spread, else 3, the parameters of Student's t.
 
         Args:
             parameters: the model's parameters [..., P] for each query and value.
@@ -327,7 +339,7 @@ class Calibration(nn.Module):
         learnt: Float[Tensor, " n"],
         log_errors: Float[Tensor, " n"] | None = None,
     ) -> None:
-        """Fit the calibration to n hidden values and the model's predictions of them.
+        """Fit the calibration, in place, to n hidden values and the model's predictions of them.
 
         Args:
             parameters: the model's parameters for each hidden value.
@@ -348,9 +360,11 @@ class Calibration(nn.Module):
         around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
+            """Return the blended values [n]."""
             return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
+            """Return half the weighted sum of squared errors of the blended values, each divided by its local error."""
             return (weights * (mean(knots, offsets) - truth).square() / scale).sum() / 2
 
         fitted = self._minimise(squared, slice(0, len(BLENDED)))
@@ -373,9 +387,15 @@ class Calibration(nn.Module):
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return the mean squared error of the best method among values at a similar distance, for each value [n].
+        """Return, for each of n values, the mean squared error of the best method among values at a similar distance.
 
         The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
+
+        Args:
+            predicted, truth: [n].
+            guesses: [n, G] of the simple methods.
+            distance: log distances [n].
+            side: [n], as in `Surroundings`.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
@@ -397,6 +417,7 @@ class Calibration(nn.Module):
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
 
         def whole() -> tuple[Tensor, Tensor, Tensor]:
+            """Return knots, offsets and freedom, with the columns that are being fitted in their places."""
             knots, offsets = start.clone(), self.offsets.clone()
             knots[..., columns], offsets[..., columns] = free[:2]
             return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
@@ -419,12 +440,12 @@ class Calibration(nn.Module):
 
 
 def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
-    """Return log2(1 + distance)."""
+    """Return log2(1 + distance), float64."""
     return (1 + around.distance.double()).log2()
 
 
 def prior() -> Float[Tensor, "T P"]:
-    """Return the coefficients [traits, P] where nothing was measured; they are the same for all series."""
+    """Return the coefficients [T, P] where nothing was measured; they are the same for all series."""
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
@@ -457,13 +478,13 @@ def blend(
 
 
 def spread(coefficients: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return the calibrated log variance: constant + slope · the model's log variance."""
+    """Return the calibrated log variance, constant + slope · the model's, by the last two coefficients."""
     constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
     return constant + slope * log_variance
 
 
 def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor, "*shape 3"]:
-    """Return the parameters of Student's t with this mean, log squared scale and raw degrees of freedom."""
+    """Return the parameters of Student's t with this mean, log squared scale and raw degrees of freedom, clamped."""
     return LIKELIHOODS["student_t"].clamp(torch.stack([mean, log_scale, freedom.expand_as(mean)], -1))
 
 
@@ -508,7 +529,7 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
     windows = windows.select(windows.lengths >= 2)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
-        """Predict the hidden tokens of a batch, and return what is needed of them, row by row."""
+        """Predict the hidden tokens of a batch and return, for each row, what `Calibration.fit` needs of them."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         masked, rows = batch.masked, []
         parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)

@@ -138,7 +138,7 @@ class RoMAEConfig:
     neighbours: bool = False
 
     def __post_init__(self) -> None:
-        """Check all fields and how they fit together. Raises InputError."""
+        """Raise InputError for a field of another type or out of its range, or sizes that do not fit together."""
         check_choices(self)
         for name, kind in get_type_hints(type(self)).items():
             _check_number(name, getattr(self, name), kind)
@@ -218,7 +218,14 @@ class RoMAEConfig:
 
     @classmethod
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
-        """Return widths that make head_dim a multiple of 2 · axes, as p-RoPE needs, unless the caller set them."""
+        """Return {field: width} for widths that must grow to make head_dim a multiple of 2 · axes, as p-RoPE needs.
+
+        Nothing is widened if `changes` sets the width or the number of heads, or if positions are not rotary.
+
+        Args:
+            sizes: fields of the named size.
+            changes: fields that the caller has set.
+        """
         axes, widened = changes.get("axes", cls.axes), {}
         if type(axes) is not int or axes < 1 or changes.get("position_encoding", "rotary") != "rotary":
             return widened
@@ -257,7 +264,7 @@ class RoMAEConfig:
         return BlockSizes(embed_dim, num_heads, depth, hidden_dim, self.dropout, self.drop_path, self.norm_eps)
 
     def _check_sizes(self, prefix: str) -> None:
-        """Raise InputError where sizes of the encoder or decoder do not fit together, as embed_dim and num_heads."""
+        """Raise InputError if sizes of the encoder (prefix "") or decoder ("decoder_") do not fit together."""
         sizes, mlp_ratio = self._sizes(prefix), getattr(self, prefix + "mlp_ratio")
         embed_dim, num_heads = sizes.embed_dim, sizes.num_heads
         if embed_dim % num_heads:
@@ -295,7 +302,11 @@ def check_head_dim(head_dim: int, axes: int) -> None:
 
 
 def mask_range(ratio: Any) -> tuple[float, float]:
-    """Return a mask ratio as (smallest, largest); raise InputError unless 0 < smallest ≤ largest < 1."""
+    """Return a mask ratio, one number or (smallest, largest), as (smallest, largest).
+
+    Raises:
+        InputError: unless 0 < smallest ≤ largest < 1.
+    """
     shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
     if len(shares) != 2:
         raise InputError(
@@ -320,13 +331,19 @@ def check_beta(beta: float) -> None:
 
 
 def _nearest(number: int, divisor: int) -> str:
-    """Return the multiples of a divisor on both sides of a number."""
+    """Return the multiples of a divisor next to a number, for a message: "60 or 64", or one if the lower is 0."""
     below = number - number % divisor
     return " or ".join(str(k) for k in (below, below + divisor) if k > 0)
 
 
 def _check_number(name: str, value: Any, kind: Any) -> None:
-    """Raise InputError unless an int is at least 1 (input_features: 0), a float finite, or a flag a bool."""
+    """Raise InputError unless a value is of the type `kind` of its field, and in range; fields of choices are skipped.
+
+    An int must be at least 1 (input_features: 0), a float finite; an int passes as a float, and a bool is no int.
+
+    Args:
+        name: of the field, for the message.
+    """
     if get_origin(kind) is Literal:
         return
     if type(value) is not kind and not (kind is float and type(value) is int):

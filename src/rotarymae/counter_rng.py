@@ -15,12 +15,12 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stream: int = 0) -> Noise:
-    """Return a random generator whose numbers depend only on (seed, epoch, id, stream, and how many were drawn before).
+    """Return a function whose n-th number of a row depends only on (seed, epoch, id, stream) and on n.
 
-    Call the result with n to get float32 numbers in [0, 1), one row of n for each id. Any row can be drawn alone, in
-    any order and in any process, with the same result: splitmix64 (Steele et al. 2014) mixes the key and a counter. Use
-    another `stream` for draws whose number depends on the padded length of a batch, or later draws would depend on the
-    padding.
+    Call the result with n to get the next n float32 numbers in [0, 1) of each id, [ids, n]. Any row can be drawn alone,
+    in any order and in any process, with the same result: splitmix64 (Steele et al. 2014) mixes the key and a counter.
+    Use another `stream` for draws whose number depends on the padded length of a batch, or later draws would depend on
+    the padding.
     """
     key = _mix(_mix(np.uint64(seed & _MASK64)) ^ np.uint64(epoch & _MASK64))
     key = _mix(key ^ np.uint64(stream)) if stream else key
@@ -45,12 +45,12 @@ def make_generator(*key: int, device: torch.device | str = "cpu") -> torch.Gener
 
 
 def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Turn uniform numbers in [0, 1) into as many standard normal ones, within 4.8 deviations."""
+    """Turn uniform numbers in [0, 1) into as many standard normal ones, float32, within 4.8 deviations."""
     return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()
 
 
 def _mix(x: np.ndarray | np.uint64) -> np.ndarray:
-    """Scramble 64-bit integers (the output function of splitmix64)."""
+    """Scramble 64-bit integers (the output function of splitmix64); return them as uint64."""
     with np.errstate(over="ignore"):
         z = np.asarray(x + _GOLDEN, dtype=np.uint64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -43,7 +43,7 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """Return one vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
 
     Raises:
-        InputError: another pool; "cls" of an encoder without [CLS].
+        InputError: another pool; "cls" with an encoder without [CLS].
     """
     choose("pool", pool, get_args(Pool))
     if pool == "cls":
@@ -55,14 +55,14 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
 
 
 def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-    """Return the mean of each row over its real tokens."""
+    """Return the mean of each row over its real tokens; `padding` is True where there is none, None without padding."""
     if padding is None:
         return x.mean(1)
     return x.masked_fill(padding[..., None], 0.0).sum(1) / (~padding).sum(1, keepdim=True)
 
 
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Return one vector per row for any model: by its own head, where that pools as `pool` says, else by `pooled`."""
+    """Return one vector per row for any model: by its own head if that pools as `pool` says, else by `pooled`."""
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
     return pooled(encoder_of(model), tokens, pool)
@@ -76,12 +76,17 @@ class AttentionPool(nn.Module):
     """
 
     def __init__(self, dim: int, heads: int, eps: float) -> None:
+        """Build the norm and the scores of `heads` heads, which share out the `dim` channels."""
         super().__init__()
         self.norm = nn.RMSNorm(dim, eps=eps)
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-        """Return the weighted mean of each row's tokens [B, D]; each attention head weighs a slice of the features."""
+        """Return the weighted mean of each row's tokens, normalised; each head weighs its share of the channels.
+
+        Args:
+            padding: True where there is no token; None without padding.
+        """
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
@@ -92,7 +97,7 @@ class AttentionPool(nn.Module):
     def weights(
         self, normalised: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None
     ) -> Float[Tensor, "B N H"]:
-        """Return the weight of each normalised token in the mean [B, N, H]; 0 at padded positions."""
+        """Return the weight of each normalised token for each head [B, N, H]; 0 at padded positions."""
         scores = self.scores(normalised).to(normalised.dtype)
         return (scores if padding is None else scores.masked_fill(padding[..., None], -torch.inf)).softmax(1)
 
@@ -106,7 +111,13 @@ class _PooledHead(nn.Module):
     def __init__(
         self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int, members: int
     ) -> None:
-        """Build the pooling, the layers of static features, the norm and the linear layer."""
+        """Build the pooling, the layers of static features, the norm and the linear layer, once for each member.
+
+        Arguments are those of `Classifier`; `outputs` is the number of logits or values.
+
+        Raises:
+            InputError: an argument out of its range, or pool="cls" without a [CLS] token.
+        """
         super().__init__()
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
@@ -193,7 +204,7 @@ class _PooledHead(nn.Module):
         return outputs, vector
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Average the outputs of all members."""
+        """Return the mean of the outputs of all members."""
         return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
@@ -221,7 +232,10 @@ class _PooledHead(nn.Module):
     def _from_vector(
         self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None
     ) -> Float[Tensor, "B outputs"]:
-        """Predict from pooled vectors by this head alone. Raises InputError for another number of static features."""
+        """Return the outputs of this head alone for pooled vectors.
+
+        Raises InputError for another number of static features.
+        """
         given = 0 if static is None else static.shape[1]
         if given != self.static_features:
             raise InputError(f"{given} static features are given; the head was made for {self.static_features}.")
@@ -265,14 +279,14 @@ class Classifier(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Put a head with `classes` outputs on an encoder; parameters as in the class."""
+        """Put a head with `classes` outputs on an encoder; parameters and InputError as in the class."""
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")
         super().__init__(encoder, classes, pool, dropout, static_features, members)
         self.classes = classes
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Average the members' probabilities, and return their logarithms."""
+        """Return the logarithms of the members' mean probabilities, from their logits."""
         return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
 
 
@@ -309,7 +323,7 @@ class Regressor(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Put a head with `outputs` outputs on an encoder; parameters as in the class."""
+        """Put a head with `outputs` outputs on an encoder; parameters and InputError as in the class."""
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; expected at least 1.")
         super().__init__(encoder, outputs, pool, dropout, static_features, members)

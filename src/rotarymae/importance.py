@@ -31,8 +31,11 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     targets (root mean square over outputs). For a time to an event, it is by how much the observation lengthens the
     expected time; it is negative for observations that raise the risk. A series of one observation gets NaN.
 
+    Args:
+        on_step: called with (batches done, batches in all), for progress bars.
+
     Raises:
-        InputError: a model without a head; series longer than the model reads in one piece.
+        InputError: a model without a head; series longer than the model reads in one piece, or unlike training's.
     """
     labels = pipeline.require_labels()
     preprocessor = pipeline.require_series()
@@ -55,9 +58,12 @@ def _occlusion(
 ) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
     """Return a function that computes the importance of every observation in a batch, by leaving out each in turn.
 
+    It returns an array [n] for each series of the batch.
+
     Args:
         examples: makes the tokens of the shortened series.
         most_tokens: tokens of one forward pass, at most.
+        labels: of the pipeline; they say how much a prediction changes.
     """
 
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
@@ -69,7 +75,7 @@ def _occlusion(
         ]
 
     def one(model: nn.Module, i: int, whole: Tensor, static: Tensor | None) -> np.ndarray:
-        """Return the importances [n] of series `i`, whose prediction with all observations is `whole`."""
+        """Return the importances [n] of series `i`, whose prediction with all observations is `whole` [1, K]."""
         if examples.dataset.lengths[i] < 2:
             return np.full(1, np.nan)
         copies = examples.without_each(i).to(whole.device)

@@ -67,7 +67,7 @@ def predict_at(
     Args:
         visible: the observed tokens [B, N].
         positions: of M queries per row, [B, M, A].
-        padding: [B, M], True where there is no query; predictions there have no meaning.
+        padding: [B, M], True where there is no query; predictions there have no meaning. None without padding.
         chunk: queries per pass; None for all at once.
     """
     parts, context = [], model.context(visible)
@@ -115,15 +115,20 @@ class _Interpolating:
     """Batches for interpolation: observations of series as inputs, queries as masked tokens."""
 
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
+        """Keep the series, their queries and the preprocessor; compute origins and numbers of tokens."""
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
         self.origins = preprocessor.positions.origins(dataset)
         self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, QUERIES_PER_PASS)
 
     def names(self, index: Any) -> list[str]:
+        """Return the ids of the series at `index`, as text."""
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return a batch: observations of the series at `index` as inputs, their queries as masked tokens."""
+        """Return a batch: observations of the series at `index` as inputs, their queries as masked tokens.
+
+        The masked tokens have values of 0. `epoch` is ignored.
+        """
         queries, lengths = self.queries, self.queries.lengths[index]
         starts = queries.offsets[index] - (np.cumsum(lengths) - lengths)
         at = np.repeat(starts, lengths) + np.arange(lengths.sum())
@@ -153,9 +158,19 @@ def interpolate(
 ) -> Interpolation:
     """Predict values at the times of `queries` with a pre-trained model, in the table's units, with bands.
 
+    Answers are in the order of the queries. They are calibrated if the pipeline has a calibration. Long series are
+    answered in windows.
+
+    Args:
+        on_step: called with (batches done, batches in all), for progress bars.
+        chunk: as in `predict_at`.
+
     Raises:
         InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or for an
-            unknown channel.
+            unknown channel; series unlike training's; answers that are NaN or infinite.
+
+    Warns:
+        InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     check_queries(queries, dataset, preprocessor)
@@ -223,6 +238,7 @@ def interpolate(
     predicted = Predicted(widened, likelihood)
 
     def unscaled(edge: Tensor) -> np.ndarray:
+        """Return edges of bands in the table's units."""
         return scaler.inverse(edge.numpy(), channels)
 
     bands = {}
@@ -237,6 +253,12 @@ def interpolated(
     pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
 ) -> Any:
     """Predict values as `Pipeline.interpolate` does, for series already read; the answers are laid out like `X`.
+
+    Args:
+        dataset: the series of `X`.
+        at: times, as in `Pipeline.interpolate`.
+        return_std: whether to return a pair of values and standard deviations.
+        positions: further positions of the queries; None without.
 
     Raises:
         InputError: times that cannot be used; `return_std` for a model without a spread.
@@ -259,7 +281,8 @@ def standardise_truth(
     """Standardise observed values [n, V] in the way of the predictions at the same places, to compare the two.
 
     Args:
-        answer: the predictions.
+        dataset: the n observations.
+        answer: the predictions, in the same order.
         limits: whether to limit gross outliers as the model's input does.
     """
     if answer.centre is not None and answer.width is not None:
@@ -271,7 +294,7 @@ def standardise_truth(
 
 
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
-    """Return the time [n] from each query to the nearest observation of its series and channel."""
+    """Return the time [n] from each query to the nearest observation of its series and channel; else infinity."""
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])
     series = np.arange(len(dataset))
@@ -292,7 +315,7 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
-    """Warn where a series with decoder_attention="joint" has far more queries than observations."""
+    """Warn (InputWarning) if a series has far more queries than observations and decoder_attention is "joint"."""
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
         warnings.warn(
@@ -306,7 +329,7 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Warn where a query lies far beyond the times of the training set."""
+    """Warn (InputWarning) if a query lies far beyond the times of the training set."""
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit
     if at.max() > 1.5 * positions.reach + 1.0:

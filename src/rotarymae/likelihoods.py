@@ -37,11 +37,15 @@ class Likelihood(ABC):
         return self.outputs > 1
 
     def parameters(self, raw: Float[Tensor, "*batch PV"]) -> Float[Tensor, "*batch V P"]:
-        """Sort a decoder's numbers (first parameters of all V values, then their second ones, ...) and clamp them."""
+        """Return a decoder's P · V numbers as clamped parameters [*batch, V, P].
+
+        Args:
+            raw: the first parameters of all V values, then their second ones, and so on.
+        """
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Limit parameters to where their exponentials are finite."""
+        """Return the parameters limited to where their exponentials are finite."""
         return parameters
 
     def mean(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
@@ -51,14 +55,19 @@ class Likelihood(ABC):
     def loss(
         self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"], beta: float = 0.0
     ) -> Float[Tensor, "*shape"]:
-        """Return the loss of each value; with `beta` as `losses.reconstruction` says."""
+        """Return the loss of each value: the negative log-likelihood in nats, or the squared error without a spread.
+
+        Args:
+            beta: each term is multiplied by its predicted variance to this power, through which no gradient flows; 0
+                leaves it as it is.
+        """
 
     @abstractmethod
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the logarithm of the variance; minus infinity where there is no spread."""
+        """Return the logarithm of the variance; minus infinity if there is no spread."""
 
     def std(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the standard deviation; 0 where there is no spread."""
+        """Return the standard deviation; 0 if there is no spread."""
         return (0.5 * self.log_variance(parameters)).exp()
 
     @abstractmethod
@@ -79,7 +88,7 @@ class Likelihood(ABC):
     def interval(
         self, parameters: Float[Tensor, "*shape P"], share: float
     ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
-        """Return the edges (lower, upper) of the central interval with this probability, such as 0.95."""
+        """Return the edges (lower, upper) of the central interval with the probability `share`, such as 0.95."""
         return self.quantile(parameters, 0.5 - share / 2), self.quantile(parameters, 0.5 + share / 2)
 
 
@@ -106,9 +115,10 @@ class Density(Likelihood):
 
     @abstractmethod
     def log_prob(self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]) -> Tensor:
-        """Return the logarithm of the density at each target, the constant included."""
+        """Return the logarithm of the density at each target, in nats, the constant included."""
 
     def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0) -> Tensor:
+        """Return the negative log-likelihood of each target, weighted by the predicted variance to the power `beta`."""
         terms = -self.log_prob(parameters, target)
         return terms * (beta * self.log_variance(parameters).detach()).exp() if beta else terms
 
@@ -119,10 +129,12 @@ class Gaussian(Density):
     outputs = 2
 
     def clamp(self, parameters: Tensor) -> Tensor:
+        """Return the parameters with a log-variance within ±MAX_LOG_VARIANCE."""
         mean, log_variance = parameters.unbind(-1)
         return torch.stack([mean, log_variance.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)], -1)
 
     def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
+        """Return the log density of `target` under the normal distribution."""
         mean, log_variance = parameters.unbind(-1)
         return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
 
@@ -133,6 +145,7 @@ class Gaussian(Density):
         return torch.stack([parameters[..., 0], torch.logaddexp(parameters[..., 1], log_variance)], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+        """Return the value below which this share of the distribution lies, a number or a tensor [*shape]."""
         deviations = torch.special.ndtri(torch.as_tensor(share, dtype=torch.float64, device=parameters.device))
         return parameters[..., 0] + deviations.to(parameters.dtype) * self.std(parameters)
 
@@ -146,7 +159,7 @@ class StudentT(Density):
     outputs = 3
 
     def clamp(self, parameters: Tensor) -> Tensor:
-        """Limit log scale and degrees of freedom to ranges in which density and variance are finite."""
+        """Return the parameters, limited so that density and variance are finite."""
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
         bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(-4.6, 150.0)
@@ -168,7 +181,10 @@ class StudentT(Density):
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
     def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
-        """Add an independent variance: the scale grows; with `normal` the tails become lighter, too."""
+        """Return the parameters after a variance is added: the scale grows, and with `normal` the tails become lighter.
+
+        The variance is the exact sum of both; the shape is an approximation.
+        """
         # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
         # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
         mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)
@@ -180,7 +196,10 @@ class StudentT(Density):
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
-        """Return the value below which this share of the distribution lies."""
+        """Return the value below which this share of the distribution lies.
+
+        No gradient flows to the degrees of freedom.
+        """
         from scipy.special import stdtrit
 
         freedom = self.freedom(parameters).detach().double().cpu().numpy()

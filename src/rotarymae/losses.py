@@ -31,9 +31,9 @@ class Loss(NamedTuple):
 
 
 def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
-    """Return the loss of the masked tokens under the model's likelihood, as (sum, count).
+    """Return the loss of the masked tokens under the model's likelihood: a sum, and the number of its terms.
 
-    A mean over real masked tokens × features; a target that was not observed counts for nothing. With
+    The terms are those of all real masked tokens and features; a target that was not observed counts for nothing. With
     `normalize_targets` each target patch is first shifted and scaled to mean 0 and (unbiased) variance 1 over its own V
     values, as in MAE (arXiv:2111.06377); the eps of 1e-6 is MAE's.
 
@@ -44,7 +44,7 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
     Raises:
         InputError: `normalize_targets` with one feature, which would make every target zero.
     """
-    target = _wide(out.masked.values)
+    target = _at_least_float32(out.masked.values)
     if out.masked.observed is not None:
         target = target.masked_fill(~out.masked.observed, torch.nan)
     if normalize_targets:
@@ -56,7 +56,7 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
         target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
     missing = target.isnan()
     target = target.masked_fill(missing, 0.0)
-    terms = LIKELIHOODS[out.likelihood].loss(_wide(out.parameters), target, beta)
+    terms = LIKELIHOODS[out.likelihood].loss(_at_least_float32(out.parameters), target, beta)
     if out.masked.padding is not None:
         missing = missing | out.masked.padding[..., None]
     # masked_fill, not a product: values at padded positions must not reach the gradient even if it overflows.
@@ -76,12 +76,15 @@ def classification(
     class_weights: Float[Tensor, " classes"] | None = None,
     loss: TargetLoss = "auto",
 ) -> Loss:
-    """Return the cross-entropy of logits, or another loss, as (sum, count).
+    """Return the cross-entropy of logits, or another loss, as a sum over rows and the number of rows.
 
-    With `class_weights` the sum and the count are both weighted by the weight of each row's class, so that the mean
-    is torch's weighted mean.
+    Args:
+        label_smoothing: share of each label's probability that all classes get equally.
+        class_weights: weight the terms of the sum, and the rows in the count, by their class, so that the mean is
+            torch's weighted mean; None weighs all equally.
+        loss: a name in `CLASSIFICATION_LOSSES`; "auto" is cross-entropy.
     """
-    logits = _wide(logits)
+    logits = _at_least_float32(logits)
     weights = None if class_weights is None else class_weights.to(logits.device)
     how = {"weight": weights, "label_smoothing": label_smoothing, "reduction": "sum"}
     terms = CLASSIFICATION_LOSSES[loss](logits, labels, **how)
@@ -90,20 +93,25 @@ def classification(
 
 
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
-    """Return the negative log-likelihood of the intervals in which events may have happened, as (sum, count).
+    """Return the negative log-likelihood of the intervals in which events may have happened, and the number of series.
+
+    It is the sum over the B series.
 
     Args:
         logits: of the intervals, and of "after all".
         possible: weight of each class in the likelihood: 1 for the interval of an observed event; 1 for all later
             classes of a censored series, and a share of the interval of its censoring (`labels.EventTimes`).
     """
-    logits = _wide(logits)
-    known = (logits + _wide(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
+    logits = _at_least_float32(logits)
+    known = (logits + _at_least_float32(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
     return Loss((logits.logsumexp(-1) - known).sum(), torch.tensor(len(logits), device=logits.device))
 
 
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
-    """Return the squared error of values, or another loss, as (sum, count); NaN targets are left out.
+    """Return the squared error of values, or another loss, as a sum and the number of its terms, without NaN targets.
+
+    Args:
+        loss: a name in `REGRESSION_LOSSES`; "auto" is the squared error.
 
     Raises:
         InputError: predictions and targets of different shapes, which torch would broadcast.
@@ -112,11 +120,12 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
         raise InputError(
             f"predictions have the shape {tuple(predicted.shape)}, targets {tuple(target.shape)}; expected the same."
         )
-    predicted, target = _wide(predicted), _wide(target)
+    predicted, target = _at_least_float32(predicted), _at_least_float32(target)
     missing = target.isnan()
     terms = REGRESSION_LOSSES[loss](predicted - target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
     return Loss(terms.sum(), (~missing).sum())
 
 
-def _wide(x: Tensor) -> Tensor:
+def _at_least_float32(x: Tensor) -> Tensor:
+    """Return x in float32, or as it is if it is in float64."""
     return x if x.dtype == torch.float64 else x.float()

@@ -43,6 +43,7 @@ class Masking(ABC):
     ratio: float | tuple[float, float] = 0.75
 
     def __post_init__(self) -> None:
+        """Raise InputError for a ratio out of range."""
         mask_range(self.ratio)
 
     @staticmethod
@@ -50,21 +51,28 @@ class Masking(ABC):
         """Create the strategy with this name, for example `Masking.named("rows", ratio=0.5)`.
 
         Raises:
-            InputError: an unknown name; the message lists the known ones; a ratio out of range.
+            InputError: an unknown name, and the message lists the known ones; a ratio out of range.
         """
         choose("masking", kind, tuple(MASKINGS))
         return MASKINGS[kind](tuple(ratio) if isinstance(ratio, Sequence) else ratio)  # type: ignore[arg-type]
 
     @abstractmethod
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask."""
+        """Return the mask [B, N], True = hidden; never on padding, and never on all real tokens of a row.
+
+        Args:
+            noise: `noise(n)` gives uniform numbers [B, n] in [0, 1); None means torch's global generator.
+            phase: one number per epoch, which shifts the wave of the rows' shares over their lengths; None draws each
+                row's share at random. It has no effect if `ratio` is one number.
+        """
 
     def _draw(
         self, tokens: Tokens, noise: Noise | None, phase: float | None
     ) -> tuple[float | Float[Tensor, " B"], Float[Tensor, "B N"]]:
         """Draw each row's share to hide, and one random number per token; the tokens with the smallest are hidden.
 
-        Shares are computed in float64 on the CPU, because some devices (MPS) lack float64.
+        The share is one number if `ratio` is one, else a tensor in float64 on the CPU, because some devices (MPS) lack
+        float64.
         """
         low, high = mask_range(self.ratio)
         if low == high:
@@ -87,6 +95,7 @@ class MaskRatio(Masking):
     kind: str = field(default="ratio", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        """Return the mask [B, N], True for random tokens; see `Masking.__call__`."""
         share, uniform = self._draw(tokens, noise, phase)
         return _hide(tokens.real, _count(tokens.real.sum(1), share), uniform)
 
@@ -103,7 +112,7 @@ class MaskBlocks(Masking):
     kind: str = field(default="blocks", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N]: in each row, random blocks of consecutive tokens are True."""
+        """Return the mask [B, N], True for random blocks of consecutive tokens of each row; see `Masking.__call__`."""
         # Before the numbers of each token: a row's numbers must not depend on how far its batch is padded.
         length, offset, order = _draw(tokens, noise, 3).cpu().double().unbind(1)
         share, uniform = self._draw(tokens, noise, phase)
@@ -125,6 +134,7 @@ class MaskRows(Masking):
     kind: str = field(default="rows", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        """Return the mask [B, N], True for all tokens of random times; see `Masking.__call__`."""
         return _hide_groups(tokens, [0], *self._draw(tokens, noise, phase))
 
 
@@ -154,6 +164,10 @@ class MaskTubes(Masking):
     kind: str = field(default="tubes", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        """Return the mask [B, N], True for random patches at all times.
+
+        Raises InputError without an axis next to time.
+        """
         if tokens.axes < 2:
             raise InputError(
                 "masking 'tubes' needs axes besides time; these positions have only one axis. Use 'ratio'."
@@ -169,7 +183,7 @@ class MaskFuture(Masking):
     kind: str = field(default="future", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True for the tokens in the last share of each row's time span."""
+        """Return the mask [B, N], True for the last share of each row's time span; see `Masking.__call__`."""
         share, _ = self._draw(tokens, noise, phase)
         times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
         first = times.masked_fill(~real, torch.inf).amin(1)
@@ -214,13 +228,19 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
 
 
 def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
+    """Return uniform numbers [B, n] on the device of the tokens, from `noise` or, for None, from torch's generator."""
     if noise is None:
         return torch.rand(tokens.batch, n, device=tokens.values.device)
     return noise(n).to(tokens.values.device)
 
 
 def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int[Tensor, " B"]:
-    """Return ceil(share · count), less than the count; in float64, so that 0.75 · 4 is not rounded up to 4."""
+    """Return ceil(share · count), but less than the count; in float64, so that 0.75 · 4 is not rounded up to 4.
+
+    Args:
+        counts: real tokens, or groups, of each row.
+        share: to hide, one for all rows or one for each.
+    """
     hidden = (counts.cpu().double() * share - 1e-9).ceil().long().to(counts.device)
     return torch.minimum(hidden, counts - 1)
 
@@ -252,7 +272,8 @@ def _hide_groups(
 ) -> Bool[Tensor, "B N"]:
     """Return a mask that hides whole groups: a row's tokens with equal positions on `axes` are hidden together.
 
-    Of each row's groups, ceil(share · groups) are hidden, and at least one stays visible.
+    Of each row's groups ceil(share · groups) are hidden, those with the smallest numbers of `uniform`, and at least one
+    stays visible.
     """
     group, groups = _group_ids(tokens, axes)
     in_use = torch.arange(tokens.length, device=group.device)[None, :] < groups[:, None]
@@ -260,7 +281,11 @@ def _hide_groups(
 
 
 def _group_ids(tokens: Tokens, axes: Sequence[int]) -> tuple[Int[Tensor, "B N"], Int[Tensor, " B"]]:
-    """Number each row's groups of tokens with equal positions on `axes`; return numbers and their count."""
+    """Number the groups of each row, which are its tokens with equal positions on `axes`.
+
+    Returns:
+        The group of each token, from 0; for padding without meaning. And the number of groups of each row.
+    """
     group = (~tokens.real).long()  # padding sorts behind every real token, so real groups count from 0
     for axis in axes:
         level = _dense(tokens.positions[..., axis].contiguous())

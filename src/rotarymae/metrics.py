@@ -68,19 +68,22 @@ METRICS = {
 
 
 def metric_of(name: str) -> Metric:
-    """Return the description of a metric by its name in metrics.json, with or without the number of an output."""
+    """Return the description of a metric by its name in metrics.json, with or without the number of an output.
+
+    Raises KeyError for an unknown name.
+    """
     metric, _, output = name.partition(OUTPUT)
     base = METRICS[metric]
     return Metric(f"{base.words} of output {output}", base.lower_is_better) if output else base
 
 
 def method_words(name: str) -> str:
-    """Return the words for a method of metrics.json."""
+    """Return the words for a method by its name in metrics.json, such as "gradient boosting" for "features"."""
     return TITLES.get(name, name.replace("_", " "))
 
 
 def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Replace the names of metrics.json by words for people: {method: {metric: value}}."""
+    """Replace the names of metrics.json by words for people: return {method: {metric: value}} in the same order."""
     return {
         method_words(method): {metric_of(name).words: value for name, value in row.items()}
         for method, row in methods.items()
@@ -88,7 +91,11 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 
 
 def rarest_class(truth: np.ndarray) -> int:
-    """Return the number of the class with the fewest series, of those that occur; with equal counts, the last."""
+    """Return the number of the class with the fewest series, of those that occur; with equal counts, the last.
+
+    Args:
+        truth: class numbers int [S] from 0.
+    """
     counts = np.bincount(truth)
     return int(np.flatnonzero(counts == counts[counts > 0].min())[-1])
 
@@ -96,14 +103,15 @@ def rarest_class(truth: np.ndarray) -> int:
 def classification_metrics(
     truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] | np.ndarray = (), rare: int | None = None
 ) -> dict[str, float]:
-    """Return accuracy, F1, AUROC, Brier score and others for probabilities [S, classes] and true classes int [S].
+    """Return {metric: value} for probabilities [S, classes] and true classes int [S]: accuracy, F1, AUROC and others.
 
     With two classes AUROC, average precision and the Brier score are those of the second class; with more, the first
-    two are means over one class against the rest. They are NaN where only one class occurs.
+    two are means over one class against the rest, and there is no Brier score. They are NaN where only one class
+    occurs.
 
     Args:
-        weights: decision weights of the classes, for accuracy and F1; see `partners.decide`.
-        rare: index of the rarest class; computed from `truth` if None.
+        weights: decision weights of the classes, for accuracy and F1; see `partners.decide`. () means equal weights.
+        rare: number of the rarest class; None computes it from `truth`.
     """
     best, classes = decide(probabilities, weights), probabilities.shape[1]
     rare = rarest_class(truth) if rare is None else rare
@@ -119,6 +127,7 @@ def classification_metrics(
     macro = "" if classes == 2 else "macro_"
 
     def mean(metric: Callable[..., Any]) -> float:
+        """Return the mean of a metric over the compared classes, each against the rest; NaN without any."""
         return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
 
     scores[f"{macro}auroc"] = mean(auroc)
@@ -131,21 +140,36 @@ def classification_metrics(
 
 
 def auroc(positive: np.ndarray, scores: np.ndarray) -> float:
-    """Return the area under the ROC curve for scores [S]; scikit-learn's function takes a hundred times as long."""
+    """Return the area under the ROC curve; scikit-learn's function takes a hundred times as long.
+
+    Args:
+        positive: bool [S], True for the class sought; both values must occur.
+        scores: [S], larger for likelier ones.
+    """
     below, others = scores[positive], np.sort(scores[~positive])
     places = np.searchsorted(others, below, "left") + np.searchsorted(others, below, "right")
     return float(places.mean() / (2 * len(others)))
 
 
 def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
-    """Return the average precision of scores [S]."""
+    """Return the average precision of scores [S].
+
+    Args:
+        positive: bool [S], True for the class sought, at least once.
+        scores: [S], larger for likelier ones.
+    """
     order = np.argsort(-scores, kind="stable")
     hits, last = np.cumsum(positive[order]), np.append(np.diff(scores[order]) != 0, True)
     return float((np.diff(hits[last], prepend=0) * hits[last] / (np.flatnonzero(last) + 1)).sum() / hits[-1])
 
 
 def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
-    """Return the expected calibration error: mean distance between confidence and accuracy over equal-width bins."""
+    """Return the mean distance between confidence and accuracy over bins of equal width, weighted by their series.
+
+    Args:
+        truth: class numbers int [S].
+        probabilities: [S, classes]; the largest is the confidence.
+    """
     sure, right = probabilities.max(1), probabilities.argmax(1) == truth
     bin_of = np.minimum((sure * bins).astype(int), bins - 1)
     away = np.bincount(bin_of, right - sure, minlength=bins)
@@ -153,7 +177,14 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bin
 
 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Return errors of predictions [S, outputs], each output in its own unit; NaN in `truth` is left out."""
+    """Return {metric: value} for predictions [S, outputs]: RMSE and mean absolute error in the output's unit, and R².
+
+    With several outputs each name ends in the output's number. A NaN in `truth` is left out; a metric without values is
+    NaN.
+
+    Args:
+        truth, predicted: [S, outputs].
+    """
     scores = {}
     for i in range(truth.shape[1]):
         known = np.isfinite(truth[:, i])
@@ -167,10 +198,11 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
 
 
 def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.ndarray | None) -> dict[str, float]:
-    """Return the share of values [S, outputs] inside prediction ± half width, and the mean full width.
+    """Return {metric: value}: the share of true values inside prediction ± half width, and the mean full width.
 
     Args:
-        half_widths: [outputs] or [S, outputs]; None returns no metrics.
+        truth, predicted: [S, outputs]; NaN in `truth` is left out.
+        half_widths: [outputs] or [S, outputs]; None returns {}.
     """
     if half_widths is None:
         return {}
@@ -185,11 +217,16 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
 
 
 def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
-    """Return metrics of survival predictions: probabilities of intervals [S, K + 1] for durations and events [S].
+    """Return {metric: value} of survival predictions: concordance, Brier score and calibration error.
 
-    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges. The
-    calibration error compares the mean predicted survival at `labels.times` with Kaplan and Meier's estimate, in groups
-    of series with similar predictions, averaged over series and times.
+    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges, NaN if none
+    is before the longest duration. The calibration error compares the mean predicted survival at `labels.times` with
+    Kaplan and Meier's estimate, in groups of series with similar predictions, averaged over series and times.
+
+    Args:
+        truth: {"time": durations [S], "event": bool [S]}, or a structured array.
+        probabilities: of the intervals [S, K + 1].
+        labels: the intervals.
     """
     time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
     inner = np.array(labels.edges[1:-1] or labels.edges[1:])
@@ -203,12 +240,20 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
 
 
 def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
-    """Return row indices of groups of about equal size, by expected time; each has 20 series or more."""
+    """Return row indices of at most `groups` groups of about equal size, by ascending `expected` [S].
+
+    Each group has 20 rows or more; fewer than 40 rows are one group.
+    """
     return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
 
 
 def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, expected: np.ndarray) -> float:
-    """Return the calibration error of survival; see `survival_metrics`."""
+    """Return the calibration error of survival; see `survival_metrics`.
+
+    Args:
+        survival: predicted probabilities of survival [S, times] at `times`.
+        expected: expected time of each series [S].
+    """
     away, weights = [], []
     for rows in like_groups(expected, 5):
         time, event = truth["time"][rows], truth["event"][rows]
@@ -242,7 +287,11 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
 
 def interval_words(content: Mapping[str, Any]) -> str:
-    """Return a sentence with the bootstrap intervals of metrics.json, or the spread over folds; "" without either."""
+    """Return a sentence with the bootstrap intervals of metrics.json, or the spread over folds; "" without either.
+
+    Args:
+        content: metrics.json as a dictionary.
+    """
     if "folds" in content:
         chosen = content["predictor"]["chosen"]
         spreads = [f"{metric} {text}" for metric, text in fold_rows(content)[method_words(chosen)].items()]
@@ -258,7 +307,7 @@ def interval_words(content: Mapping[str, Any]) -> str:
 
 
 def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return {method: {metric: "mean ± standard deviation over folds"}} from metrics.json."""
+    """Return {method: {metric: "mean ± standard deviation over folds"}}, named in words, from a metrics.json."""
     return {
         method_words(method): {
             metric_of(name).words: f"{spread['mean']:.3g} ± {spread['std']:.2g}" for name, spread in row.items()
@@ -268,7 +317,10 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return {metric: {method: {time span: score}}} for predictions from the beginnings of series; whole ones last."""
+    """Return {metric: {method: {time span: score}}}, named in words, for predictions from the beginnings of series.
+
+    The last span is "whole". `content` is a metrics.json with "early".
+    """
     task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
     shown = [name for name in EARLY_SHOWN if name in content[task]["model"]]
@@ -283,7 +335,7 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the scored examples, such as "250 held-out series"."""
+    """Return the words for the scored examples of a metrics.json, such as "250 held-out series"."""
     noun, counts = content["noun"], content["series"]
     some = f"{content['sample']['scored']:,} of the " if "sample" in content else ""
     return (
@@ -299,7 +351,11 @@ def scored_words(content: Mapping[str, Any]) -> str:
 
 
 def sample_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the examples that a run has answered, where there was no time for all."""
+    """Return the words for the examples that a run has answered when there was no time for all.
+
+    Args:
+        content: a metrics.json with "sample".
+    """
     sample, noun = content["sample"], content["noun"]
     words = (
         f"{sample['series']:,} of {sum(content['series'].values()):,} {noun}, drawn at random, are answered and "

@@ -82,7 +82,7 @@ class Encoder(nn.Module):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the input projection, [CLS] and the blocks."""
+        """Build the input projection, [CLS] and the blocks, and initialise all of them."""
         super().__init__()
         self.config = config
         self.projection = nn.Linear(config.features + config.input_features, config.embed_dim)
@@ -135,7 +135,10 @@ class Encoder(nn.Module):
         return self._encode(tokens, queries=slice(1))[:, 0]
 
     def _encode(self, tokens: Tokens, queries: slice = ALL) -> Float[Tensor, "B Q D"]:
-        """Project the tokens, put [CLS] in front, and run the blocks; return the tokens that `queries` selects."""
+        """Project the tokens, put [CLS] in front, and run the blocks; return the tokens that `queries` selects.
+
+        `queries` counts [CLS], if there is one, as token 0.
+        """
         _check_sizes(tokens, self.config)
         weight = self.projection.weight
         # The residual stream keeps the weights' precision under autocast; only matrix products are done in less.
@@ -157,7 +160,7 @@ class MaskedAutoencoder(nn.Module):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the encoder, the mask token, the decoder and its output layer."""
+        """Build the encoder, the mask token, the decoder and its output layer, and initialise all of them."""
         super().__init__()
         self.config = config
         self.encoder = Encoder(config)
@@ -351,7 +354,10 @@ class MaskedAutoencoder(nn.Module):
 def with_cls(
     positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None, cls_token: bool
 ) -> tuple[Float[Tensor, "B L A"], Bool[Tensor, "B L"] | None]:
-    """Prepend the position of [CLS], 0 on every axis (definition C.1), to positions and padding, if `cls_token`."""
+    """Put the position of [CLS], 0 on every axis, before positions and padding, so that L is N + 1.
+
+    Without `cls_token` both are returned as they are.
+    """
     if not cls_token:
         return positions, padding
     positions = torch.cat([positions.new_zeros(positions.shape[0], 1, positions.shape[2]), positions], dim=1)
@@ -361,28 +367,28 @@ def with_cls(
 
 
 def initialise(module: nn.Module, generator: torch.Generator | None = None) -> None:
-    """Draw the initial values of encoders, decoders and heads alike, by one table.
+    """Set the initial values of encoders, decoders and heads alike, in place, by one table.
 
     | parameter                         | distribution                                                          |
-    |-----------------------------------|-----------------------------------------------------------------------|
-    | weight of a linear layer          | Xavier uniform, as in MAE                                             |
-    | bias of the input projection      | normal, with the spread of its weights: with a zero bias the first     |
-    |                                   | RMSNorm would leave of a one-feature token nothing but its sign        |
-    | weight of attention pooling       | 0: it starts as the mean over tokens                                  |
-    | what a NeighbourHead adds         | 0: a query starts from the straight line                               |
-    | embedding of features             | N(0, 0.5²)                                                            |
-    | any other bias                    | 0                                                                     |
-    | scale of an RMSNorm               | 1                                                                     |
-    | [CLS], [MASK]                     | N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient     |
-    |                                   | of 4e5                                                                |
+    |-----------------------------------|-----------------------------------------------------------------------| |
+    weight of a linear layer          | Xavier uniform, as in MAE                                             | | bias
+    of the input projection      | normal, with the spread of its weights: with a zero bias the first     | |
+    | RMSNorm would leave of a one-feature token nothing but its sign        | | weight of attention pooling       | 0:
+    it starts as the mean over tokens                                  | | what a NeighbourHead adds         | 0: a
+    query starts from the straight line                               | | embedding of features             | N(0, 0.5²)
+    | | any other bias                    | 0                                                                     | |
+    scale of an RMSNorm               | 1                                                                     | | [CLS],
+    [MASK]                     | N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient     | |
+    | of 4e5                                                                |
 
     Numbers are drawn in float32 on the CPU, from `generator` or, without one, from torch's own: the same whatever the
-    default type and device are.
+    default type and device are. A module with parameters on the meta device is left alone.
     """
     if any(parameter.is_meta for parameter in module.parameters()):
         return  # a model about to be loaded; to draw numbers for it, torch would first import its compiler, in seconds
 
     def draw(parameter: Tensor, distribution: Callable[..., Tensor], **how: float) -> None:
+        """Copy a drawn value of the parameter's shape into it."""
         drawn = torch.empty(parameter.shape, dtype=torch.float32, device="cpu")
         with torch.no_grad():
             parameter.copy_(distribution(drawn, **how, generator=generator))
@@ -408,7 +414,7 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
 
 
 def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
-    """Call `make()` so that the module's float32 weights are on the CPU and drawn from `generator` only."""
+    """Call `make()` and return its module, with float32 weights on the CPU that are drawn from `generator` only."""
     with torch.device("meta"):  # torch's layers would draw from the state that all threads share
         module = make()
     module = module.to_empty(device="cpu").float()

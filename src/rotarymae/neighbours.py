@@ -54,12 +54,13 @@ class Neighbours(NamedTuple):
 
 
 def observe(visible: Tokens, features: int) -> Observed:
-    """Sort the visible observations of each series by channel and time, so that neighbours can be looked up.
+    """Return the visible observations of each series sorted by channel and time, so that neighbours can be looked up.
 
-    With a channel axis, each token is one observation with all its features. With times only, each feature is a channel
-    of its own.
+    With a channel axis each token is one observation with all its features, W = features. With times only, each feature
+    is a channel of its own, W = 1.
 
     Args:
+        visible: tokens whose positions are times, or times and channels.
         features: number of leading features that are values; the rest are further inputs.
     """
     values, seen = visible.values[..., :features], visible.observed_values[..., :features]
@@ -83,13 +84,21 @@ def observe(visible: Tokens, features: int) -> Observed:
 
 
 def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: int) -> Neighbours:
-    """Find the neighbours of queries at these positions; each query is independent of the others."""
+    """Return the neighbours of queries at these positions, times or times and channels; no query influences another.
+
+    Args:
+        features: V, number of values.
+    """
     near = neighbours_at(observed, *flat_queries(positions, features))
     return Neighbours(*(by_query(part, positions) for part in near))
 
 
 def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Float[Tensor, "B Q"], Float[Tensor, "B Q"]]:
-    """Return times and channels of queries, [B, Q] each; without a channel axis each query asks for all features."""
+    """Return times and channels of queries, [B, Q] each.
+
+    With a channel axis Q is M. With times only, each query becomes one for each feature, Q = M · features, features
+    side by side.
+    """
     if positions.shape[-1] == 2:
         times, channel = positions.unbind(-1)
         return times, channel
@@ -99,19 +108,23 @@ def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Floa
 
 
 def by_query(part: Shaped[Tensor, "B Q W *rest"], positions: Float[Tensor, "B M A"]) -> Shaped[Tensor, "B M V *rest"]:
-    """Reshape what was computed for flat queries [B, Q, ...] to one row per query [B, M, ...]."""
+    """Return what was computed for flat queries [B, Q, W, ...] as [B, M, V, ...], one row per query of `flat_queries`.
+
+    Args:
+        positions: the positions from which the flat queries were made.
+    """
     return part if positions.shape[-1] == 2 else part.unflatten(1, (positions.shape[1], -1)).flatten(2, 3)
 
 
 def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
-    """Find the nearest observations before and after each query in its channel.
+    """Return the nearest observations before and after each query in its channel.
 
     Args:
         observed: the sorted observations, from `observe`.
         times, channel: of Q queries per series.
 
     Returns:
-        Features [B, Q, W] of the neighbours for W values per observation.
+        `Neighbours` with line [B, Q, W] and numbers [B, Q, W, NUMBERS], for W values per observation.
     """
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
@@ -119,7 +132,10 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
     before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
 
     def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return value, time distance, mean and count at a rank of the query's channel, and whether it exists."""
+        """Return value, mean, count, time distance and existence of the observation at an index of each query.
+
+        In another channel there is none, and all are 0.
+        """
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
         gap = (times - observed.times.gather(1, inside)).abs()
@@ -143,7 +159,7 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
 
 
 def _sorted(channel: Float[Tensor, "B E"], times: Float[Tensor, "B E"]) -> Int[Tensor, "B E"]:
-    """Return the order by channel, then time; equal ones keep their order."""
+    """Return the order of each row by channel, then time; equal ones keep their order."""
     by_time = times.argsort(dim=1, stable=True)
     return by_time.gather(1, channel.gather(1, by_time).argsort(dim=1, stable=True))
 
@@ -156,7 +172,7 @@ class NeighbourHead(nn.Module):
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
-        """Build the small network that corrects the straight line between neighbours."""
+        """Build the network that corrects the line, for `outputs` parameters of each feature; `embed_dim` is D."""
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))
         self.numbers = nn.Linear(NUMBERS + EMBED_DIM, NEIGHBOUR_DIM)
@@ -168,12 +184,15 @@ class NeighbourHead(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B M D"], near: Neighbours, corrected: Bool[Tensor, "B M V"] | None = None
     ) -> Float[Tensor, "B M out"]:
-        """Return the outputs of each query: first those to which the line is added, for all features, then the others.
+        """Return P · V outputs of each query: the corrected values of all features, then their other parameters.
+
+        The value of a feature is that on the line plus a correction.
 
         Args:
             tokens: the decoder's tokens of the queries.
             near: the neighbours of the queries.
-            corrected: True where the network's correction is wanted; elsewhere it is skipped to save time.
+            corrected: True where the small network's correction is computed; elsewhere it is 0, to save time. None
+                means everywhere.
         """
         corrected = torch.ones_like(near.line, dtype=torch.bool) if corrected is None else corrected
         row, query, feature = corrected.nonzero(as_tuple=True)

@@ -58,11 +58,14 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
-        """Return the outcome for some series and one training series of each class, where there is no time for all.
+        """Return the outcome cut to some series, with their labels and split, where there is no time for all.
+
+        Added to `rows` are one training and one scored series, and a training series of each class. The numbers are in
+        its metrics under "sample".
 
         Args:
             rows: indices of the series.
-            most: number of consecutive observations to draw from each longer series.
+            most: number of consecutive observations, drawn at random, to keep of each longer series.
         """
         split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
         kept = [rows, split.train[:1], split.scored[:1]]
@@ -94,12 +97,16 @@ class Outcome:
 
     @property
     def split(self) -> Split:
-        """The parts of the series."""
+        """The parts of the series. AssertionError without a split."""
         assert self.fit.split is not None, "a run has a split"
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the decision weights for the series at these rows."""
+        """Return the decision weights of the classes for the series at `rows`: [classes], [rows, classes], or ().
+
+        There is a row for each series in a cross-validation, whose folds have their own weights; () stands for equal
+        weights.
+        """
         return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 
     @property

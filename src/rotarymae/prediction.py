@@ -21,20 +21,31 @@ if TYPE_CHECKING:
 
 
 def inference(pipeline: Pipeline) -> TrainConfig:
-    """Return the settings with which a model predicts: batch size and precision."""
+    """Return the settings with which a model predicts: batches of 8,192 tokens, in the pipeline's precision."""
     return TrainConfig(batch_size=None, batch_tokens=8192, precision=pipeline.precision)
 
 
 def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
-    """Return the network's class probabilities [S, classes], or values [S, outputs] in the targets' units."""
+    """Return the network's class probabilities [S, classes], or values [S, outputs] in the targets' units.
+
+    Args:
+        on_step: called with (batches done, batches in all), for progress bars.
+
+    Raises:
+        InputError: a model without a head; series unlike those of training; predictions that are NaN or infinite.
+    """
     pipeline.require_labels()
     return _decode(pipeline, *_run(pipeline, dataset, _outputs, on_step))
 
 
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return (predictions [S, K], embeddings [S, D]) of a fine-tuned model, computed in one pass."""
+    """Return predictions [S, K] and embeddings [S, D] of a fine-tuned model, computed in one pass.
+
+    The predictions, `on_step` and errors are those of `predict_outputs`.
+    """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Return the pair (outputs [K], vector [D]) of each row of a batch."""
         assert isinstance(model, Classifier | Regressor)
         outputs, vector = model.outputs_and_vector(batch.inputs, batch.static)
         return list(zip(outputs.cpu(), vector.float().cpu(), strict=True))
@@ -46,15 +57,21 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
 
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-    """Return one vector per series [S, D].
+    """Return one vector per series [S, D]; of a long series the mean over its windows.
 
     Args:
         pool: "mean" or "max" over the tokens, or "cls", the [CLS] token. None means what a fine-tuned model's head
             uses, else "mean", because pre-training does not train [CLS] for any task.
+        on_step: called with (batches done, batches in all), for progress bars.
+
+    Raises:
+        InputError: another pool, or "cls" with an encoder without [CLS]; series unlike those of training; vectors that
+            are NaN or infinite.
     """
     how = pool or getattr(pipeline.model, "pool", "mean")
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+        """Return the vector [D] of each row of a batch."""
         return list(embedding(model, batch.inputs, how).float().cpu())
 
     windows, vectors = _run(pipeline, dataset, read, on_step)
@@ -62,16 +79,21 @@ def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_s
 
 
 def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+    """Return the outputs [K] of each row of a batch, on the CPU."""
     return list(model(batch.inputs, batch.static).cpu())
 
 
 def _decode(pipeline: Pipeline, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
-    """Return probabilities or values of each series, averaged over the windows of a long one."""
+    """Return probabilities or values of each series, averaged over the windows of a long one.
+
+    Args:
+        outputs: what the model returned for each window.
+    """
     return windows.mean(pipeline.require_labels().decode(_finite(outputs)).numpy())
 
 
 def _finite(outputs: Sequence[Tensor]) -> Tensor:
-    """Stack one row per series [S, K]; refuse NaN and infinity rather than write them down as predictions."""
+    """Stack one row per series to [S, K]. Raises InputError for NaN or infinity, which must not become predictions."""
     stacked = torch.stack(list(outputs))
     bad = ~stacked.isfinite().all(1)
     if bad.any():
@@ -89,7 +111,14 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     on_step: Any = None,
 ) -> tuple[Windows, list[Any]]:
-    """Run `read` on batches of all series; return the windows into which long series were cut, and its results."""
+    """Run `read` on batches of all series; return the windows into which long series were cut, and a result for each.
+
+    Args:
+        read: as in `training.predict`.
+
+    Raises:
+        InputError: a pipeline without a preprocessor; series unlike those of training.
+    """
     if pipeline.preprocessor is None:
         raise InputError("the model has no preprocessor; it was not trained on a data set.")
     windows = pipeline.preprocessor.windows(dataset)  # type: ignore[arg-type]

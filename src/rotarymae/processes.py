@@ -1,4 +1,4 @@
-"""A bank of Gaussian processes: some fifty kernels answer for each channel of a series, weighed by their evidence.
+"""A bank of Gaussian processes: some seventy kernels answer for each channel of a series, weighed by their evidence.
 
 No hyperparameter is optimised. Each channel's squared amplitude is integrated out (inverse-gamma prior), each kernel
 of a fixed grid of shapes and noise levels is weighed by the marginal likelihood of the observations (Rasmussen &
@@ -28,8 +28,8 @@ SLOPE = 0.2  # variance of its unknown change over half of the observed span, li
 FARTHEST = 1.5  # half spans from the middle of the observations, beyond which the slope adds nothing
 PRIOR_COUNT, PRIOR_SCALE = 1.0, 0.5  # of the inverse-gamma prior of the squared amplitude; values have a spread of 1
 JITTER = 1e-8
-NOISES = (1e-3, 0.05, 0.8)  # variances, in units of the amplitude
-PERIODIC_NOISES = (0.02,)
+NOISES = (1e-3, 0.03, 0.25, 1.5)  # variances, in units of the amplitude
+PERIODIC_NOISES = (0.003, 0.1)
 # The parts of each shape: kind, length in units of position, share of the amplitude.
 BANK_SHAPES: tuple[tuple[tuple[str, float, float], ...], ...] = (
     (("exponential", 4.0, 1.0),),
@@ -104,6 +104,7 @@ class Fitted(NamedTuple):
 
 
 def _levels() -> Float[Tensor, "S noises"]:
+    """Return the noise variances of each kernel shape, in units of the amplitude, padded with NaN."""
     absent = [math.nan] * (len(NOISES) - len(PERIODIC_NOISES))
     rows = [list(NOISES)] * len(BANK_SHAPES) + [[*PERIODIC_NOISES, *absent]] * (PERIODS * len(PERIODIC))
     return torch.tensor(rows, dtype=torch.float64)
@@ -136,7 +137,7 @@ KERNEL_DESCRIPTORS = _descriptors()[KERNEL_SHAPE, KERNEL_NOISE].float()
 def fit_kernels(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"], noise: Float[Tensor, "U n"]
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
-    """Fit all kernels to the observations of U channels and weigh them by their evidence.
+    """Fit all kernels to the observations of U channels and weigh them by their evidence to the power `TEMPER`.
 
     Args:
         times: in units of the median gap.
@@ -145,7 +146,7 @@ def fit_kernels(
         noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
 
     Returns:
-        The fitted processes, and each channel's expected hyperparameters [U, D].
+        The fitted processes; and D = `DESCRIPTORS` expected hyperparameters of each channel, float32 [U, D].
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -157,7 +158,7 @@ def fit_kernels(
 
 
 def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Tensor) -> tuple[Fitted, Tensor]:
-    """Fit as `fit_kernels`, with the periods of the periodic kernels given."""
+    """Fit as `fit_kernels`, with the two periods [U, 2] of each channel's periodic kernels given."""
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
@@ -201,6 +202,7 @@ def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 
     def total(part: Tensor) -> Tensor:
+        """Return the sum over the kernels of each shape."""
         return torch.zeros(len(weight), len(BANK_LEVELS), dtype=torch.float64).scatter_add(1, owner, part)
 
     share = total(weight)
@@ -247,7 +249,12 @@ def chosen_shapes(
 def share_of_span(
     times: Float[Tensor, "U m"], observed: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
 ) -> Float[Tensor, "U m"]:
-    """Return where times lie in the span of the observations: -1 at the first, 1 at the last, at most `FARTHEST`."""
+    """Return where times lie in the span of the observations: -1 at the first, 1 at the last, at most ±`FARTHEST`.
+
+    Args:
+        observed: times of each channel's observations.
+        real: False behind a channel's last observation.
+    """
     first = observed.masked_fill(~real, torch.inf).amin(1, keepdim=True)
     last = observed.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
     return ((2 * times - first - last) / (last - first).clamp(min=1e-9)).clamp(-FARTHEST, FARTHEST)
@@ -264,7 +271,10 @@ def find_periods(
     """Return the two periods whose sine waves explain the most variance of each channel, after a straight line.
 
     Frequencies lie between 0.8 cycles per span and `FASTEST`; the second is at least 1.2 cycles per span from the
-    first.
+    first. The period that explains more comes first.
+
+    Args:
+        real: False behind a channel's last observation.
     """
     n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
     last = times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -281,6 +291,7 @@ def find_periods(
     phase = 2 * math.pi * frequency[:, :, None] * t[:, None]
 
     def centred(wave: Tensor) -> Tensor:
+        """Return a wave less its mean over each channel's observations; 0 behind the last."""
         return (wave - (wave * w[:, None]).sum(-1, keepdim=True) / n[..., None]) * w[:, None]
 
     c, s = centred(phase.cos()), centred(phase.sin())
@@ -295,7 +306,7 @@ def find_periods(
 
 
 def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
-    """Predict each channel at `times` as noisy observations with the channel's mean noise."""
+    """Predict each channel at `times` as noisy observations with the channel's mean noise; fields [U, m]."""
     distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
     observed = share_of_span(fitted.times, fitted.times, fitted.real)
     asked = share_of_span(times, fitted.times, fitted.real)
@@ -309,7 +320,13 @@ def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
 
 
 def leave_one_out(fitted: Fitted, values: Float[Tensor, "U n"]) -> Answer:
-    """Predict each observation from the others of its channel (Rasmussen & Williams 2006, equation 5.12)."""
+    """Predict each observation from the others of its channel (Rasmussen & Williams 2006, equation 5.12).
+
+    The fields of the answer are [U, n].
+
+    Args:
+        values: the values to which the processes were fitted.
+    """
     inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     mean = values[:, None] - fitted.alpha / inner
     variance = fitted.amplitude[..., None] / inner
@@ -318,7 +335,13 @@ def leave_one_out(fitted: Fitted, values: Float[Tensor, "U n"]) -> Answer:
 
 
 def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve: Tensor) -> Answer:
-    """Return mean and spread of a mixture of k normal distributions, given by weights [U, k] and moments [U, k, m]."""
+    """Return mean and spread [U, m] of a mixture of k normal distributions.
+
+    Args:
+        weight: of the distributions, with sum 1.
+        mean, variance: of a noisy observation [U, k, m].
+        curve: variance without the noise [U, k, m].
+    """
     weight = weight[..., None]
     whole = (weight * mean).sum(1)
     between = (weight * (mean - whole[:, None]).square()).sum(1)
@@ -334,10 +357,12 @@ class Joint(NamedTuple):
     """Fitted processes for R rows of n observations in C channels: q kernels, of 3 shapes and 2 correlations.
 
     Attributes:
+        times, channels, real: the observations, of all channels in one row; `real` is False at padding.
         index, periods: the shapes, and the periods of the row's most periodic channel.
         weight: of each kernel.
         amplitude, level: squared amplitude and noise variance of each channel, with each shape.
         correlation: between channels, shrunk.
+        alpha, inverse: of the kernels' covariance matrices.
         share: weight of this prediction against those of single channels, from 0 to 1.
     """
 
@@ -358,8 +383,10 @@ class Joint(NamedTuple):
 def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) -> Float[Tensor, "R C C"]:
     """Estimate correlations between C channels from their fitted curves at T common times.
 
-    Each point is weighted by how well both channels are known there (`trust`). The matrix is made positive
-    semidefinite; a channel without observations is uncorrelated.
+    The matrix is made positive semidefinite; a channel without observations is uncorrelated.
+
+    Args:
+        trust: how well each curve is known at each time, from 0 to 1; a point counts by the product of two channels.
     """
     mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
     away = (curves - mean) * trust
@@ -388,8 +415,11 @@ def fit_joint(
     """Fit processes that share information between the channels of each of R series.
 
     Args:
+        times, channels, values: the n observations of all channels of a series.
+        real: False at padding.
+        noise: variance of each observation relative to its channel's mean; 1 where errors are unknown.
         correlation: between channels, from `correlations`.
-        tables: weights of kernel shapes for each channel.
+        tables: weights of kernel shapes for each channel, as in `Fitted`.
         present: which channels have observations.
         periods: for the periodic shapes.
         alone: log evidence of separate processes for each channel, with which the joint ones are compared.
@@ -424,7 +454,7 @@ def fit_joint(
 
 
 def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor, "R m"]) -> Answer:
-    """Predict noisy observations at these times and channels, with each channel's mean noise."""
+    """Predict noisy observations at these times and channels, with each channel's mean noise; fields [R, m]."""
     distance = (joint.times[:, :, None] - times[:, None, :]).abs()
     observed = share_of_span(joint.times, joint.times, joint.real)
     asked = share_of_span(times, joint.times, joint.real)
@@ -439,18 +469,27 @@ def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor
 
 
 def leave_one_out_joint(joint: Joint, values: Float[Tensor, "R n"], noise: Float[Tensor, "R n"]) -> Answer:
-    """Predict each observation from all others of its series, over all channels."""
+    """Predict each observation from all others of its series, over all channels; fields [R, n].
+
+    Args:
+        values, noise: as in `fit_joint`.
+    """
     inner = joint.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     curve = 1 / inner - _of_channels(joint.level, joint.channels) * noise[:, None]
     return _mixture(joint.weight, values[:, None] - joint.alpha / inner, 1 / inner, curve.clamp(min=1e-9))
 
 
 def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
-    """Mix two predictions as a mixture of two distributions; `share` (0 to 1) is the weight of the second."""
+    """Return the mixture of two predictions, whose fields have one shape.
+
+    Args:
+        share: weight of the second, from 0 to 1, broadcast to that shape.
+    """
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()
 
     def mixed(a: Tensor, b: Tensor) -> Tensor:
+        """Return the variance of the mixture from those of the two."""
         return ((1 - share) * a + share * b + apart).clamp(min=1e-12)
 
     variances = [(2 * each.log_std).exp() for each in (first, second)]
@@ -461,7 +500,10 @@ def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Return each kernel's entry of the table for each observation's channel."""
+    """Return each joint kernel's entry of the table for each observation's channel.
+
+    The q kernels are 3 shapes with 2 correlations each.
+    """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 
 
@@ -477,8 +519,12 @@ def _coupled(
 ) -> Float[Tensor, "R q a b"]:
     """Return covariances between observations of the channels `left` and `right`, for each of q joint kernels.
 
-    The unknown mean of each channel is included, as an offset with a wide prior; `slope` is the covariance that the
-    unknown slope adds, which correlated channels share.
+    The unknown mean of each channel is included, as an offset with a wide prior.
+
+    Args:
+        distance: in time between a and b observations.
+        slope: the covariance that the unknown slope adds, which correlated channels share.
+        index, periods, amplitude, correlation: as in `Joint`.
     """
     shape = chosen_shapes(distance, periods, index) + slope[:, None]
     sizes = [amplitude.gather(2, part[:, None].expand(-1, amplitude.shape[1], -1)).sqrt() for part in (left, right)]

@@ -44,7 +44,13 @@ def reconstruct(
     config: TrainConfig | None = None,
     on_step: Any = None,
 ) -> list[ReconstructedArray]:
-    """Hide patches of every array, always the same ones, and predict them from the visible ones.
+    """Hide patches of every array, always the same ones, and predict them; return one result per array, in their order.
+
+    Args:
+        dataset: arrays of at least two patches each.
+        masking: how patches are hidden.
+        config: batch size and precision; None means those of `inference(pipeline)`.
+        on_step: called with (batches done, batches in all), for progress bars.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data.
@@ -77,7 +83,11 @@ def drawn(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays [*sizes, C] to draw: the original, with NaN at hidden patches, and with predictions there.
 
-    All are cropped to whole patches.
+    All are cropped to whole patches, in the array's units, float32.
+
+    Args:
+        array: the original.
+        hidden: its entry in the answer of `reconstruct`.
     """
     preprocessor = pipeline.require_arrays()
     patch_size = preprocessor.patch_size
@@ -93,6 +103,10 @@ def drawn(
 
 
 def _patch_numbers(masked: torch.Tensor, seen: torch.Tensor) -> np.ndarray:
-    """Return the numbers of the patches at the masked positions [M, A], counted with the last axis running fastest."""
+    """Return the numbers of the patches at the masked positions [M, A], counted with the last axis running fastest.
+
+    Args:
+        seen: positions of all other patches of the array, which say how many there are along each axis.
+    """
     both = torch.cat([masked, seen]).long().numpy() - 1  # counted from 0
     return np.asarray(np.ravel_multi_index(tuple(both[: len(masked)].T), tuple(both.max(0) + 1)))

@@ -28,7 +28,7 @@ class Rotation(NamedTuple):
     sin: Float[Tensor, "B N 1 K/2"]
 
     def select(self, tokens: slice) -> Rotation:
-        """Return the rotation for some of the tokens."""
+        """Return the rotation for a slice of the tokens."""
         return Rotation(self.cos[:, tokens], self.sin[:, tokens])
 
 
@@ -46,9 +46,12 @@ def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.
 
 
 def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) -> Float[Tensor, "B N A*F"]:
-    """Return position · frequency of every token, axis by axis, in the precision of the positions and at least float32.
+    """Return position · frequency of every token, axis by axis, in the precision of the positions, at least float32.
 
     bfloat16 keeps 8 bits: at position 100 its angles err by up to 0.25 rad. Autocast is therefore off in here.
+
+    Args:
+        frequencies: of one axis, the same for all, in radians per unit of position.
     """
     with torch.autocast(positions.device.type, enabled=False):
         if positions.dtype not in (torch.float32, torch.float64):
@@ -58,12 +61,15 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
 
 
 def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
-    """Return cosines and sines of the angles, the same for all heads; computed once per forward pass."""
+    """Return cosines and sines of the angles, with an axis of size 1 for the heads, which share them.
+
+    It is computed once per forward pass. P is K/2, the number of pairs of channels of a head.
+    """
     return Rotation(angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2))
 
 
 def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B N H K"]:
-    """Rotate each pair of channels by its angle (Eq. 2), in the angles' precision; return the precision of x."""
+    """Rotate each pair of channels (i, i + K/2) by its angle, in the angles' precision; return it in the dtype of x."""
     cos, sin = rotation
     x1, x2 = x.chunk(2, dim=-1)
     return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], dim=-1).to(x.dtype)
@@ -74,7 +80,7 @@ def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_0
 
     After Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several axes. Visible and
     masked tokens get the encoding of their real position; the published code of RoMAE numbers tokens instead, off by
-    one.
+    one. `embed_dim` must be a multiple of 2 · axes.
     """
     phase = angles(positions, frequencies(embed_dim, positions.shape[-1], 1.0, base))
     phase = phase.unflatten(-1, (positions.shape[-1], -1))
@@ -93,11 +99,11 @@ class Rotary:
     base: float
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
-        """Return the tokens with their positions added."""
+        """Return the tokens as they are: rotary positions are not added."""
         return x
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
-        """Return the rotation of queries and keys; None for no rotation."""
+        """Return the rotation of queries and keys at these positions."""
         return rotation(angles(positions, frequencies(self.head_dim, positions.shape[-1], self.p, self.base)))
 
 
@@ -109,6 +115,7 @@ class Absolute:
     base: float
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
+        """Return the tokens with the encoding of their positions added, in the dtype of x."""
         return x + sincos(positions, self.embed_dim, self.base).to(x.dtype)
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:

@@ -49,17 +49,24 @@ def run_fit(
     reporter: Reporter | None = None,
     report: Callable[[Outcome, Path], object] | None = None,
 ) -> Outcome:
-    """Train on a data set, score the pipeline, and write a run folder.
+    """Train on a data set, score the pipeline, and write a run folder; return all results.
 
     Args:
         labels: [S] classes or numbers, or None to pre-train only; see `train`.
-        task, holdout, split_by, resume: as `train`.
+        config: all options of the training.
+        out: the run folder, new or empty, or that of the run to resume.
+        task, holdout, split_by: as `train`.
         columns: how the table was read; kept with the pipeline.
-        started: time.monotonic() when the work on the table began; without it, now.
+        resume: whether to continue the interrupted run in `out`.
+        command: what the user typed, for metrics.json.
+        started: time.monotonic() when the work on the table began; None means now.
+        reporter: shows progress and warnings; None shows warnings only.
         report: writes the report to the folder, once all else is there; if it fails, the run is finished without one.
+            None writes no report.
 
     Raises:
-        InputError: before anything is written: an `out` that holds something already and no `resume`; and as `train`.
+        InputError: before anything is written: an `out` that holds something already and no `resume`; nothing to train;
+            and as `train`.
     """
     reporter = reporter or Reporter(quiet=True)
     out = Path(out)
@@ -121,13 +128,15 @@ def run_folds(
     """Cross-validate: train and score each fold in its own run folder, and score all out-of-fold predictions together.
 
     What is chosen (the epoch, the blend, the calibration, the decision) is chosen within a fold's training part. The
-    folder answers later as the average of the folds' models (`ensemble.Ensemble`).
+    folder answers later as the average of the folds' models (`ensemble.Ensemble`). Folds that are finished are not
+    trained again. The results of all folds together are written to `out` and returned.
 
     Args:
         labels: [S] classes or numbers; a series without one is in no fold, and pre-trained on in all.
         folds: how many.
-        split_by: series of equal value in this column are in the same fold.
-        task, resume, command, started, reporter, report, how: as `run_fit`.
+        split_by: series of equal value in this column are in the same fold; None draws single series.
+        task, resume, command, started, reporter, report: as `run_fit`.
+        how: further arguments of `run_fit`, for each fold.
 
     Raises:
         InputError: before any training: no labels; folds that leave nothing to learn a class from; and as `run_fit`.
@@ -169,7 +178,10 @@ def _write(
     reporter: Reporter,
     report: Callable[[Outcome, Path], object] | None,
 ) -> None:
-    """Write tables and report, and the metrics last, for they mark the run as finished."""
+    """Write tables and report, and the metrics last, for they mark the run as finished.
+
+    Sets `seconds` and `warnings` of the outcome. A report that fails is left out with a warning.
+    """
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
@@ -180,7 +192,11 @@ def _write(
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
-    """Return a sentence for the model card on what the pipeline was trained on."""
+    """Return a sentence for the model card on what the pipeline was trained on.
+
+    Args:
+        noun: what the examples are, such as "series".
+    """
     elsewhere = "" if config.pretrained is None else "elsewhere"
     and_then = " and then " if elsewhere and fit.pretrained_on else ""
     here = f"on {fit.pretrained_on:,} {noun}" if fit.pretrained_on else ""

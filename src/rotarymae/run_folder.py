@@ -57,7 +57,10 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 
 def check_folder(out: Path, resume: bool) -> None:
-    """Raise InputError where the output folder is not empty, unless it is an interrupted run to `resume`."""
+    """Raise InputError unless a run can be written to `out`.
+
+    It must be a new or empty folder, or with `resume` the folder of an unfinished run, and writable.
+    """
     check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; wanted a new folder.")
@@ -83,7 +86,8 @@ def identify(
     """Return everything that a run's results depend on, as JSON; a resumed run must have the same.
 
     Args:
-        start: the trained model from which training starts.
+        labels: [S], or None to pre-train only.
+        start: the trained model from which training starts; None for random weights.
     """
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else _digest_of(labels)
@@ -97,8 +101,12 @@ def identify(
 def open_folder(out: Path, identity: dict[str, Any]) -> None:
     """Create the folder of a new run, or continue in that of the same run; half-written files are removed.
 
+    Args:
+        identity: from `identify`; it is written to a new folder, and compared with that of an old one.
+
     Raises:
-        InputError: the folder holds a run with other data or settings, which the message names.
+        InputError: the folder holds a run with other data or settings, which the message names; its identity.json is
+            damaged.
     """
     out.mkdir(parents=True, exist_ok=True)
     try:
@@ -125,11 +133,12 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
 
 
 def _digest_of(column: np.ndarray) -> str:
+    """Return the SHA-256 of an array's values, as hexadecimal digits."""
     return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:
-    """Write the tables of predictions, embeddings and interpolations that the run has."""
+    """Write the tables of predictions, embeddings and interpolations that the run has, as Parquet files in `out`."""
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
     for name, rows in vars(split).items():
@@ -160,12 +169,14 @@ def write_tables(outcome: Outcome, out: Path) -> None:
             hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
         )
         observed = np.asarray(hidden.values)
-        columns |= {_beside(value, "observed", names): pa.array(observed[:, v]) for v, value in enumerate(names)}
+        columns |= {
+            _column_of_value(value, "observed", names): pa.array(observed[:, v]) for v, value in enumerate(names)
+        }
         write_table(with_ids(pa.table(columns), pa.array(ids.tolist()), name), out / "interpolations.parquet")
 
 
 def write_metrics(outcome: Outcome, out: Path) -> None:
-    """Write metrics.json, which marks the run as finished."""
+    """Write metrics.json to the run folder `out`, which marks the run as finished."""
     preprocessor = outcome.pipeline.preprocessor
     content = {
         "run": uuid.uuid4().hex,
@@ -186,12 +197,12 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return the answers with a column of ids in front, called `name`, or "id" where that name is taken."""
+    """Return the answers with a column of ids in front, called `name`, or "id" if that name is taken."""
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
-    """Return the columns of predictions: class and probabilities, value and interval, or expected time and survival.
+    """Return {name: column} of predictions: class and probabilities, value and interval, or expected time and survival.
 
     Args:
         predicted: probabilities [S, classes] or values [S, outputs].
@@ -210,20 +221,30 @@ def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.nd
 
 
 def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
-    """Return embeddings [S, D] as columns e0, e1, ..."""
+    """Return embeddings [S, D] as columns {"e0": [S], "e1": [S], ...}."""
     return {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])}
 
 
 def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
-    """Return time, channel and values as columns, with a row per observation; names avoid those in `others`."""
-    columns = _at(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
+    """Return {name: column} of time, channel and values, with a row per observation.
+
+    Args:
+        others: names of further columns; a value of the same name is called NAME_value.
+    """
+    columns = _time_and_channel(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     taken = (*others, *columns)
     values = zip(dataset.value_names, dataset.values.T, strict=True)
-    return columns | {_not_among(name, taken): pa.array(column) for name, column in values}
+    return columns | {_free_name(name, taken): pa.array(column) for name, column in values}
 
 
 def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
-    """Return the columns of anomaly scores [n, V], with a row per observation; empty where there is no score."""
+    """Return {name: column} of observations and their anomaly scores, null where there is no score.
+
+    The scores are called anomaly_score, or NAME_anomaly_score if there are several value columns.
+
+    Args:
+        scores: [n, V] of the n observations and V value columns.
+    """
     names = dataset.value_names[: scores.shape[1]]
     called = ["anomaly_score"] if len(names) == 1 else [f"{name}_anomaly_score" for name in names]
     columns = observation_columns(dataset, *called)
@@ -231,7 +252,11 @@ def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
 
 
 def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
-    """Return the columns time (a date, if there is a zone), channel, values, importance; a row per observation."""
+    """Return {name: column} of observations and their importance, null where it is NaN.
+
+    Args:
+        importance: an array for each series, from `importance.importance`.
+    """
     columns = observation_columns(dataset, "importance")
     return columns | {"importance": pa.array(np.concatenate(importance).astype(np.float64), from_pandas=True)}
 
@@ -244,38 +269,43 @@ def interpolation_columns(
     answers: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """Return the columns of an interpolation, with a row per query.
+    """Return {name: column} of an interpolation, with a row per query.
 
     They are time (a date, if there is a zone), channel, for each value its mean, standard deviation and bands, and the
-    time to the nearest observation of the channel.
+    time to the nearest observation of the channel, null without one.
+
+    Args:
+        times, channels: of the queries; None without channels.
+        channel_names: by the numbers in `channels`.
+        time_zone: zone of times that are dates; None for numbers.
     """
-    columns = _at(times, channels, channel_names, time_zone)
+    columns = _time_and_channel(times, channels, channel_names, time_zone)
     taken = ("distance", *columns)
     for v, name in enumerate(value_names):
-        columns[_not_among(name, taken)] = pa.array(answers.mean[:, v])
+        columns[_free_name(name, taken)] = pa.array(answers.mean[:, v])
         if answers.std is not None:
-            columns[_beside(name, "std", value_names)] = pa.array(answers.std[:, v])
+            columns[_column_of_value(name, "std", value_names)] = pa.array(answers.std[:, v])
         for share, (lower, upper) in answers.bands.items():
-            columns[_beside(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
-            columns[_beside(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
+            columns[_column_of_value(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
+            columns[_column_of_value(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
     return columns | {"distance": pa.array(answers.distance, mask=np.isinf(answers.distance))}
 
 
-def _beside(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return the name of a column that belongs to a value; another name where that is taken by a value."""
+def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
+    """Return the name of a column that belongs to a value, NAME_WHAT; NAME_predicted_WHAT if a value has that name."""
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
 
-def _not_among(name: str, taken: Iterable[str]) -> str:
-    """Return the name of a value's column; another name where that is taken by a column of ours."""
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    """Return the name of a value's column: `name`, or NAME_value if `name` is among `taken`."""
     return f"{name}_value" if name in taken else name
 
 
-def _at(
+def _time_and_channel(
     times: np.ndarray, channels: np.ndarray | None, channel_names: tuple[Any, ...] | None, time_zone: str | None
 ) -> dict[str, Any]:
-    """Return the columns time and channel."""
+    """Return {"time": column}, of dates if there is a zone; with channels also "channel", a column of their names."""
     when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
     columns: dict[str, Any] = {"time": when}
     if channels is not None and channel_names is not None:
@@ -289,7 +319,10 @@ def write_table(table: pa.Table, path: str | Path) -> None:
 
 
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
-    """Write a table that comes in parts with one schema, as `write_table`; without a part nothing is written."""
+    """Write a table that comes in parts with one schema, as `write_table`; without a part nothing is written.
+
+    Raises InputError for a path that does not end in .csv or .parquet.
+    """
     path = Path(path)
     check_output(path)
     parts = iter(parts)
@@ -304,7 +337,7 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Raise InputError, before any work, for a path to which no table could be written."""
+    """Raise InputError, before any work, for a path that does not end in .csv or .parquet or cannot be written."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
     check_writable(path)

@@ -47,7 +47,7 @@ BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden
 
 
 def count_parts(outcome: Outcome) -> dict[str, Any]:
-    """Return the number of series in each part of the split, and which part is scored, for metrics.json."""
+    """Return how many series each part of the split has, which part is scored, and their noun, for metrics.json."""
     split = outcome.split
     counts = {
         name: len(rows) for name, rows in vars(split).items() if name not in ("unlabelled", "left_out") or len(rows)
@@ -138,7 +138,13 @@ def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable
 def _scores(
     pipeline: Pipeline, measure: Callable[..., dict[str, float]], truth: np.ndarray, guesses: dict[str, np.ndarray]
 ) -> dict[str, dict[str, float]]:
-    """Return {method: metrics} for predictions by method, with those of intervals where a method has some."""
+    """Return {method: {metric: value}} for predictions by method, with metrics of intervals if a method has some.
+
+    Args:
+        measure: from `_measure`.
+        truth: of the predicted series.
+        guesses: {method: predictions}.
+    """
     return {
         name: measure(truth, guess) | interval_metrics(truth, guess, pipeline.half_widths(predictor=name))
         for name, guess in guesses.items()
@@ -158,13 +164,16 @@ def evaluate_predictions(
     The methods are the fine-tuned model, its partners, and their combination.
 
     Args:
-        targets: labels [S].
+        targets: labels [S], None or NaN for a series without one.
+        on_step: called with (batches done, batches in all), for progress bars.
         spans: {name: time span}: also score predictions from what was known that long after `since`, under "early".
-        since: a time for each series [S]; a series with NaN is left out of the early scores.
+            None means no early scores.
+        since: a time for each series [S]; a series with NaN is left out of the early scores. None means no early
+            scores.
 
     Raises:
         InputError: a model without a head, a number of labels unlike that of the series, an unknown class, no label at
-            all.
+            all; `spans` and no time in `since`.
     """
     labels = pipeline.require_labels()
     targets = one_per_series(targets, len(dataset))
@@ -199,7 +208,9 @@ def evaluate_predictions(
 def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -> None:
     """Predict every fold's series with the pipeline that was trained without them, and score all together.
 
-    Everything is computed from the saved pipelines, so that a resumed run has the same metrics.
+    Everything is computed from the saved pipelines, so that a resumed run has the same metrics. `outcome`, whose
+    pipeline is an `Ensemble`, gets the predictions and half widths of all series, those without a label by all folds'
+    models; baselines, each series' fold, and the metrics of all methods.
 
     Args:
         splits: the split of each fold, in the order of `Ensemble.members`.
@@ -261,14 +272,20 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
 
 def _spread(values: list[float]) -> dict[str, Any]:
-    """Return a metric of each fold, with mean and standard deviation."""
+    """Return a metric of each fold, as {"mean", "std", "folds"}: mean, sample standard deviation, and `values`."""
     return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
 
 
 def _of_baselines(
     labels: Labels, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
 ) -> dict[str, np.ndarray]:
-    """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}."""
+    """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}.
+
+    A baseline that fails is left out, with a warning.
+
+    Args:
+        truth: encoded labels of all series.
+    """
     guesses, known, scored = {}, dataset.select(train), dataset.select(test)
     learnt = labels.for_partners(truth[train])
     with reporter.bar("baselines"):
@@ -279,7 +296,13 @@ def _of_baselines(
 
 
 def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
-    """Score the reconstruction of hidden patches, next to predicting means."""
+    """Score the reconstruction of hidden patches of the arrays `part`, next to predicting means; store it in `outcome`.
+
+    Arrays of one patch are left out; if there are no others, nothing is done.
+
+    Args:
+        train: not read.
+    """
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
         return
@@ -303,7 +326,13 @@ def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayData
 
 
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
-    """Hide observations of the scored series and score how well the model and the baselines predict them."""
+    """Hide observations of the series `part`, score the model's and the baselines' predictions, store all in `outcome`.
+
+    If nothing can be hidden, nothing is done.
+
+    Args:
+        train: the series on which baselines are fitted.
+    """
     preprocessor, guesses, forecasts = outcome.pipeline.require_series(), {}, outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
     if not any(len(np.unique(one.times)) > 1 if forecasts else len(one.times) > 1 for one in part):
@@ -347,7 +376,9 @@ def compare_at_hidden(
     inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
-        """Return all methods' errors at the hidden observations `rows` for value column `v`.
+        """Return {"hidden_observations": number, "methods": {method: errors}} at the observations `rows` of column `v`.
+
+        With bands there is "share_inside_band", too.
 
         Args:
             own_unit: also return errors in the table's units.
@@ -426,7 +457,14 @@ def evaluate_forecasts(
 
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
-    """Warn where a simpler method predicts the hidden observations better than the model, and say what may help."""
+    """Warn if a simpler method predicts hidden observations of a value better than the model, by over 5 %.
+
+    The warning says what may help. With fewer than `MIN_HIDDEN` hidden observations there is none.
+
+    Args:
+        value: name of the value column.
+        row: the errors of all methods, from `_score_interpolation`.
+    """
     errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
     if row["hidden_observations"] < MIN_HIDDEN or errors["model"] <= BEHIND * errors[closest]:
@@ -442,6 +480,7 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
 
 
 def _root_mean_square(x: np.ndarray) -> float:
+    """Return the root mean square of numbers; NaN without any."""
     return float(np.sqrt(np.mean(np.square(x)))) if len(x) else np.nan
 
 

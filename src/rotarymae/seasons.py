@@ -27,8 +27,9 @@ class Season(NamedTuple):
 def find_season(dataset: SeriesDataset) -> Season:
     """Return the period after which the series' first values repeat themselves, from their autocorrelation.
 
-    Times are rounded to multiples of the median gap, and a straight line is subtracted from each channel of a series.
-    The autocorrelations of the longest series are averaged, weighted by their pairs of observations.
+    `Season()` if there is none. Times are rounded to multiples of the median gap, and a straight line is subtracted
+    from each channel of a series. The autocorrelations of the longest series are averaged, weighted by their pairs of
+    observations.
     """
     curves = _longest(dataset)
     gaps = [float(np.median(np.diff(times))) for times, _ in curves]
@@ -64,7 +65,10 @@ def find_season(dataset: SeriesDataset) -> Season:
 
 
 def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return (times, first values) of the channels of the longest series; of repeated times only one is kept."""
+    """Return (times, first values) of the channels of the longest series; of repeated times only one is kept.
+
+    Channels that are constant or have fewer than `LEAST_PAIRS` times are left out.
+    """
     channels, curves = channel_index(dataset), []
     for series in np.argsort(-np.asarray(dataset.lengths), kind="stable")[:MAX_SERIES]:
         rows = slice(dataset.offsets[series], dataset.offsets[series + 1])
@@ -80,10 +84,12 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of products of values by lag, and the number of pairs in each sum.
+    """Return sums of products of standardised values by lag, and the number of pairs in each sum.
+
+    Both are empty for fewer than `LEAST_PAIRS` values; else their lags go up to the length over `LEAST_CYCLES`.
 
     Args:
-        slots: times as integers.
+        slots: times as ascending integers from 0; values at `MOST_SLOTS` or later are left out.
     """
     inside = slots < MOST_SLOTS
     slots, values = slots[inside], values[inside]
@@ -97,6 +103,7 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     most = int(size / LEAST_CYCLES) + 1
 
     def correlate(part: np.ndarray) -> np.ndarray:
+        """Return the sum of products of a column with itself, shifted by each lag."""
         transformed = np.fft.rfft(part, 2 * size)
         return np.fft.irfft(np.abs(transformed) ** 2)[:most]
 

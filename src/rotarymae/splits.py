@@ -25,8 +25,8 @@ SPLIT_METHODS = {"column": "as it says", "groups": "whole groups held out", "lat
 class Split:
     """Indices of the series used for training, for choosing the best epoch, and for scoring only.
 
-    With partly labelled data these three hold labelled series only; `unlabelled` holds the others, which pre-training
-    also uses, and `left_out` those that belong to a held-out group, which are not used at all.
+    With partly labelled data `train`, `validation` and `test` hold labelled series only; `unlabelled` holds the others,
+    which pre-training also uses, and `left_out` those that belong to a held-out group, which are not used at all.
     """
 
     train: np.ndarray
@@ -37,17 +37,17 @@ class Split:
 
     @property
     def pretrain(self) -> np.ndarray:
-        """Return the series used in pre-training."""
+        """Return the indices of the series used in pre-training, ascending: the training and the unlabelled ones."""
         return np.sort(np.concatenate([self.train, self.unlabelled]))
 
     @property
     def labelled(self) -> np.ndarray:
-        """Return all series but the unlabelled ones."""
+        """Return the indices of the labelled series of all three parts, ascending."""
         return np.sort(np.concatenate([self.train, self.validation, self.test]))
 
     @property
     def scored(self) -> np.ndarray:
-        """Return the series that are scored: the held-out ones; without any those of validation, else of training."""
+        """Return the indices of the scored series: those of `test`, else of `validation`, else of `train`."""
         return next((part for part in (self.test, self.validation) if len(part)), self.train)
 
     @property
@@ -112,7 +112,12 @@ class SplitColumn:
         return split, self._describe(split, method, drawn)
 
     def groups(self, rows: np.ndarray) -> np.ndarray:
-        """Return a group number [S] for each series; series without a value are groups by themselves.
+        """Return a group number for each series, int [S], in the order of the values; equal values share one.
+
+        Series without a value are groups by themselves.
+
+        Args:
+            rows: series that must have a value.
 
         Raises:
             InputError: a series in `rows` has no value.
@@ -131,15 +136,23 @@ class SplitColumn:
 
     @cached_property
     def _known(self) -> np.ndarray:
+        """Return a mask [S], True where there is a value."""
         return np.array([value is not None and value == value for value in self.values.tolist()], bool)
 
     @cached_property
     def _ordered(self) -> bool:
+        """Return whether all values are numbers, and so have an order."""
         there = self.values[self._known].tolist()
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
     def _named_parts(self) -> np.ndarray | None:
-        """Return the part [S] that the column names for each series; None where it does not name parts."""
+        """Return the part of each series, TRAIN, VALIDATION or TEST, int [S], if the column names parts; else None.
+
+        Series without a value are TRAIN.
+
+        Raises:
+            InputError: a word for train or test, and other words next to it.
+        """
         there = self.values[self._known].tolist()
         words = {value.strip().lower() for value in there if isinstance(value, str)}
         others = sorted(words - set(PART_WORDS))
@@ -155,7 +168,12 @@ class SplitColumn:
         return part_of
 
     def _describe(self, split: Split, method: str, drawn: list[str]) -> dict[str, Any]:
-        """Return how a split was made, as in metrics.json."""
+        """Return how a split was made, as in metrics.json.
+
+        Args:
+            method: "column", "groups" or "latest".
+            drawn: the parts that were drawn at random.
+        """
         parts = {}
         for name in PARTS:
             rows = getattr(split, name)
@@ -170,6 +188,7 @@ class SplitColumn:
         return {"by": self.name, "method": method, "drawn": drawn, "parts": parts, "left_out": len(split.left_out)}
 
     def _text(self, value: Any) -> str:
+        """Return a value as text: a date, or a number of ten digits."""
         return as_dates(np.array([value]))[0].as_py().strftime("%Y-%m-%d") if self.dates else f"{value:.10g}"
 
 
@@ -194,7 +213,12 @@ class Fold:
 
     @classmethod
     def all(cls, folds: int, series: int, column: SplitColumn | None) -> list[Self]:
-        """Return all folds of a data set. Raises InputError for a column that names train and test."""
+        """Return all folds of a data set, in their order. Raises InputError for a column that names train and test.
+
+        Args:
+            series: number of series.
+            column: the column of groups; None without one.
+        """
         if column is not None and column._named_parts() is not None:
             raise InputError(
                 f"the column {column.name!r} names the parts itself, and folds are to be drawn; leave out one of folds "
@@ -211,7 +235,17 @@ class Fold:
     def split(
         self, rows: np.ndarray, classes: np.ndarray | None, holdout: float, validation: float, seed: int
     ) -> tuple[Split, dict[str, Any]]:
-        """Return the parts, and how they were made, as `SplitColumn.split`; the held-out part is the fold."""
+        """Return the parts, and how they were made as in metrics.json; the held-out part is the fold.
+
+        Args:
+            rows, classes, seed: as in `SplitColumn.split`.
+            holdout: not read.
+            validation: share of the others that chooses the best epoch.
+
+        Raises:
+            InputError: a labelled series without a value; more folds than series or groups; a class that would be held
+                out completely.
+        """
         group = None if self.column is None else self.column.groups(rows)
         of_rows = None if group is None else group[rows]
         held = rows[fold_of(len(rows), classes, of_rows, self.folds, seed) == self.number - 1]
@@ -260,11 +294,12 @@ def split_words(split: dict[str, Any], private: bool = True) -> str:
 
 
 def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
-    """Assign each series to a fold, 0 to folds - 1, with classes in proportion and groups whole.
+    """Return the fold of each series, int [S] from 0 to folds - 1, with classes in proportion and groups whole.
 
     Args:
         series: number of series.
-        classes, groups: [S], or None.
+        classes, groups: [S]; None means one class, and no groups.
+        seed: of the random assignment.
 
     Raises:
         InputError: fewer than two folds, or more folds than series or groups.
@@ -293,6 +328,10 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 
 def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> np.ndarray:
     """Return a mask [S] of groups to hold out, with about this share of the series and no class completely.
+
+    Args:
+        groups: [S] the group of each series.
+        classes: [S], or None without classes.
 
     Raises:
         InputError: no groups can be held out without losing a class.
@@ -330,8 +369,22 @@ def _hold_out(
         group: group number of each of all series, or None.
         latest_first: whether the groups with the largest numbers are moved, instead of random ones.
 
+    Nothing is moved if the share is 0 or fewer than two series are left.
+
+    Args:
+        part_of: [S] the part of each series, which is changed in place.
+        part: the part to which series are moved, `TEST` or `VALIDATION`.
+        share: of the training series among `rows`.
+        rows: indices of the labelled series; others move only with their group.
+        classes: [rows], or None without classes.
+        group: [S] groups that stay together; None moves single series.
+        latest_first: hold out the groups with the largest numbers instead of random ones.
+
     Returns:
         Whether series were drawn one by one, because there are no groups, or only one is left.
+
+    Raises:
+        InputError: a share outside 0 to 1, or one that leaves too few series.
     """
     if not 0 <= share < 1:
         name = "holdout" if part == TEST else "validation_fraction"
@@ -352,7 +405,15 @@ def _hold_out(
 
 
 def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by: str) -> Split:
-    """Return the split that `part_of` describes. Raises InputError where a class has no training series."""
+    """Return the split that `part_of` [S] describes.
+
+    Args:
+        rows, classes: the labelled series, and their classes or None.
+        by: begins the messages, such as "at random".
+
+    Raises:
+        InputError: a class has no training series; no series is left to train on.
+    """
     if classes is not None:
         trained = part_of[rows] == TRAIN
         lost = np.setdiff1d(classes[~trained], classes[trained])
@@ -370,9 +431,12 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
 
 
 def latest(number: np.ndarray, share: float) -> int:
-    """Return the threshold at or above which the share of `number` is nearest to `share`.
+    """Return the threshold at or above which the share of the numbers is nearest to `share`.
 
     Equal numbers stay together, and the smallest is never held out.
+
+    Args:
+        number: of each series, with at least two different ones.
     """
     different, counts = np.unique(number, return_counts=True)
     held = np.cumsum(counts[::-1])[::-1]  # series with this number or a larger one
@@ -380,12 +444,13 @@ def latest(number: np.ndarray, share: float) -> int:
 
 
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a random share of the rows; return (rest, part).
+    """Draw a random share of the rows; return (rest, part), both ascending.
 
     Every class is in both if possible, and always in the rest, because a class without training series cannot be
     learnt.
 
     Args:
+        rows: indices into `classes`.
         classes: of all series [S], or None.
 
     Raises:
@@ -419,6 +484,15 @@ def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: in
     """Draw random parts for training, validation and scoring; every class is in each if possible, and always in train.
 
     With fewer than ten series all are trained on.
+
+    Args:
+        series: number of series.
+        classes: [S], or None without classes.
+        holdout: share that is only scored.
+        validation: share of the others that chooses the best epoch.
+
+    Raises:
+        InputError: a share outside 0 to 1, or one that leaves too few series.
     """
     rows, part_of = np.arange(series), np.full(series, TRAIN)
     drawn_from = rows if series >= MIN_SERIES_FOR_HOLDOUT else rows[:0]

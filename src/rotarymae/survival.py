@@ -292,8 +292,8 @@ def _product_limit(time: _Floats, ends: NDArray[np.bool_], earlier: _Floats, at:
 
     Args:
         time: durations of all series.
-        ends: which of them ended in what is counted.
-        earlier: durations that leave the risk set at equal times before that.
+        ends: which of them ended in the outcome that is counted.
+        earlier: durations of series that leave the risk set before the outcomes of the same time.
         at, before: as in `kaplan_meier`.
     """
     steps, counts = np.unique(time[ends], return_counts=True)
@@ -326,7 +326,7 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
 
 
 def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int:
-    """Count pairs i < j with rank[i] < rank[j], for i where `counts` is True, by merging halves."""
+    """Return the number of pairs i < j with rank[i] < rank[j], for i where `counts` is True, by merging halves."""
     size = 1 << max(len(rank) - 1, 0).bit_length()
     low = np.full(size - len(rank), rank.min(initial=0))  # padding is later than all, and larger than none
     rank, counts = np.concatenate([rank, low]), np.concatenate([counts, np.zeros(len(low), bool)])
@@ -346,9 +346,11 @@ def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int
 def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> _Floats:
     """Return the Brier score [T] of predicted survival [S, T], weighted for censoring (Graf et al. 1999).
 
-    Each series has as weight the inverse of the probability that it was not censored before.
+    Each series has as weight the inverse of the probability that it was not censored before; one that was censored
+    before a time counts nothing there.
 
     Args:
+        survival: probabilities of no event until each time.
         at: ascending times [T], before the last duration.
     """
     time, event, at = np.asarray(time, np.float64), np.asarray(event, bool), np.asarray(at, np.float64)

@@ -24,16 +24,17 @@ def patchify(
     patch_size: Sequence[int],
     coordinates: Mapping[int, Float[Tensor, "B _"]] | None = None,
 ) -> Tokens:
-    """Cut an array into patches, one token each.
+    """Cut an array into patches, one token each; they are numbered with the last axis running fastest.
 
     Args:
         array: [B, d_1, .., d_D, C].
         patch_size: p_1 .. p_D, each dividing its axis.
-        coordinates: for every irregular axis (0 .. D-1) the positions [B, d_axis] of its cells.
+        coordinates: for every irregular axis (0 .. D-1) the positions [B, d_axis] of its cells; the positions of the
+            other axes count patches from 1. None means no irregular axis.
 
     Raises:
-        InputError: sizes that do not divide, an irregular axis with a patch size above 1, coordinates of another
-            shape; NaN or infinity (as `Tokens`).
+        InputError: sizes that do not divide, an irregular axis with a patch size above 1, coordinates of another shape;
+            NaN or infinity (as `Tokens`).
     """
     coordinates = coordinates or {}
     sizes = _sizes(array, patch_size)
@@ -62,7 +63,7 @@ def patchify(
 def unpatchify(
     values: Float[Tensor, "B N V"], sizes: Sequence[int], patch_size: Sequence[int]
 ) -> Float[Tensor, "B *axes C"]:
-    """Assemble the array [B, *sizes, C] whose patches are `values` [B, N, V], in the order `patchify` gives them.
+    """Assemble the array [B, *sizes, C] whose patches are `values` [B, N, V], in the order of `patchify`.
 
     Raises:
         InputError: numbers of tokens or features that no array of these sizes has.
@@ -84,7 +85,11 @@ def unpatchify(
 
 
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes of an array's axes. Raises InputError where patch sizes do not fit."""
+    """Return the sizes (d_1, .., d_D) of an array [B, d_1, .., d_D, C].
+
+    Raises:
+        InputError: patch sizes that do not divide them, or another number of axes; the message says what would fit.
+    """
     if array.ndim < 3:
         raise InputError(f"array has shape {tuple(array.shape)}; expected [batch, d_1, .., d_D, channels].")
     sizes = tuple(array.shape[1:-1])
@@ -108,14 +113,19 @@ def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
 
 
 def _position_dtype(*of: Tensor) -> torch.dtype:
-    """Return float64 where a tensor has it; else float32, because half precision rounds positions."""
+    """Return float64 if one of the tensors has it; else float32, because half precision rounds positions."""
     return torch.float64 if torch.float64 in {one.dtype for one in of} else torch.float32
 
 
 def _grid(
     batch: int, counts: Sequence[int], coordinates: Mapping[int, Tensor], dtype: torch.dtype
 ) -> Float[Tensor, "B N A"]:
-    """Return the position of every patch [B, N, A]: its number from 1 on regular axes, `coordinates` on others."""
+    """Return the position of every patch [B, N, A], on the CPU: its number from 1, or its coordinate on irregular axes.
+
+    Args:
+        counts: patches along each axis.
+        coordinates: {axis: positions [B, patches of the axis]} of the irregular axes.
+    """
     axes = []
     for axis, count in enumerate(counts):
         at = coordinates.get(axis)

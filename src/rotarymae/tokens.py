@@ -53,7 +53,7 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        """Check shapes and numbers. Raises InputError."""
+        """Check shapes, and with `check_values` also numbers, and zero what is padded. Raises InputError."""
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)
@@ -91,7 +91,10 @@ class Tokens:
 
     @property
     def observed_values(self) -> Bool[Tensor, "B N V"]:
-        """Mask [B, N, V], True where a value was observed."""
+        """Mask [B, N, V], True where a value was observed; never on padding.
+
+        It has the width of `observed`, if that is given.
+        """
         real = self.real[..., None]
         return real.expand_as(self.values) if self.observed is None else self.observed & real
 
@@ -225,7 +228,7 @@ def pad_rows(
 
 
 def rounding_step(length: int) -> int:
-    """Return the multiple to which batches of this length are padded: a power of two, at most 64 and length / 16.
+    """Return the multiple to which batches of this length are padded: a power of two, at most 64 and length / 16, or 1.
 
     Padding to few different lengths keeps memory low: for every size of tensor that a process has used, freed blocks
     stay on its heap.
@@ -234,7 +237,7 @@ def rounding_step(length: int) -> int:
 
 
 def round_up(tokens: Tokens, step: int) -> Tokens:
-    """Pad the rows to a multiple of `step`; a batch without padding is returned as it is."""
+    """Pad the rows to a multiple of `step` tokens; a batch without padding is returned as it is."""
     more = -tokens.length % step
     if tokens.padding is None or more == 0:
         return tokens
@@ -251,7 +254,10 @@ def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
     """Keep some tokens of each row, moved to its front in their order.
 
     Shorter rows are padded at the end; a row that keeps nothing is all padding. Padding is None when all rows keep the
-    same number. `keep` is ignored at padded positions.
+    same number.
+
+    Args:
+        keep: True where a token is kept; ignored at padded positions.
 
     Raises:
         InputError: nothing is kept in any row.
@@ -305,7 +311,10 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
 
 
 def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) -> Tensor | None:
-    """Raise InputError for NaN, infinity and empty rows; return the padding, or None if it marks nothing."""
+    """Raise InputError for NaN or infinity outside padding, and for rows of padding alone; return the padding.
+
+    A padding that marks nothing becomes None.
+    """
     if padding is not None:
         empty = padding.all(dim=1)
         if empty.any():
@@ -330,4 +339,5 @@ def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) ->
 
 
 def _first(flags: Tensor) -> int:
+    """Return the index of the first True."""
     return int(flags.nonzero()[0])

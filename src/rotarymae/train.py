@@ -111,7 +111,9 @@ def train(
     continue_training: bool = False,
     reporter: Reporter | None = None,
 ) -> FitResult:
-    """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
+    """Train a pipeline on a data set; return it with its split and its losses.
+
+    The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
         targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
@@ -122,11 +124,11 @@ def train(
             for durations with a status.
         holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
         split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
-        columns: layout of the table, which is saved with the pipeline.
+        columns: layout of the table, which is saved with the pipeline; None keeps that of `start`.
         plan: run folder for checkpoints, and the time of the run; the folder must be empty, or that of the same run to
-            resume.
+            resume. None keeps no checkpoints.
         continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
-        reporter: shows progress.
+        reporter: shows progress and warnings; None shows warnings only.
 
     Raises:
         InputError: before any training: labels or settings that cannot be used; a start with other values or channels;
@@ -210,7 +212,7 @@ def train(
     if kind is not None and targets is not None:
         choosing = None
         if validation is not None:
-            choosing = _early(validation, narrowed(targets[split.validation]), config)
+            choosing = _with_early_copies(validation, narrowed(targets[split.validation]), config)
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
                 result.pipeline,
@@ -243,7 +245,14 @@ def labelled(
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
     """Return the kind of labels, the indices of labelled series, and their classes for a stratified split.
 
-    Without targets kind and classes are None; for a regression only the classes are.
+    Without targets kind and classes are None, and all series are returned; for a regression only the classes are None.
+
+    Args:
+        targets: [S] labels, None or NaN for a series without one; or None.
+        task: as in `train`.
+
+    Raises:
+        InputError: no series has a label; labels that cannot be used for the task or with the options.
     """
     rows = np.arange(len(dataset))
     if targets is None:
@@ -273,7 +282,13 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
-    """Split the data set; return the parts, and how it was split."""
+    """Split the data set; return the parts, and how it was split as in metrics.json. Says how, through the reporter.
+
+    Args:
+        rows: indices of the labelled series.
+        strata: their classes, or None.
+        holdout, split_by: as in `train`.
+    """
     method = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
@@ -300,11 +315,21 @@ def _fit_partners(
     plan: Plan | None,
     reporter: Reporter,
 ) -> FittedPartners:
-    """Fit the partners before the network, so that their time is known and trainings get the rest."""
+    """Fit the partners by `fit_partners` on the training and validation series; return what that returns.
+
+    With `config.early` the series' copies that end early are among them. It comes before the network, so that the
+    partners' time is known and trainings get the rest.
+
+    Args:
+        targets: [S] labels.
+        labels: the fitted labels of the pipeline.
+        static: the columns that the partners read.
+        plan: limits their time; None does not.
+    """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
-    every, learnt = _early(dataset, labels.for_partners(truth), config)
-    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
+    every, learnt = _with_early_copies(dataset, labels.for_partners(truth), config)
+    train, validation = (_in_each_copy(part, len(dataset), len(every)) for part in (split.train, split.validation))
     parts = (train, validation, labels.outputs, static, config.seed, reporter)
     return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
 
@@ -341,15 +366,23 @@ def _choose(
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
 
-def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """With `early`, return the series and copies of them that end early, with their targets; else both as they are."""
+def _with_early_copies(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
+    """Return series and targets, with `config.early` followed by three copies of each series that end early.
+
+    Args:
+        targets: [S, ...]; they are repeated for the copies.
+    """
     if not config.early:
         return dataset, targets
     return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
 
 
-def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
-    """Return the indices of some series among several stacked copies of `series` series."""
+def _in_each_copy(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
+    """Return the indices `rows` in each of several stacked copies of `series` series.
+
+    Args:
+        copied: number of series in all copies together.
+    """
     return np.concatenate([rows + start for start in range(0, copied, series)])
 
 
@@ -382,7 +415,7 @@ def open_start(source: Any) -> Pipeline:
 
 
 def _without_head(start: Pipeline) -> Pipeline:
-    """Return the pre-trained part of a pipeline; if there is none, its model's encoder, without labels."""
+    """Return the pre-trained part of a pipeline; if there is none, the pipeline without its labels and partners."""
     if start.autoencoder is not None:
         return start.pretrained
     assert start.preprocessor is not None
@@ -390,7 +423,7 @@ def _without_head(start: Pipeline) -> Pipeline:
 
 
 def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
-    """Return the options with the sizes of the model that is trained further. Raises InputError for other sizes."""
+    """Return the options with `neighbours` of the model that is trained further. Raises InputError for other sizes."""
     model, known = start.require_autoencoder(), start.preprocessor
     assert known is not None
     if config.neighbours == "auto":
@@ -404,10 +437,12 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options adapted to a fit without labels: `neighbours="auto"` is switched on, long series are cut.
+    """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and long series are cut.
 
     What a prediction needs is nearby or a season away, and many small steps teach more than few large ones. A window
-    has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all.
+    has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all, for
+    which `batch_size` is lowered. A window that is set stays. Neighbours are on, or off for data with further
+    positions. The options of a fit from a trained model or of arrays are returned as they are.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
@@ -424,14 +459,15 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Check everything that training could refuse, then fit the preprocessor of a training set.
+    """Check everything that training could refuse, then return the preprocessor of a training set.
 
     Args:
-        start: the trained model from which training starts; its preprocessor is used unchanged.
+        start: the trained model from which training starts; its preprocessor is used, with the windows of this fit.
+            None fits a new one.
 
     Raises:
         InputError: no series with two tokens; an option that does not fit the data; data unlike those of `start`; a
-            training that would not fit into memory, or would take days.
+            training that would not fit into memory, or in which masking would hide nothing.
     """
     if config.pretrains and (dataset.lengths < 2).all():
         tokens = f"patches of {dataset.patch_size}" if dataset.kind == "patches" else "observations"  # pyright: ignore
@@ -440,9 +476,9 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             "predicts them from the others."
         )
     if dataset.kind == "patches":
-        preprocessor: Any = _array_scalers(dataset, config, start)  # pyright: ignore
+        preprocessor: Any = _array_preprocessor(dataset, config, start)  # pyright: ignore
     else:
-        preprocessor = _series_scalers(dataset, config, start)  # pyright: ignore
+        preprocessor = _series_preprocessor(dataset, config, start)  # pyright: ignore
     windows = preprocessor.windows(dataset).dataset
     if start is None:
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
@@ -456,8 +492,11 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     return preprocessor
 
 
-def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
-    """Check the options for arrays, and return their preprocessor: fitted, or that of `start`."""
+def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
+    """Check the options for arrays, and return a fitted preprocessor, or that of `start`.
+
+    Raises InputError for options that do not suit the data, or data unlike those of `start`.
+    """
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
@@ -475,8 +514,11 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | N
     return preprocessor
 
 
-def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
-    """Check the options for series, and return their preprocessor: fitted, or that of `start`."""
+def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
+    """Check the options for series, and return a fitted preprocessor, or that of `start` with the windows of this fit.
+
+    Raises InputError for options that do not suit the data, or data unlike those of `start`.
+    """
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
         inputs = None
@@ -517,9 +559,12 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """Return window and overlap: those of the options, else of the model to start from, else none.
+    """Return window and overlap: those of the options, else of the model to start from, else none (None, 0).
 
-    Very long series get a window with which a training step fits into 2 GB.
+    Very long series get a window with which a training step fits into 2 GB, with a warning.
+
+    Args:
+        before: the preprocessor of the model to start from; None without.
     """
     if config.window is not None:
         return config.window, config.shared
@@ -549,12 +594,14 @@ def pretrain(
     schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
-    """Train a masked autoencoder on a data set; series in which masking hides nothing are left out with a warning.
+    """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
+
+    Series in which masking hides nothing are left out with a warning.
 
     Args:
-        preprocessor: of the data set, if `prepare` has fitted it already.
+        preprocessor: of the data set, if `prepare` has fitted it already; None calls `prepare`.
         start: the pipeline to start from, instead of random weights; it is not changed.
-        validation: another data set, whose loss chooses the best epoch.
+        validation: another data set, whose loss chooses the best epoch; None for none.
         schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
         how: folder, resume, on_step and on_resume, as `training.fit`.
 
@@ -614,18 +661,22 @@ def finetune(
     schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
-    """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
+    """Train a classifier or regressor, starting from a pre-trained encoder; return its pipeline and its losses.
+
+    The whole encoder is taken over: projection, [CLS] and blocks.
 
     Args:
         pretrained: a pipeline with that encoder; it is not changed.
         targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `survival.EVENT_TIME` for
             task="survival".
-        validation: another data set and its targets, whose loss chooses the best epoch.
+        task: "classification", "regression" or "survival".
+        validation: another data set and its targets, whose loss chooses the best epoch; None for none.
         continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
         schedule, how: as in `pretrain`.
 
     Raises:
-        InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
+        InputError: fewer than two classes; a validation label that training lacks; a head or several networks that
+            training cannot continue with; and as `training.fit`.
     """
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
@@ -693,7 +744,12 @@ def finetune(
 def _with_new_head(
     pretrained: Pipeline, labels: Labels, config: FitConfig, pool: str, static_features: int, seed: int
 ) -> Classifier | Regressor:
-    """Return a copy of the pre-trained encoder with a head whose weights are drawn from a generator of its own."""
+    """Return a copy of the pre-trained encoder with a new head, whose weights are drawn from a generator of its own.
+
+    Args:
+        pool: of the head.
+        seed: of its weights.
+    """
     encoder = copy_encoder(pretrained.model, config)
     model = build(lambda: labels.model(Encoder(encoder.config), pool, static_features), make_generator(seed, 1))
     model.encoder = encoder
@@ -701,6 +757,7 @@ def _with_new_head(
 
 
 def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
+    """Call `on_step` with the step of one of several networks, counted over all of them."""
     on_step(member * steps + step, members * steps, loss)
 
 
@@ -712,7 +769,7 @@ def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of a model's encoder, with all its weights, and with the dropout of fine-tuning."""
+    """Return a copy of a model's encoder, with all its weights, trainable, and with the dropout of fine-tuning."""
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once
         copied = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))

@@ -24,6 +24,7 @@ class Dropping(nn.Module):
     """
 
     def __init__(self, rate: float) -> None:
+        """Create the layer; `rate` is the share that is dropped, 0 to less than 1."""
         super().__init__()
         self.rate = rate
         self.generator: torch.Generator | None = None
@@ -33,6 +34,11 @@ class Dropping(nn.Module):
         return self.training and self.rate > 0
 
     def _drop(self, x: Float[Tensor, "*shape"], shape: tuple[int, ...]) -> Float[Tensor, "*shape"]:
+        """Return x with random parts set to zero and the rest scaled up by 1 / (1 - rate).
+
+        Args:
+            shape: of the random mask, which is broadcast to x.
+        """
         dropped = torch.empty(shape, dtype=torch.bool, device=x.device).bernoulli_(self.rate, generator=self.generator)
         return x.masked_fill(dropped, 0.0) / (1.0 - self.rate)
 
@@ -41,6 +47,7 @@ class Dropout(Dropping):
     """Drops single numbers."""
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Return x with random numbers dropped in training; x itself otherwise."""
         return self._drop(x, tuple(x.shape)) if self.drops else x
 
 
@@ -48,12 +55,13 @@ class DropPath(Dropping):
     """Stochastic depth (arXiv:1603.09382): drops a residual branch for whole samples."""
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        """Return x with random rows dropped in training; x itself otherwise."""
         return self._drop(x, (len(x), 1, 1)) if self.drops else x
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
-    """Let all dropout layers of `module` draw from `generator` inside the block, instead of torch's global state."""
+    """Let all dropout layers of `module` draw from `generator` inside the block, and from torch's state afterwards."""
     layers = [layer for layer in module.modules() if isinstance(layer, Dropping)]
     for layer in layers:
         layer.generator = generator
@@ -88,10 +96,12 @@ class Attention(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Let the tokens selected by `queries` attend to the L tokens selected by `keys`.
+        """Let the Q tokens selected by `queries` attend to the L tokens selected by `keys`; return the former.
 
-        `rotation` holds the angles of all N tokens; None for positions that are not rotary. `key_mask` is True for keys
-        that may be attended to; None means all, which permits the fastest kernel. No [B, N, N] mask is built.
+        Args:
+            rotation: angles of all N tokens; None for positions that are not rotary.
+            key_mask: True for keys that may be attended to; None means all, which permits the fastest kernel. No [B, N,
+                N] mask is built.
         """
         query, key = self._rotated(x, rotation, queries, keys)
         value = self.value(x[:, keys]).unflatten(-1, (-1, self.head_dim))
@@ -101,7 +111,7 @@ class Attention(nn.Module):
     def _rotated(
         self, x: Float[Tensor, "B N D"], rotation: Rotation | None, queries: slice, keys: slice
     ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B L H K"]]:
-        """Return the queries and keys, rotated by their positions."""
+        """Return the selected queries and keys by head, rotated by their positions unless `rotation` is None."""
         query = self.query(x[:, queries]).unflatten(-1, (-1, self.head_dim))
         key = self.key(x[:, keys]).unflatten(-1, (-1, self.head_dim))
         if rotation is None:
@@ -110,7 +120,13 @@ class Attention(nn.Module):
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
-    """Compute attention; in training with bf16 on a processor in float32, whose backward pass is faster there."""
+    """Return attention [B, H, Q, K] of query, key and value [B, N, H, K].
+
+    In training with bf16 on a processor it is computed in float32, whose backward pass is faster there.
+
+    Args:
+        key_mask: True for keys that may be attended to; None means all.
+    """
     query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
     if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or not torch.is_grad_enabled():
         return _weighted(query, key, value, key_mask, dropout)
@@ -121,7 +137,11 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, 
 
 
 def _weighted(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
-    """Compute attention, with dropout of its weights if that is on."""
+    """Return attention [B, H, Q, K] of query, key and value [B, H, N, K], with dropout of its weights if that is on.
+
+    Args:
+        key_mask: True for keys that may be attended to; None means all.
+    """
     if not dropout.drops:
         return F.scaled_dot_product_attention(query, key, value, key_mask)
     # torch's kernel would drop weights by the random state that all threads share. On processors it builds the matrix
@@ -143,6 +163,7 @@ class MLP(nn.Module):
         self.dropout = Dropout(sizes.dropout)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        """Return the output of the two layers for every token."""
         return self.down(self.dropout(F.silu(self.up(x))))
 
 
@@ -150,7 +171,7 @@ class Block(nn.Module):
     """Pre-norm residual block: attention, then MLP."""
 
     def __init__(self, sizes: BlockSizes, drop_path: float = 0.0) -> None:
-        """Build norms, attention and MLP."""
+        """Build norms, attention and MLP; `drop_path` is the rate at which training skips each of the two branches."""
         super().__init__()
         self.attention_norm = nn.RMSNorm(sizes.embed_dim, eps=sizes.norm_eps)
         self.attention = Attention(sizes)
@@ -176,6 +197,7 @@ class Transformer(nn.Module):
     """`depth` blocks. The rate of stochastic depth rises linearly: block m of N drops with drop_path · m / N."""
 
     def __init__(self, sizes: BlockSizes) -> None:
+        """Build the blocks, each with its own rate of stochastic depth."""
         super().__init__()
         self.blocks = nn.ModuleList(Block(sizes, sizes.drop_path * (m + 1) / sizes.depth) for m in range(sizes.depth))
 
@@ -189,8 +211,13 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B Q D"]:
         """Return the tokens selected by `queries` after all blocks; the last block computes no others.
 
-        With `context`, all tokens attend to the first `context` tokens only, so that the tokens behind those do not
-        influence one another. Results at padded positions have no meaning.
+        Results at padded positions have no meaning.
+
+        Args:
+            rotation: angles of all N tokens; None for positions that are not rotary.
+            padding: True where there is no token; None without padding.
+            context: all tokens attend to the first `context` tokens only, so that those behind do not influence one
+                another; None lets all attend to all.
         """
         keys = slice(context)
         key_mask = None if padding is None else ~padding[:, None, None, keys]

@@ -53,8 +53,10 @@ def interpolate_any(
     """Predict observations at queries without training, in the table's units, with bands that include the noise.
 
     Args:
-        dataset: the observations. Its last value columns may be standard `errors`, one for each other column.
+        dataset: the observations. Its last value columns may be standard errors, one for each other column.
         queries: times and channels for each series.
+        errors: names of the columns of errors; () without.
+        on_step: called with (series done, series in all), for progress bars.
 
     Raises:
         InputError: queries for another number of series, or at times that are not finite.
@@ -75,9 +77,13 @@ def interpolate_any(
 def embed_any(
     model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> np.ndarray:
-    """Return one vector [S, D] for each series: the mean over its encoded observations.
+    """Return one vector for each series, float32 [S, D]: the mean over its encoded observations.
 
-    The windows of a long series are weighted by their observations.
+    They are encoded as the decoder reads them, so that D is its width. The windows of a long series are weighted by
+    their observations.
+
+    Args:
+        errors, on_step: as in `interpolate_any`.
     """
     windows = _windows(dataset, errors)
     vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
@@ -123,8 +129,11 @@ class BesideLine:
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
     """Hide a tenth of some series' observations; compare the model's predictions with a straight line.
 
+    Args:
+        errors: as in `interpolate_any`.
+
     Returns:
-        None where all series are shorter than five observations.
+        The median errors; None if all series are shorter than five observations.
     """
     long = np.flatnonzero(np.asarray(dataset.lengths) >= SHORTEST)
     if not len(long):
@@ -143,7 +152,10 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 def ask(
     model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> UntrainedAnswers:
-    """Return the model's predictions in the order of the queries."""
+    """Return the model's predictions, standardised, in the order of the queries, and the scales that undo this.
+
+    Arguments and errors are those of `interpolate_any`; the model is left in evaluation mode.
+    """
     if len(queries.offsets) != len(dataset) + 1:
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
     refuse_other_times(queries)
@@ -186,14 +198,22 @@ def ask(
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
-    """Return Student's t parameters [n, V, 3] after a change of units: value · factor + shift."""
+    """Return Student's t parameters [n, V, 3] after a change of units: value · factor + shift.
+
+    Args:
+        factor, shift: [n, V].
+    """
     location, log_scale, freedom = parameters.unbind(-1)
     location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
     return torch.stack([location, log_scale + 2 * torch.from_numpy(factor).log(), freedom], -1)
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
-    """Cut series that are longer than those in the model's training into windows."""
+    """Cut series that are longer than those in the model's training into overlapping windows.
+
+    Args:
+        errors: names of the last value columns, which are standard errors.
+    """
     columns = len(dataset.value_names) - len(errors)
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     window = max(2, min(WINDOW * channels, MAX_WINDOW // columns))
@@ -205,6 +225,10 @@ def _batches(dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[s
 
     Each is (index [B], times, channels, values, standard errors or None, padding [B, N]). An observation with several
     values becomes one observation for each.
+
+    Args:
+        queries: number of queries of each series, which count for the size of a batch; None without queries.
+        errors: names of the last value columns, which are standard errors.
     """
     V = len(dataset.value_names) - len(errors)
     lengths = np.asarray(dataset.lengths)
@@ -221,6 +245,11 @@ def _batches(dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[s
 
 
 def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tensor, padding: Tensor) -> Tokens:
+    """Return the tokens of a batch [B, N] for the model: values with their relative noise, at a position and a channel.
+
+    Args:
+        channels: numbers from 0; tokens count them from 1.
+    """
     numbers, places = torch.stack([scaled, relative], -1), torch.stack([positions, channels + 1.0], -1)
     numbers = numbers.masked_fill(padding[..., None], 0.0).float()
     return Tokens(numbers, places.masked_fill(padding[..., None], 0.0).float(), padding, check_values=False)

@@ -22,9 +22,9 @@ class Partner(Protocol):
     """A method that predicts the targets of whole series without the network.
 
     Attributes:
-        name: its name in options, and of its file.
+        name: its name in options, and the name of its file without the ending.
         title: its name in tables and sentences.
-        suffix: of its file.
+        suffix: the ending of its file, such as ".txt".
     """
 
     name: ClassVar[str]
@@ -33,40 +33,48 @@ class Partner(Protocol):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the method suits the task ("classification", "regression" or "survival") and the series."""
+        """Return whether the method suits a task ("classification", "regression" or "survival") and these series."""
         ...
 
     @classmethod
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Fit the method to training data.
+        """Fit the method to training data and return it.
 
         Args:
             task: "classification", "regression" or "survival".
-            truth: class numbers int [S] from 0, every class present; numbers [S, outputs], NaN where one is missing;
-                or, for a time to an event, the weight of each interval in the likelihood [S, K + 1], see
-                `labels.EventTimes`.
-            static: static columns that it may read.
+            truth: of the S series of `dataset`. Class numbers int [S] from 0, every class present; numbers [S,
+                outputs], NaN where one is missing; or, for a time to an event, the weight of each of K intervals, and
+                of the time after them, in the likelihood [S, K + 1], see `labels.EventTimes`.
+            static: columns with one value per series that the method may read besides the observations.
+            seed: of all random choices; the same seed gives the same method.
         """
         ...
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities [S, classes] or [S, K + 1], or values [S, outputs]."""
+        """Return probabilities of the classes [S, classes] or of the intervals [S, K + 1], or values [S, outputs]."""
         ...
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the fitted arrays or trees to a file; return the other settings as JSON."""
+        """Write the fitted arrays or trees to the file `path`; return all other settings, which must be valid JSON."""
         ...
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read what `save` wrote. Raises ModelDirectoryError for anything that `save` would not write."""
+        """Read the file that `save` wrote.
+
+        Args:
+            settings: what `save` returned.
+
+        Raises:
+            ModelDirectoryError: a file or settings that `save` would not have written for this task.
+        """
         ...
 
 
 def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays as safetensors. Raises OSError where the disk is full; safetensors has another error for that."""
+    """Write arrays {name: array} to a safetensors file. Raises OSError if it cannot be written, as on a full disk."""
     try:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
     except SafetensorError as error:
@@ -74,7 +82,7 @@ def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]]) -> dict[str, NDArray[Any]]:
-    """Read arrays from safetensors; check names, types and shapes, and that all numbers are finite.
+    """Read arrays {name: array} from a safetensors file, and check them.
 
     Args:
         layout: {name: (numpy type, shape)} of all arrays; a text in a shape stands for a size that is equal wherever
@@ -108,12 +116,12 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
     """Return a dataclass from its JSON. Raises ModelDirectoryError for a field that `save` would not write."""
     try:
-        return from_fields(kind, settings, "its settings")
+        return from_fields(kind, settings, "the record of settings")
     except (InputError, TypeError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
 
 
 def check(condition: bool, path: Path, field: str) -> None:
-    """Raise ModelDirectoryError that names the field of a file unless the condition holds."""
+    """Raise ModelDirectoryError, which names the file and the field, unless `condition` is true."""
     if not condition:
         raise ModelDirectoryError(f"{path}: the field {field!r} does not hold what this version writes.")

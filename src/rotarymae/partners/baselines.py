@@ -26,13 +26,13 @@ class MostCommonClass:
     name = "most_common_class"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Fit to class numbers int [S] from 0, or to numbers [S, outputs], NaN where one is missing."""
+        """Fit to class numbers int [S] from 0."""
         counts = np.bincount(targets)
         self.shares = counts / counts.sum()
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities [S, classes], or the training means [S, outputs]."""
+        """Return the same probabilities for each series of `dataset`, [S, classes]."""
         return np.tile(self.shares, (len(dataset), 1))
 
 
@@ -42,10 +42,12 @@ class TrainingMean:
     name = "training_mean"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
+        """Fit to numbers [S, outputs], NaN where one is missing."""
         self.means = np.nanmean(targets, axis=0)
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
+        """Return the training means for each series of `dataset`, [S, outputs]."""
         return np.tile(self.means, (len(dataset), 1))
 
 
@@ -60,7 +62,7 @@ class LifeTable:
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities of the intervals [S, K + 1]."""
+        """Return the same probabilities of the intervals for each series of `dataset`, [S, K + 1]."""
         return interval_probabilities(np.zeros(len(dataset)), self.rates)
 
 
@@ -70,7 +72,10 @@ class ChannelMean:
     name = "mean"
 
     def fit(self, dataset: SeriesDataset) -> Self:
-        """Compute the mean of each value in each channel."""
+        """Compute the mean of each value column in each channel and return self.
+
+        A channel without observations gets NaN.
+        """
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         total, count = np.zeros((channels, len(dataset.value_names))), np.zeros((channels, 1))
         for rows in chunks(dataset):
@@ -93,7 +98,14 @@ class LinearInterpolation(ChannelMean):
     name = "linear_interpolation"
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """Predict hidden observations [n, V] on straight lines between visible ones of the same series and channel."""
+        """Return predictions [n, V] of the hidden observations from visible ones of the same series and channel.
+
+        A prediction is on the straight line in time between its neighbours, constant beyond the first and last, and the
+        training mean without any. They are ordered as in `Rows.of(hidden)`.
+
+        Raises:
+            InputError: the data sets do not hold the same series in one order.
+        """
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")
         seen, hidden_rows, out = SeriesRows.of(visible), SeriesRows.of(hidden), super().predict(visible, hidden)
@@ -108,6 +120,7 @@ class LinearInterpolation(ChannelMean):
         return out
 
     def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        """Return values at the query times, on a line between the neighbours in `times`, which ascend."""
         return np.interp(query_times, times, values)
 
 
@@ -117,6 +130,7 @@ class LastValue(LinearInterpolation):
     name = "last_value"
 
     def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        """Return the latest value at or before each query time, the first value where there is none; `times` ascend."""
         return values[np.searchsorted(times, query_times, side="right").clip(1) - 1]
 
 

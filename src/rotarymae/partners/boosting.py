@@ -57,11 +57,13 @@ def fit_trees(
         features: [S, F], NaN where one is missing.
         target: [S] class numbers from 0, or numbers of about unit size, for LightGBM keeps them in single precision.
         classes: number of classes; 0 for a regression or survival.
-        settings: LightGBM parameters besides COMMON; and "balanced", which gives all classes the same total weight.
-        follow_up: for survival, exposure and events; the trees add up to the log-risk, and `target` counts events.
+        settings: LightGBM parameters besides COMMON, "feature_fraction" among them; and "balanced": True, which gives
+            all classes the same total weight.
+        follow_up: for survival, exposure and events of the series; `target` is then their number of events, and the
+            trees add up to the log-risk. None for other tasks.
 
     Raises:
-        InputError: a class without a series; a single class.
+        InputError: a class without a series; a single class; LightGBM failed.
     """
     import lightgbm
 
@@ -90,17 +92,28 @@ def fit_trees(
 
 
 def _gradients(log_risk: Floats, events: Floats, follow_up: FollowUp) -> tuple[Floats, Floats]:
-    """Return gradient and curvature of the negative log partial likelihood (Cox)."""
+    """Return the gradient [S] of Cox's negative log partial likelihood by log-risks [S], and about its curvature [S].
+
+    The curvature is the expected number of events, as of a Poisson likelihood.
+
+    Args:
+        events: number of observed events [S].
+    """
     expected = follow_up.expected(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
     return expected - events, expected
 
 
 def _seeds(seed: int) -> list[int]:
+    """Return the SEEDS different seeds of the fits that are averaged; two values of `seed` share none."""
     return [seed * SEEDS + i for i in range(SEEDS)]
 
 
 def _canonical(text: str, features: int, classes: int) -> str:
-    """Return LightGBM's text without the statistics of training, in the one form that `check_trees` accepts."""
+    """Return LightGBM's text without the statistics of training, in the one form that `check_trees` accepts.
+
+    Args:
+        features, classes: their numbers, as in `fit_trees`.
+    """
     trees = text[: text.index("end of trees")].split("\nTree=")[1:]
     blocks = [
         "\n".join(line for line in f"Tree={tree}".split("\n") if line.partition("=")[0] in KEYS) + "\n\n\n"
@@ -111,7 +124,7 @@ def _canonical(text: str, features: int, classes: int) -> str:
 
 
 def _header(features: int, classes: int) -> str:
-    """Return the first lines of LightGBM's text for these numbers of features and classes."""
+    """Return the first lines of LightGBM's text for these numbers of features and of classes, 0 for a regression."""
     scores = classes if classes > 2 else 1
     objective = {0: "regression", 2: "binary sigmoid:1"}.get(classes, f"multiclass num_class:{classes}")
     names = " ".join(f"f{i}" for i in range(features))
@@ -126,6 +139,9 @@ def check_trees(text: str, features: int, classes: int) -> None:
     """Raise ValueError unless a text is what `fit_trees` writes: trees without cycles, with all indices in range.
 
     LightGBM trusts its input: with a cycle prediction never ends, and an index out of range reads foreign memory.
+
+    Args:
+        features, classes: their numbers, as in `fit_trees`.
     """
     head, sizes, rest = text.partition("tree_sizes=")
     sizes, _, rest = rest.partition("\n\n")
@@ -142,7 +158,13 @@ def check_trees(text: str, features: int, classes: int) -> None:
 
 
 def _check_tree(tree: str, number: int, features: int) -> None:
-    """Raise ValueError unless the text of one tree has the expected fields, finite numbers, and no cycle."""
+    """Raise ValueError unless the text of one tree has the expected fields, finite numbers, and no cycle.
+
+    Args:
+        tree: the text from "Tree=" on, with the two empty lines at its end.
+        number: index of the tree in the model, which the text must repeat.
+        features: number of features.
+    """
     lines = [line.partition("=") for line in tree[:-3].split("\n")]
     if tuple(key for key, _, _ in lines) != KEYS:
         raise ValueError(f"tree {number} has other fields")
@@ -185,7 +207,10 @@ class BoostedTrees:
 
     @classmethod
     def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int) -> Self:
-        """Fit trees to features [S, F]; `truth` as in `Partner.fit`."""
+        """Fit trees to features [S, F], in which NaN is a missing value; `truth` and `task` as in `Partner.fit`.
+
+        Several models with different seeds are fitted, whose scores are averaged; in a regression so many per output.
+        """
         if task == "survival":
             follow_up = FollowUp.of(truth)
             events = follow_up.events.sum(1)
@@ -205,7 +230,7 @@ class BoostedTrees:
         return cls(0, tuple(texts), tuple(center.tolist()), tuple(scale.tolist()))
 
     def predict(self, features: Floats) -> Floats:
-        """Return probabilities [S, classes] or [S, K + 1] (intervals), or values [S, outputs]."""
+        """Return probabilities [S, classes] or [S, K + 1] (intervals), or values [S, outputs], for features [S, F]."""
         if self.rates:
             return interval_probabilities(self.log_risk(features), np.array(self.rates))
         if not len(features):
@@ -221,7 +246,7 @@ class BoostedTrees:
         return softmax(means[0], axis=1)
 
     def log_risk(self, features: Floats) -> Floats:
-        """Return the log-risk [S], the mean over seeds."""
+        """Return the log-risk [S] of features [S, F]: the mean over seeds, clipped to ±20."""
         if not len(features):
             return np.zeros(0)
         scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
@@ -229,6 +254,7 @@ class BoostedTrees:
 
     @cached_property
     def _boosters(self) -> list[Any]:
+        """Return a LightGBM model for each of `texts`, in their order."""
         import lightgbm
 
         return [lightgbm.Booster(model_str=text) for text in self.texts]
@@ -239,7 +265,7 @@ class BoostedTrees:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """What is saved of `BoostedFeatures` beside the trees, as JSON."""
+    """Settings of `BoostedFeatures` that are saved next to the trees, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]
@@ -279,11 +305,11 @@ class BoostedFeatures:
         return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities or values. Raises InputError where the features are not those of training."""
+        """Return what `Partner.predict` returns. Raises InputError if the features are not those of training."""
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the trees to a text file; return the settings that `load` needs, as JSON."""
+        """Write the trees to the text file `path`; return the settings that `load` needs, as JSON."""
         path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
         trees = self.trees
         return asdict(TreeSettings(self.features, self.static, trees.classes, trees.center, trees.scale, trees.rates))
@@ -324,7 +350,7 @@ def series_features(
         known: the names in training.
 
     Raises:
-        InputError: other names than `known`.
+        InputError: other names than `known`, or in another order.
     """
     observed, names = compute_features(dataset)
     if known is not None and names != known:

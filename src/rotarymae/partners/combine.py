@@ -27,7 +27,12 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 
 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
-    """Return the weighted mean [S, K] of several predictions: of log-probabilities, renormalised, or of values."""
+    """Return the weighted mean [S, K] of several predictions [S, K]: of values, or of log-probabilities, renormalised.
+
+    Args:
+        task: "regression" averages values; any other task averages log-probabilities.
+        weights: [methods], in the order of `predictions`; they sum to 1.
+    """
     if task != "regression":
         predictions = [np.log(np.clip(one, MIN_PROBABILITY, 1)) for one in predictions]
     total = np.asarray(sum(weight * one for weight, one in zip(weights, predictions, strict=True)))
@@ -35,11 +40,11 @@ def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats
 
 
 def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative log-likelihood of predictions, summed over series, in nats.
+    """Return the negative log-likelihood of predictions [S, K], summed over series, in nats.
 
     Args:
-        truth: as in `Partner.fit`. Errors of numbers are assumed normal, with the standard deviation that fits best in
-            each output.
+        truth: as in `Partner.fit`. In a regression errors are taken as normal, with the standard deviation that fits
+            best in each output, and up to a constant; missing values count nothing.
     """
     if task != "regression":
         return log_loss(predicted, truth)
@@ -65,18 +70,19 @@ def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]
 
 
 def temper(probabilities: Floats, temperature: float) -> Floats:
-    """Divide the logarithms of probabilities [S, K] by a temperature; more than 1 makes them less sure."""
+    """Return probabilities [S, K] whose logarithms are divided by a temperature; above 1 it makes them less sure."""
     return softmax(np.log(np.maximum(probabilities, np.finfo(float).tiny)) / temperature, axis=1)
 
 
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the temperature that calibrates probabilities best, with a normal prior around 0 on its logarithm.
+    """Return the temperature that calibrates probabilities [S, K] best, with a normal prior around 0 on its logarithm.
 
     Args:
         truth: class numbers [S], or weights of the classes [S, K].
     """
 
     def cost(log: float) -> float:
+        """Return the negative log-posterior of the temperature exp(log)."""
         return log_loss(temper(probabilities, np.exp(log)), truth) + (log / SPREAD) ** 2 / 2
 
     minimum = minimize_scalar(cost, bounds=(-2.5, 2.5), method="bounded")
@@ -84,6 +90,11 @@ def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
 
 
 def log_loss(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative log-likelihood, summed, of true classes [S] or of weights of the classes [S, K]."""
+    """Return the negative log-likelihood of `truth`, summed over series, in nats; no probability counts as under 1e-6.
+
+    Args:
+        probabilities: [S, K].
+        truth: the true classes int [S], or weights of the classes [S, K].
+    """
     known = (probabilities * truth).sum(1) if truth.ndim > 1 else probabilities[np.arange(len(truth)), truth]
     return float(-np.log(np.clip(known, MIN_PROBABILITY, 1)).sum())

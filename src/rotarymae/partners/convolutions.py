@@ -66,16 +66,22 @@ SPARSE = 4  # distinct times per observation of the middle series, beyond which 
 
 
 class SeriesReader:
-    """Reads series on a common grid as arrays [V, length]; a variable is one value column of one channel."""
+    """Reads series on a common grid as arrays [V, length]; a variable is one value column of one channel.
+
+    Attributes:
+        maxima: whether the maxima of the kernels' outputs are features too.
+        starts: how many rows each series gives in training at most, each rolled to another start.
+    """
 
     maxima = False
     starts = 1
 
     @staticmethod
     def suits(dataset: Any) -> bool:
-        """Return whether the series share one time grid and are long enough.
+        """Return whether there are at most `MOST_SERIES` series, on one time grid of `LENGTH` to `MAX_LENGTH` points.
 
-        Times count from each series' first, and may differ by a millionth of the longest series.
+        Times count from each series' first, and may differ by a millionth of the longest series. Single points may be
+        missing.
         """
         begins = np.asarray(dataset.times)[dataset.offsets[:-1]]
         if len(dataset) > MOST_SERIES or not LENGTH <= _distinct_per_series(dataset) <= MAX_LENGTH:
@@ -91,11 +97,12 @@ class SeriesReader:
 
     @staticmethod
     def scale(std: Floats) -> Floats:
-        """Return the divisor for variables with this standard deviation."""
+        """Return the divisors [V] for variables with these standard deviations [V]; 1 for a constant variable."""
         return np.where(std > 1e-12, std, 1.0)
 
     @staticmethod
     def variables(dataset: Any, length: int) -> Sequence[Floats]:
+        """Return an array [V, length] for each series; see `on_grid`."""
         return list(on_grid(dataset, length))
 
 
@@ -107,21 +114,24 @@ class SoundReader(SeriesReader):
 
     @staticmethod
     def suits(dataset: Any) -> bool:
-        """Return whether the arrays are sounds, and few enough."""
+        """Return whether the arrays are sounds, at most `MOST_SERIES` and at most `MOST_POINTS` points in all."""
         if dataset.sample_rate is None or dataset.arrays[0].shape[1:] != (BINS, 1):
             return False
         return len(dataset) <= MOST_SERIES and sum(len(array) for array in dataset.arrays) <= MOST_POINTS * FRAMES
 
     @staticmethod
     def length(dataset: Any) -> int:
+        """Return the median number of points of a sound; two frames of the filterbank make a point."""
         return int(np.median([len(array) for array in dataset.arrays])) // FRAMES
 
     @staticmethod
     def scale(std: Floats) -> Floats:
+        """Return the divisors [V] for bands with these standard deviations [V], `LEAST` decibels at least."""
         return np.maximum(std, LEAST)
 
     @staticmethod
     def variables(dataset: Any, length: int) -> Sequence[Floats]:
+        """Return an array [BANDS, points] for each sound; `length` is ignored, as sounds keep theirs."""
         return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
 
 
@@ -132,7 +142,7 @@ SERIES_READERS: dict[str, type[SeriesReader]] = {
 
 
 def _distinct_per_series(dataset: SeriesDataset) -> float:
-    """Return the median number of different times in a series."""
+    """Return the median, over the series, of the number of different times in a series."""
     new = np.diff(np.asarray(dataset.times), prepend=np.nan) != 0
     new[dataset.offsets[:-1]] = True
     return float(np.median(np.add.reduceat(new.astype(np.int64), dataset.offsets[:-1])))
@@ -183,7 +193,12 @@ class RandomConvolutions:
         static: tuple[StaticColumn, ...] = (),
         seed: int = 0,
     ) -> Self:
-        """Fit the transform and the ridge classifier to class numbers [S] from 0; static columns are ignored."""
+        """Fit the transform and the ridge classifier; see `Partner.fit`.
+
+        Args:
+            truth: class numbers [S] from 0, every class present.
+            static: ignored.
+        """
         draw = np.random.default_rng(seed)
         reader = SERIES_READERS[dataset.kind]
         length = min(max(LENGTH + 1, reader.length(dataset)), MAX_LENGTH)
@@ -213,6 +228,7 @@ class RandomConvolutions:
         weight, intercept, left_out = _ridge(features, np.eye(truth.max() + 1)[truth] * 2 - 1, starts)
 
         def loss(sharpness: float) -> float:
+            """Return the log loss, summed over rows, of the leave-one-out scores times a sharpness."""
             return float(-np.log(softmax(sharpness * left_out, axis=1)[np.arange(len(x)), truth] + 1e-9).sum())
 
         sharpness = min(2.0 ** np.arange(-1, 7), key=loss)
@@ -238,12 +254,13 @@ class RandomConvolutions:
         return np.concatenate(out)
 
     def save(self, path: Path) -> dict[str, Any]:
+        """Write all arrays to a safetensors file; return {}, as there are no other settings."""
         save_arrays(path, {field.name: getattr(self, field.name) for field in fields(self)})
         return {}
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
+        """Read the file that `save` wrote, checking everything; `settings` must be {}. Raises ModelDirectoryError."""
         check(not settings and task == "classification", path, "settings")
         arrays = load_arrays(path, STORED_ARRAYS)
         length, shares = arrays["length"][0], np.prod(arrays["bias"].shape)
@@ -265,8 +282,8 @@ class RandomConvolutions:
 def on_grid(dataset: SeriesDataset, length: int) -> Floats:
     """Interpolate each variable linearly to `length` even times from a series' first to its last: [series, V, length].
 
-    A variable is one value column of one channel. It is constant before its first and after its last observation, and 0
-    in a series without any.
+    A variable is one value column of one channel, with the columns of a channel side by side. It is constant before its
+    first and after its last observation, and 0 in a series without any.
     """
     channels, columns = len(dataset.channel_names or (None,)), len(dataset.value_names)
     out = np.zeros((len(dataset), channels, columns, length))
@@ -297,11 +314,12 @@ def _bands(spectrogram: Floats) -> Floats:
 
 
 def _standardised(variables: Sequence[Floats], center: Floats, scale: Floats) -> list[NDArray[np.float32]]:
+    """Return each variable [V, L] less `center` [V], over `scale` [V], as float32."""
     return [((one - center[:, None]) / scale[:, None]).astype(np.float32) for one in variables]
 
 
 def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.float32]:
-    """Draw which variables each of the 84 kernels reads: a 0/1 matrix [84, V] with 1 to 9 ones per row."""
+    """Draw which of V variables each of the 84 kernels reads: a 0/1 matrix [84, V] with 1 to 9 ones per row."""
     mix = np.zeros((len(KERNELS), variables), np.float32)
     sizes = np.minimum((2 ** draw.uniform(0, np.log2(min(variables, 9) + 1), len(KERNELS))).astype(int), variables)
     for row, size in zip(mix, sizes, strict=True):
@@ -310,7 +328,13 @@ def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.f
 
 
 def _view(x: NDArray[np.float32], group: int, dilation: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the input of a group of kernels: the series [s, V, L], or their differences."""
+    """Return the input [s, V, L] of a group of kernels: `x` itself for the first half of groups, else its differences.
+
+    The series of `x` have the shape [..., L]; differences are one point shorter.
+
+    Args:
+        group: index of the group in `dilation` [G].
+    """
     return np.diff(x) if group >= len(dilation) // 2 else x
 
 
@@ -364,14 +388,21 @@ def _features(
 
 
 def _blocks(x: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """Yield consecutive series of equal length as arrays [s, V, L] with at most `BLOCK` points."""
+    """Yield consecutive series [V, L] of equal length as arrays [s, V, L].
+
+    An array is one series, or several with at most `BLOCK` points (s · L) in all.
+    """
     for length, run in itertools.groupby(x, key=lambda one: one.shape[1]):
         neighbours, most = list(run), max(1, BLOCK // length)
         yield from (np.stack(neighbours[i : i + most]) for i in range(0, len(neighbours), most))
 
 
 def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32], maxima: bool) -> NDArray[np.float32]:
-    """Return features of kernel outputs [s, 84, L]: shares above thresholds [84, E] and, if asked for, maxima."""
+    """Return features [s, 84 · E] of kernel outputs [s, 84, L]: the shares of points above thresholds [84, E].
+
+    Args:
+        maxima: whether each kernel's maximum follows its shares; then there are 84 · (E + 1) features.
+    """
     shares = [(output > one[None, :, None]).mean(2, dtype=np.float32) for one in thresholds.T]
     return np.stack([*shares, output.max(2)] if maxima else shares, 2).reshape(len(output), -1)
 
@@ -390,7 +421,7 @@ def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -
 
 
 def _ridge(x: Floats, y: Floats, starts: int = 1) -> tuple[Floats, Floats, Floats]:
-    """Fit ridge regression at the best penalty α, chosen by exact leave-one-out errors.
+    """Fit ridge regression at the best of the penalties `ALPHAS`, by the squared leave-one-out errors.
 
     With G = X Xᵀ and C = (G + αI)⁻¹, the residuals of rows g of n that are left out are (C_gg - 1 / nα)⁻¹ (C y)_g; the
     last term takes the rows out of the means of columns and targets.
@@ -409,7 +440,7 @@ def _ridge(x: Floats, y: Floats, starts: int = 1) -> tuple[Floats, Floats, Float
     together = vectors.reshape(starts, -1, len(y)).swapaxes(0, 1)  # [sounds, starts, S]
 
     def dual(alpha: float) -> tuple[Floats, Floats]:
-        """Return the dual coefficients for a penalty, and the leave-one-out residuals."""
+        """Return the dual coefficients [S, K] for a penalty, and the leave-one-out residuals [S, K]."""
         shrunk = 1 / (values.clip(0) + alpha)
         coefficients = vectors @ (shrunk[:, None] * rotated)
         blocks = (together * shrunk) @ together.swapaxes(1, 2) - 1 / (len(y) * alpha)

@@ -28,7 +28,7 @@ COX_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 
 @dataclass(frozen=True)
 class CoxSettings:
-    """What is saved of `CoxFeatures` beside its arrays, as JSON."""
+    """Settings of `CoxFeatures` that are saved next to its arrays, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]
@@ -41,7 +41,8 @@ class CoxFeatures:
     Attributes:
         features: names of the features that are computed from observations.
         static: the columns with one value per series.
-        center, scale, weight: [F] of the features; a missing feature counts as its center.
+        center, scale, weight: [F] of all features, those of the static columns last; a missing feature counts as its
+            center.
         rates: [K] hazard of each interval at a log-risk of 0.
     """
 
@@ -64,7 +65,12 @@ class CoxFeatures:
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Compute and standardise features, choose the penalty, and fit the weights; see `Partner.fit`."""
+        """Compute and standardise features, choose the penalty, and fit the weights; see `Partner.fit`.
+
+        Args:
+            truth: weights of the intervals in the likelihood [S, K + 1].
+            seed: of the folds by which the penalty is chosen.
+        """
         features, names = series_features(dataset, static)
         known = np.where(np.isfinite(features), features, np.nan)
         missing = np.isnan(known).all(0)
@@ -85,6 +91,10 @@ class CoxFeatures:
         return cls(names, static, center, scale, weight, follow_up.rates(x @ weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
+        """Return probabilities of the intervals [S, K + 1].
+
+        Raises InputError if the features are not those of training.
+        """
         features, _ = series_features(dataset, self.static, self.features)
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
@@ -108,12 +118,14 @@ def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None
 
     Args:
         x: standardised features [S, F].
+        follow_up: times at risk and events of the same series.
         penalty: the factor of half the sum of squared weights.
-        start: weights to start from.
+        start: weights [F] to start from; None means zeros.
     """
     observed = follow_up.events.sum(1)
 
     def cost(weight: Floats) -> tuple[float, Floats]:
+        """Return the penalised negative log partial likelihood and its gradient [F]."""
         log_risk = x @ weight
         gradient = x.T @ (follow_up.expected(log_risk) - observed) + penalty * weight
         return follow_up.nats(log_risk) + penalty * float(weight @ weight) / 2, gradient
@@ -123,4 +135,5 @@ def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None
 
 
 def _standardised(features: Floats, center: Floats, scale: Floats) -> Floats:
+    """Return features [S, F] in units of `scale` from `center`, held to ±3; a missing one becomes 0."""
     return np.nan_to_num(np.clip((features - center) / scale, -REACH, REACH), nan=0.0)

@@ -30,17 +30,22 @@ PRIOR_STEPS = 50  # until mean probabilities are the shares
 
 
 def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDArray[np.int64]:
-    """Return the class number [S] with the largest weighted probability; without weights, the most probable class.
+    """Return class numbers [S]: for each series the class with the largest probability times weight.
 
     Args:
         probabilities: [S, K].
-        weights: [K], or [S, K] with weights for each series.
+        weights: [K], or [S, K] with weights for each series; () means equal weights.
     """
     return (probabilities * np.asarray(weights) if len(weights) else probabilities).argmax(1)
 
 
 def resolve(by: str, counts: NDArray[np.integer]) -> str:
-    """Return the decision rule `by`; "auto" becomes "f1" or "accuracy", by the training counts of the classes."""
+    """Return the decision rule `by`; "auto" becomes "f1" or "accuracy".
+
+    Args:
+        counts: [K] training series of each class. "auto" means "f1" if there are two classes and the rarer one has less
+            than a fifth of the series.
+    """
     if by != "auto":
         return by
     return "f1" if len(counts) == 2 and counts.min() < RARE * counts.sum() else "accuracy"
@@ -55,13 +60,14 @@ def decision_weights(
     """Return the weights by which probabilities are multiplied before the largest is taken; () for accuracy.
 
     Args:
-        by: the rule: "accuracy", "f1", "balanced" or "cost".
+        by: the rule: "auto", "accuracy", "f1", "balanced" or "cost".
         counts: [K] training series of each class.
-        probabilities: [S, K] of series that training did not see; without any, () is returned.
-        costs: [K] for by="cost".
+        probabilities: [S, K] of series that training did not see. Only "f1" reads them; without any it returns ().
+        costs: [K] for by="cost"; else ().
 
     Raises:
-        InputError: an unknown rule; costs that are not one positive number for each class.
+        InputError: an unknown rule; by="cost" with costs that are not one positive number for each class; costs with
+            another rule.
     """
     check_decide(by, costs, len(counts))
     by = resolve(by, counts)
@@ -76,7 +82,12 @@ def decision_weights(
 
 
 def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
-    """Raise InputError for an unknown rule, or for costs that are not one positive number for each class."""
+    """Raise InputError unless the decision rule `by` is known and the costs suit it.
+
+    Args:
+        costs: one positive number for each class if by="cost", else ().
+        classes: number of classes.
+    """
     choose("decide", by, WAYS)
     if by == "cost" and (len(costs) != classes or not all(np.isfinite(cost) and cost > 0 for cost in costs)):
         raise InputError(f"costs are {list(costs)}; wanted {classes} positive numbers, one for each class.")
@@ -85,11 +96,15 @@ def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
-    """Return the weights [K] with the largest expected F1; with two classes, the F1 of the rarer one.
+    """Return the weights [K] with the largest expected F1: its mean over classes, or with two that of the rarer one.
 
     Expected counts are used, in which a series belongs to class k with its probability, because a threshold that
     maximises F1 on a few known positives is mostly chance. Probabilities are first scaled so that each class's mean is
     its share of the training series.
+
+    Args:
+        share: [K] share of each class in training; they sum to 1.
+        probabilities: [S, K] of series that training did not see.
     """
     prior = np.ones(len(share))
     for _ in range(PRIOR_STEPS):
@@ -107,5 +122,6 @@ def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
 
 
 def _reweighted(probabilities: Floats, weights: Floats) -> Floats:
+    """Return probabilities [S, K] times weights [K], renormalised; each counts as 1e-6 at least."""
     weighted = np.maximum(probabilities, MIN_PROBABILITY) * weights
     return weighted / weighted.sum(1, keepdims=True)

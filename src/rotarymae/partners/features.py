@@ -28,7 +28,7 @@ REGIONS = 4  # along each axis of a picture
 
 @singledispatch
 def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F] of each series or array and their F names; NaN where one cannot be computed.
+    """Return features float64 [S, F] of S series or arrays, NaN where one cannot be computed, and their F names.
 
     For every channel and value column these are the basic features of `partners.shapes.FEATURES`, which has the
     formulas. If there are at most `MAX_NARROW` such pairs, there are also all other features for each channel and for
@@ -77,8 +77,8 @@ def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[
 
 # What each feature is, in the order of the table; `features` says of which channels and columns there is one.
 FORMULAS = {one.name: one.formula for one in FEATURES} | {
-    "course, signal of course": " ".join((course.__doc__ or "").split()),
-    "A - B: relative .., change .., time of max": " ".join((between.__doc__ or "").split()),
+    "course, signal of course": " ".join((course.__doc__ or "").partition("Args:")[0].split()),
+    "A - B: relative .., change .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
 }
 
 
@@ -100,7 +100,12 @@ def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
-    """Return mean and standard deviation of an array in each cell of a grid of regions, as one flat array."""
+    """Return the means of an array in the cells of a grid of regions, then the standard deviations, as one flat array.
+
+    Args:
+        array: [*axes, channels]; channels stay apart, and vary fastest in the result.
+        grid: number of regions along each axis.
+    """
     total = np.asarray(array, np.float64)
     total = np.stack([total, np.square(total)])
     cells = np.ones((1,) * len(grid))

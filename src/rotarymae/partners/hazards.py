@@ -44,25 +44,30 @@ class FollowUp:
         return cls(np.where(intervals < ended, 1.0, np.where(observed, events / 2, censored)), events)
 
     def rates(self, log_risk: Floats) -> Floats:
-        """Return the hazard [K] of each interval at a log-risk of 0, given the series' log-risks."""
+        """Return the hazard [K] of each interval at a log-risk of 0, given the series' log-risks [S]."""
         at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
         return self.events.sum(0) / np.maximum(at_risk, np.finfo(float).tiny)
 
     def expected(self, log_risk: Floats) -> Floats:
-        """Return the expected number of events [S] of each series while it was at risk.
+        """Return the expected number of events [S] of each series while it was at risk, given the log-risks [S].
 
         Expected minus observed events is the gradient of the negative log partial likelihood.
         """
         return np.exp(log_risk) * (self.exposure * self.rates(log_risk)).sum(1)
 
     def nats(self, log_risk: Floats) -> float:
-        """Return the negative log partial likelihood, up to a constant."""
+        """Return the negative log partial likelihood of log-risks [S], summed over events, up to a constant."""
         at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
         return float(self.events.sum(0) @ np.log(np.maximum(at_risk, 1e-300)) - self.events.sum(1) @ log_risk)
 
 
 def interval_probabilities(log_risk: Floats, rates: Floats) -> Floats:
-    """Return the probability [S, K + 1] that the event falls into each interval, and after all of them."""
+    """Return the probability [S, K + 1] that the event falls into each interval, and after all of them.
+
+    Args:
+        log_risk: [S], clipped to ±20.
+        rates: [K] hazard of each interval at a log-risk of 0.
+    """
     risk = np.exp(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
     survival = np.exp(-risk[:, None] * np.cumsum(np.concatenate([[0.0], rates])))
     return np.concatenate([survival[:, :-1] - survival[:, 1:], survival[:, -1:]], axis=1)

@@ -21,7 +21,11 @@ MAX_ERRORS = 1000  # that are kept of each output; of more, even steps of their 
 
 
 def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
-    """Return the absolute errors of each output in ascending order; `truth` [S, outputs] is NaN where missing."""
+    """Return the absolute errors of each output as an ascending list; of more than 1000, as many evenly spaced ones.
+
+    Args:
+        predicted, truth: [S, outputs]; an error that is not finite, as of a missing value, is left out.
+    """
     every = []
     for error in np.abs(predicted - truth).T:
         error = np.sort(error[np.isfinite(error)])
@@ -31,12 +35,15 @@ def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
 
 
 def least_errors(share: float) -> int:
-    """Return how many errors an interval of this share needs; with fewer it would be infinite."""
+    """Return how many errors an interval of this coverage needs, such as 9 for 0.9; with fewer it would be infinite."""
     return math.ceil(share / (1 - share) - 1e-9)
 
 
 def half_widths(errors: Sequence[Sequence[float]], share: float) -> NDArray[np.float64] | None:
-    """Return half widths [outputs] of intervals with this coverage, from sorted errors; None with too few errors."""
+    """Return half widths [outputs] of intervals with the coverage `share`, from the errors of `sorted_errors`.
+
+    None if there are no outputs, or fewer than `least_errors(share)` errors of one.
+    """
     if not errors or min(map(len, errors)) < least_errors(share):
         return None
     return np.array([np.interp(share * (len(one) + 1), np.arange(len(one)) + 1, one) for one in errors])

@@ -51,10 +51,10 @@ class Predictor:
     Attributes:
         task: "classification", "regression" or "survival".
         choice: the chosen one: "model", "features", or "combined" (the network and all partners).
-        because: why, in words.
+        because: why it was chosen, in words.
         partners: {name: partner}.
         temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
-        weights: {name: weight} in the combination.
+        weights: {name: weight} of the network and each partner in the combination; they sum to 1.
         losses: {name: nats per validation series}; for a regression with normal errors.
         errors: {name: absolute errors of the validation series per output, ascending}, for intervals; empty for
             classes.
@@ -75,25 +75,32 @@ class Predictor:
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
-        """Return predictions [S, K] by the chosen predictor.
+        """Return predictions [S, K] of the chosen predictor: calibrated probabilities, or values.
 
         Args:
-            of_model: the network's predictions [S, K] of the same series.
-            choice: "model", "features" or "combined"; None means what the fit chose.
+            of_model: the network's predictions [S, K] of the same series, uncalibrated.
+            dataset: the S series, which the partners read.
+            choice: "model", "features" or "combined"; None means the choice of the fit.
 
         Raises:
-            InputError: a choice that is not available; series laid out unlike those of training.
+            InputError: a choice that is not available; series whose channels or columns are not those of training.
         """
         choice = self.check(choice or "auto")
         needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
-        """Return {predictor: predictions} for the network, each partner, and their combination."""
+        """Return {predictor: predictions [S, K]} of the network, each partner and, if there are partners, all combined.
+
+        Probabilities are calibrated; values of a regression are as they are.
+
+        Args:
+            of_model: the network's predictions [S, K] of the same series, uncalibrated.
+        """
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
     def check(self, choice: str) -> str:
-        """Return a valid choice; "auto" becomes what the fit chose. Raises InputError for one that is not available."""
+        """Return `choice`, or the fit's choice if it is "auto". Raises InputError for one that is not available."""
         if choice not in ("auto", *self.available):
             raise InputError(
                 f"predictor={choice!r} is none of this pipeline's, which are {listed(self.available)} "
@@ -103,7 +110,7 @@ class Predictor:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """Return the valid choices."""
+        """Return the valid choices, of "model", "features" and "combined", in this order."""
         there = {MODEL, *self.partners} | ({COMBINED} if self.partners else set())
         return tuple(name for name in CHOICES if name in there)
 
@@ -130,7 +137,10 @@ class Predictor:
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
+        """Return the choice and its reason, for metrics.json.
+
+        Weights, temperatures and losses of all methods are added, unless it has no weights, as for several predictors.
+        """
         chosen = {"chosen": self.choice, "because": self.because}
         if not self.weights:  # of several predictors, each with its own
             return chosen
@@ -147,7 +157,7 @@ class Predictor:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read what `save` wrote. No code is run from the files.
+        """Read a predictor from the folder that `save` wrote. No code is run from the files.
 
         Raises:
             ModelDirectoryError: a file that is missing, damaged or of another kind, or a field or an array that this
@@ -186,13 +196,13 @@ class Predictor:
 
 @dataclass(frozen=True, eq=False)
 class FittedPartners:
-    """Partners fitted on the training and the validation part.
+    """Partners fitted for use, and predictions by which they can be compared with the network.
 
     Attributes:
-        partners: {name: partner}.
-        predictions: {name: predictions of the validation part} by partners fitted without it.
-        held: indices of the validation series; None without any.
-        truth: of these series, as `Partner.fit` takes it.
+        partners: {name: partner}, each fitted on the training and the validation part.
+        predictions: {name: predictions [validation series, K]} by partners fitted on the training part only.
+        held: the validation series; None if there are none.
+        truth: the truth of the validation series, as in `Partner.fit`.
     """
 
     partners: dict[str, Partner]
@@ -214,18 +224,21 @@ def fit_partners(
     reporter: Reporter,
     budget: Plan | None = None,
 ) -> FittedPartners:
-    """Fit the partners on the training part, to compare them, and then on both parts.
+    """Fit each partner twice: on the training part, to compare it, and then on both parts, to be used.
+
+    A partner that does not suit the task or the series is skipped. For choice "model", and without validation series,
+    none is fitted. Progress is shown by the reporter.
 
     Args:
         choice: the user's choice: "auto", "model", "features" or "combined".
-        truth: class numbers [S] of all series, or numbers [S, outputs], NaN where one is missing.
-        train, validation: indices of the parts; without a validation part nothing is fitted.
+        truth: of all series of `dataset`, as in `Partner.fit`.
+        train, validation: indices of the series of the two parts.
         outputs: number of classes or outputs of the network.
         static: static columns that the network's head reads.
-        budget: limits the number of series where time is short.
+        budget: limits the number of series where time is short; None means no limit.
 
     Warns:
-        Through the reporter: a partner failed.
+        Through the reporter: a partner failed, and is left out of what is returned.
     """
     fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
     if choice == MODEL or fitted.held is None:
@@ -261,7 +274,13 @@ def fit_partners(
 
 
 def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
-    """Draw `count` of the rows at random, with at least one of each class; all of them if they are no more."""
+    """Draw `count` of the rows at random and return them in ascending order; return all of them if they are no more.
+
+    Args:
+        rows: indices of series.
+        classes: class number of every series, which `rows` index; each class among the rows keeps one row at least, so
+            that more than `count` may be returned. None means no classes.
+    """
     if len(rows) <= count:
         return rows
     order = np.random.default_rng(seed).permutation(rows)
@@ -275,19 +294,23 @@ def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None,
 def choose_predictor(
     choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Let the validation part choose what predicts.
+    """Calibrate and combine the network and its partners, and choose which of them predicts, on the validation part.
+
+    The choice "auto" takes the combination, unless the network or the boosted trees have a loss that is smaller by more
+    than one nat, summed over the validation series. A choice that could not be fitted becomes "model".
 
     Args:
         choice: "auto", "model", "features" or "combined".
-        of_model: the network's predictions [validation series, K]. They are slightly optimistic, because that part has
-            also chosen the network's epoch.
+        fitted: the partners, from `fit_partners`.
+        of_model: the network's predictions [validation series, K], uncalibrated. They are slightly optimistic, because
+            the validation part has also chosen the network's epoch.
 
     Returns:
-        The predictor; and {method: predictions of the validation part} by partners fitted on the training part only,
-        empty without a validation part.
+        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of partners fitted on
+        the training part only, and of the combination. They are empty without a validation part.
 
     Warns:
-        Through the reporter: a partner failed; `choice` needs a validation part, and there is none.
+        Through the reporter: `choice` needs a validation part, and there is none; `choice` could not be fitted.
     """
     partners, compared, series = fitted.partners, fitted.truth, len(fitted.truth)
     if fitted.held is None:

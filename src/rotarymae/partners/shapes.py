@@ -34,7 +34,7 @@ PEAK_WINDOWS = {
 
 
 def divide(a: Any, b: Any) -> Floats:
-    """Return a / b; NaN where b is 0."""
+    """Return a / b, broadcast, as float64; NaN where b is 0."""
     a, b = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
     return np.divide(a, b, out=np.full(a.shape, np.nan), where=b != 0)
 
@@ -42,15 +42,32 @@ def divide(a: Any, b: Any) -> Floats:
 class Groups:
     """Observations of one value in groups, in the order of time in each group.
 
-    An error of 0 says that a value is exact: it counts like others, and has no ratio to its error.
+    An observation whose value or error is NaN, or whose error is negative, is left out. An error of 0 says that a value
+    is exact: it counts like others, and has no ratio to its error.
 
-    Args:
-        keys: [n] the group of each observation, 0 .. total - 1; times rise within a group.
-        errors: [n] standard errors, or None.
+    Properties and methods return one number for each group with an observation ("of groups"), or one for each
+    observation.
+
+    Attributes:
+        present: numbers of the groups with an observation; `first`, `last` and `count` are of each: the indices of its
+            first and last observation, and how many there are.
+        total: number of all groups.
+        group: of each observation, the index of its group in `present`.
+        t, x, e: time, value and standard error of each observation; e is None without errors.
+        index: of each observation, 0 .. n - 1.
     """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
-        """Sort observations into groups."""
+        """Sort observations into groups.
+
+        Observations whose value is not finite, or whose error is NaN or negative, are left out.
+
+        Args:
+            keys: [n] group of each observation, 0 .. total - 1, in any order.
+            total: number of groups, some of which may be empty.
+            times, x: [n] time and value of each observation; times ascend within a group.
+            errors: [n] standard errors, or None.
+        """
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
         order = np.argsort(keys, kind="stable")
@@ -62,36 +79,47 @@ class Groups:
         self.index = np.arange(len(self.x))
 
     def spread(self, column: NDArray[Any]) -> Floats:
-        """Return a number for each of `total` groups, NaN for the empty ones, from numbers for the others."""
+        """Return a number for each of `total` groups, NaN for the empty ones; `column` has one for each other group."""
         out = np.full(self.total, np.nan)
         out[self.present] = column
         return out
 
     def sum(self, x: NDArray[Any]) -> Floats:
+        """Return the sum of `x`, one number for each observation, in each group."""
         return np.bincount(self.group, x, len(self.present)).astype(np.float64)
 
     def mean(self, x: NDArray[Any], where: Mask | None = None) -> Floats:
-        """Return the mean of each group, over what is finite and, if given, where the mask is true."""
+        """Return the mean of `x` in each group, over its finite numbers where the mask is true; NaN without any.
+
+        Args:
+            x: a number for each observation.
+            where: a mask of observations; None means all.
+        """
         known = np.isfinite(x) if where is None else np.isfinite(x) & where
         return divide(self.sum(np.where(known, x, 0.0)), self.sum(known))
 
     def reduce(self, operation: np.ufunc, x: NDArray[Any]) -> NDArray[Any]:
+        """Return `operation`, such as np.maximum, over the numbers of each group; `x` has one for each observation."""
         return operation.reduceat(x, self.first) if len(x) else x[:0]
 
     def earliest(self, where: Mask) -> Floats:
-        """Return the time of the first observation where the mask is true; NaN without one."""
+        """Return the time of the first observation of each group where the mask is true; NaN without one."""
         time = self.reduce(np.minimum, np.where(where, self.t, np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
     def latest(self, where: Mask) -> Floats:
+        """Return the time of the last observation of each group where the mask is true; NaN without one."""
         time = self.reduce(np.maximum, np.where(where, self.t, -np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
     def line(self, a: Floats, b: Floats, where: Mask) -> tuple[Floats, Floats]:
         """Fit b = slope · a + intercept within each group by least squares, where `where` is True.
 
+        Args:
+            a, b: a number for each observation.
+
         Returns:
-            Slopes and residual variances; NaN with fewer than 3 points.
+            The slope and the residual variance of each group; NaN with fewer than 3 points, or where `a` is constant.
         """
         number = self.sum(where)
         a_mean, b_mean = self.mean(a, where), self.mean(b, where)
@@ -134,18 +162,22 @@ class Groups:
         return self.x[np.lexsort((self.x, self.group))]
 
     def quantile(self, share: float, ranked: Floats | None = None) -> Floats:
-        """Return the observation whose rank is nearest to the share."""
+        """Return, for each group, the observation whose rank is nearest to a share: 0 means the least, 1 the largest.
+
+        Args:
+            ranked: numbers of all groups, ascending in each group; None means the values.
+        """
         ranked = self.ranked if ranked is None else ranked
         return ranked[self.first + np.floor(share * (self.count - 1) + 0.5).astype(np.int64)]
 
     @cached_property
     def follows(self) -> Mask:
-        """Return whether an observation follows another of its group."""
+        """Return, for each observation, whether it follows another of its group."""
         return np.r_[False, self.group[1:] == self.group[:-1]][: len(self.x)]
 
     @cached_property
     def change(self) -> Floats:
-        """Return the change since the observation before; 0 for the first of a group."""
+        """Return, for each observation, the change of x since the one before; 0 for the first of a group."""
         return np.where(self.follows, np.diff(self.x, prepend=self.x[:1]), 0.0)
 
     @cached_property
@@ -154,12 +186,15 @@ class Groups:
 
     @cached_property
     def base(self) -> Floats:
-        """Return the median: where most of a series stays that has one outburst."""
+        """Return the median of each group: where most of a series stays that has one outburst."""
         return self.quantile(0.5)
 
     @cached_property
     def peak(self) -> Integers:
-        """Return the index of each group's peak: the first largest x - e, so that a noisy point is no peak."""
+        """Return the index of each group's peak: its first largest x - e, or x without errors.
+
+        A noisy point is thus no peak.
+        """
         lower = self.x if self.e is None else self.x - self.e
         highest = np.flatnonzero(lower == self.reduce(np.maximum, lower)[self.group])
         peak = np.zeros(len(self.present), np.int64)
@@ -172,13 +207,14 @@ class Groups:
 
     @cached_property
     def height(self) -> Floats:
-        """Return the peak above the base."""
+        """Return the value of each group's peak above the base."""
         return self.x[self.peak] - self.base
 
     def edges(self, share: float) -> tuple[Integers, Integers]:
         """Return, for each group, the last observation before and the first after the peak that lie below a level.
 
-        The level is base + share · height. An index is -1 or n where there is no such observation.
+        The level is base + share · height. They are indices of observations, -1 or n where there is no such
+        observation.
         """
         below = self.x < (self.base + share * self.height)[self.group]
         before = np.where(below & (self.index < self.peak[self.group]), self.index, -1)
@@ -204,34 +240,39 @@ class Groups:
 
     @cached_property
     def bright(self) -> Mask:
-        """Return which values exceed the base by a tenth of the height and by two errors: their logarithm is sound."""
+        """Return which values exceed the base by a tenth of the height and by 2 e: their logarithm is reliable."""
         above = self.x - self.base[self.group]
         bright = (above > 0.1 * self.height[self.group]) & (above > 0)
         return bright if self.e is None else bright & (above > 2 * self.e)
 
     @cached_property
     def brightness(self) -> Floats:
-        """Return the logarithm of the height above the base, of bright values."""
+        """Return, for each observation, the logarithm of its value above the base; 0 for values that are not bright."""
         return np.log(np.where(self.bright, self.x - self.base[self.group], 1.0))
 
     @cached_property
     def ratio(self) -> Floats:
-        """Return x / e; NaN for an exact value."""
+        """Return x / e of each observation; NaN for an exact value."""
         return divide(self.x, self.e)
 
     @cached_property
     def weighted_mean(self) -> Floats:
+        """Return the mean of each group, weighted by 1 / e²."""
         weight = 1 / np.maximum(self.e, 1e-12) ** 2
         return divide(self.sum(self.x * weight), self.sum(weight))
 
     @cached_property
     def residual(self) -> Floats:
-        """Return (x - weighted mean) / e."""
+        """Return (x - weighted mean) / e of each observation; NaN for an exact value."""
         return divide(self.x - self.weighted_mean[self.group], self.e)
 
     @cached_property
     def structure(self) -> list[Floats]:
-        """Return the structure function: mean squared change over lags between LAG_EDGES, over twice the variance."""
+        """Return the structure function of each group in four bins of lags, a list of arrays [groups].
+
+        It is the mean squared change between two observations, over twice the variance. Their lag in time is a share of
+        the group's span, between two of LAG_EDGES.
+        """
         total = np.zeros((len(LAG_EDGES) - 1, len(self.present)))
         count = np.zeros_like(total)
         for lag in (one for one in LAGS if one < len(self.x)):
@@ -247,7 +288,10 @@ class Groups:
 
     @cached_property
     def power(self) -> Floats:
-        """Return the share of the variance explained by a sine with k cycles per span, [HARMONICS, groups]."""
+        """Return [HARMONICS, groups]: the share of the variance that a sine with 1, 2, ... cycles per span explains.
+
+        NaN for a group of fewer than 5 observations, or a constant one.
+        """
         phase = 2 * np.pi * divide(self.t - self.t[self.first][self.group], self.span[self.group])
         turn = np.exp(1j * np.nan_to_num(phase))
         wave, power = np.ones_like(turn), []
@@ -268,7 +312,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: its name, its formula, and the function that computes one number for each group.
+    """A feature: its name, its formula, and the function that computes a number for each group with an observation.
 
     Attributes:
         needs_errors: whether it needs standard errors.
@@ -283,38 +327,45 @@ class Feature:
 
 
 def _std_of_changes(g: Groups) -> Floats:
+    """Return the standard deviation of the changes in each group."""
     mean = divide(g.sum(g.change), g.count - 1)
     return np.sqrt(divide(g.sum(np.where(g.follows, g.change - mean[g.group], 0.0) ** 2), g.count - 1))
 
 
 def _skew_of_quantiles(g: Groups) -> Floats:
+    """Return how much farther the 95 % than the 5 % quantile is from the median in each group, over their distance."""
     high, low = g.quantile(0.95), g.quantile(0.05)
     return divide(high + low - 2 * g.base, high - low)
 
 
 def _median_deviation(g: Groups) -> Floats:
+    """Return the median distance from the median in each group, in standard deviations."""
     away = np.abs(g.x - g.base[g.group])
     return divide(g.quantile(0.5, away[np.lexsort((away, g.group))]), np.sqrt(g.variance))
 
 
 def _largest_slope(g: Groups) -> Floats:
+    """Return the largest absolute slope between two neighbours in each group."""
     gap = np.where(g.follows, np.diff(g.t, prepend=g.t[:1]), 0.0)
     return g.reduce(np.fmax, np.abs(divide(g.change, gap)))
 
 
 def _range_of_sums(g: Groups) -> Floats:
+    """Return the range of the running sums of x - mean(x) in each group, over n std(x)."""
     running = np.cumsum(g.away)
     running = running - (running - g.away)[g.first][g.group]
     return divide(g.reduce(np.maximum, running) - g.reduce(np.minimum, running), g.count * np.sqrt(g.variance))
 
 
 def _correlation_with_time(g: Groups) -> Floats:
+    """Return the correlation of values and times in each group."""
     slope, _ = g.line(g.t, g.x, np.ones(len(g.x), bool))
     time = g.t - g.mean(g.t)[g.group]
     return divide(slope * np.sqrt(g.mean(time**2)), np.sqrt(g.variance))
 
 
 def _cycles_of_largest_power(g: Groups) -> Floats:
+    """Return the number of cycles per span, 1 to 16, that explains most of the variance of each group, or NaN."""
     known = ~np.isnan(g.power).all(0)
     return np.where(known, np.argmax(np.nan_to_num(g.power, nan=-1.0), 0) + 1, np.nan)
 
@@ -341,6 +392,7 @@ def _decay(g: Groups) -> tuple[Floats, Floats]:
 
 
 def _power_of_decay(g: Groups) -> Floats:
+    """Return, for each group, less the slope of log(x - median(x)) against log(t - t[peak]) after the peak."""
     later = g.since_peak > 0
     return -g.line(np.log(np.where(later, g.since_peak, 1.0)), g.brightness, g.bright & later)[0]
 
@@ -350,11 +402,13 @@ def _quiet(g: Groups, where: Mask) -> Floats:
 
 
 def _second_peak(g: Groups) -> Floats:
+    """Return the largest x - median(x) outside of each group's outburst, over its height; NaN if all is outburst."""
     other = g.reduce(np.maximum, np.where(g.outside, g.x - g.base[g.group], -np.inf))
     return np.where(np.isfinite(other), divide(other, g.height), np.nan)
 
 
 def _stetson_j(g: Groups) -> Floats:
+    """Return Stetson's J of each group, from the products of the residuals of neighbours."""
     product = np.where(g.follows, g.residual * np.r_[0.0, g.residual[:-1]][: len(g.x)], np.nan)
     return g.mean(np.sign(product) * np.sqrt(np.abs(product)))
 
@@ -549,9 +603,12 @@ FEATURES = (
 
 
 def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
-    """Return {feature: numbers [total]}, of all features or of the basic ones.
+    """Return {feature: numbers [groups.total]}; NaN for a group without observations, whose count is 0.
 
-    They are NaN for a group without observations, whose count is 0.
+    Features that need errors are left out if there are none.
+
+    Args:
+        everything: whether all features are computed, or the basic ones only.
     """
     usable = [one for one in FEATURES if (everything or one.basic) and (groups.e is not None or not one.needs_errors)]
     table = {one.name: groups.spread(one.compute(groups)) for one in usable}
@@ -562,11 +619,18 @@ def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
 
 
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return how each channel goes before and after the peak of the leading channel.
+    """Return how each channel goes before and after the peak of the leading channel: {feature: numbers [series]}.
 
     Window 0 is within 1/256 of the series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on
     to 1/4, and -7 and 7 at the whole span. For each the mean of x less the channel's median, over the height of the
-    leading channel. With errors it is weighted by 1 / e², and divided by its own standard error it is a second feature.
+    leading channel, which has the greatest height (with errors: the largest x / e). With errors the mean is weighted by
+    1 / e², and divided by its own standard error it is a second feature.
+
+    Args:
+        groups: one for each channel of each series, series by series.
+        tables: {feature: [series, channels]} of all features, from `compute`.
+        name: the value column, for the names of the features.
+        channel_names: of the channels, for the names of the features.
     """
     series, number = tables["max"].shape
     of_series, channel = np.divmod(groups.present[groups.group], number)
@@ -593,18 +657,25 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 
 
 def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
-    """Return the leading channel [S]: of the greatest height, or with errors of the largest x / e."""
+    """Return the index of the leading channel [S]: of the greatest height, or with errors of the largest x / e.
+
+    Args:
+        tables: {feature: [S, channels]}; a channel without observations is NaN.
+    """
     rank = tables["height" if groups.e is None else "largest signal to noise"]
     return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
 
 
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return features of every pair of channels: how they differ, from their tables [S, channels] and observations.
+    """Return features of every pair of channels, which say how they differ: {feature: numbers [series]}.
 
     Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means in three
     windows around the peak of the leading channel, the one with the greatest height (with errors: the largest x / e).
     The windows are at -0.5 to 0.5, 0.5 to 1.5 and 1.5 to 4 times the outburst's width at half height. Further features:
     the change of the relative difference from the first window to the others, and the time between the maxima.
+
+    Args:
+        groups, tables, name, channel_names: as in `course`.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)

@@ -41,11 +41,13 @@ class Preprocessor(nn.Module):
     static: ClassVar[tuple[Any, ...]] = ()
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
+        """Create the object and initialise it as a torch module, before the dataclass sets its fields."""
         self = super().__new__(cls)
         nn.Module.__init__(self)  # before a dataclass sets its fields
         return self
 
     def __init_subclass__(cls) -> None:
+        """Register a subclass that defines `kind` in PREPROCESSORS."""
         super().__init_subclass__()
         if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
             PREPROCESSORS[cls.kind] = cls
@@ -59,12 +61,15 @@ class Preprocessor(nn.Module):
         return 0
 
     def require_kind(self, dataset: Any) -> None:
-        """Raise InputError for series where the model was trained on arrays, or the other way round."""
+        """Raise InputError for series if the model was trained on arrays, or the other way round."""
         if dataset.kind != self.kind:
             raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
-        """Return the preprocessor with these static columns, fitted on the data set; as it is where there are none."""
+        """Return this preprocessor with the static columns `names`, fitted on the data set.
+
+        Preprocessors of data without static columns return themselves.
+        """
         return self
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,11 +78,15 @@ class Preprocessor(nn.Module):
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Any:
-        """Return a preprocessor without statistics. Raises InputError naming an unknown or missing setting."""
+        """Return a preprocessor with these settings, from `to_dict`, and without statistics.
+
+        Raises:
+            InputError: an unknown or missing setting, which the message names.
+        """
         return from_fields(cls, settings, "preprocessor")
 
     def replace(self, **changes: Any) -> Any:
-        """Return a copy with other settings and the same statistics."""
+        """Return a copy with other settings and the same statistics; `changes` are {setting: value}."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         copy = type(self)(**(fields | changes))
         copy.load_state_dict(self.state_dict())
@@ -92,7 +101,7 @@ def preprocessor_class(kind: str) -> type[Preprocessor]:
 
 
 def require_positive(**statistics: torch.Tensor) -> None:
-    """Raise InputError where a tensor, given by keyword, holds zero, a negative number, NaN or infinity."""
+    """Raise InputError if a tensor, given by keyword as its name, holds zero, a negative number, NaN or infinity."""
     for name, tensor in statistics.items():
         if not bool(((tensor > 0) & torch.isfinite(tensor)).all()):
             raise InputError(f"the preprocessor's {name} are not all positive and finite.")

@@ -33,18 +33,7 @@ ArrayTransform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarra
 
 
 class DatasetExamples(ABC):
-    """Make batches of tokens from a data set; a subclass says how.
-
-    Args:
-        dataset: series or arrays; a batch's index is of its members.
-        preprocessor: fitted on the data set, or one that has checked it (`Preprocessor.check`).
-        seed: of masks and augmentation.
-        masking: how tokens are hidden, for pre-training; a new draw each epoch, a fixed one for evaluation.
-        targets: labels (integers) or values, one row per member, for supervised training.
-        drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch.
-        noise: augmentation; standard deviation of normal noise added to standardised values.
-        early: augmentation; half of the members end after a random number of their tokens, drawn anew each epoch.
-    """
+    """Make batches of tokens from a data set; a subclass says how."""
 
     def __init__(
         self,
@@ -57,7 +46,22 @@ class DatasetExamples(ABC):
         noise: float = 0.0,
         early: bool = False,
     ) -> None:
-        """Store the data set, its preprocessor, and what is done to each batch."""
+        """Store the data set, its preprocessor, and what is done to each batch.
+
+        Args:
+            dataset: series or arrays; a batch's index is of its members.
+            preprocessor: fitted on the data set, or one that has checked it (`Preprocessor.check`).
+            seed: of masks and augmentation.
+            masking: how tokens are hidden, for pre-training: a new draw each epoch, a fixed one for evaluation. None
+                hides none.
+            targets: labels (integers) or values, one row per member, for supervised training; None without.
+            drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch.
+            noise: augmentation; standard deviation of normal noise added to standardised values.
+            early: augmentation; half of the members end after a random number of their tokens, drawn anew each epoch.
+
+        Raises:
+            InputError: `drop` outside 0 to 1, negative noise, or another number of targets than of members.
+        """
         if not 0 <= drop < 1:
             raise InputError(f"drop is {drop}; wanted a share of at least 0 and less than 1.")
         if noise < 0:
@@ -70,13 +74,20 @@ class DatasetExamples(ABC):
 
     @abstractmethod
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        """Return the tokens of the members at `index`, before augmentation and masks."""
+        """Return the tokens of the members at `index`, before augmentation and masks; `epoch` is None in evaluation."""
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
+        """Return the ids of the members at `index`, as text."""
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the series at `index`; augmentation and masks depend on `epoch` (None: evaluation)."""
+        """Return the batch of the members at `index`, with targets or masked tokens if there are any.
+
+        Args:
+            index: int [B].
+            epoch: a new epoch draws new augmentation and masks; None means evaluation, with the same masks each time
+                and no augmentation.
+        """
         tokens, masked = self.tokens(index, epoch), None
         step = rounding_step(tokens.length)
         if epoch is not None:
@@ -87,7 +98,12 @@ class DatasetExamples(ABC):
         return Batch(index, round_up(tokens, step), None if masked is None else round_up(masked, step), targets)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
-        """Return the tokens with the augmentations that are on: cut early, tokens dropped, noise added."""
+        """Return the tokens with the augmentations that are on: series cut early, tokens dropped, noise added.
+
+        Args:
+            tokens: of a batch.
+            index: its examples; with `epoch` they decide the random numbers.
+        """
         dropped, noisy, cut = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2, 5))
         if self.early:
             tokens = cut_tokens(tokens, cut)
@@ -101,17 +117,21 @@ class DatasetExamples(ABC):
         return tokens
 
     def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-        """Split tokens into (visible, masked) by a mask over `units`."""
+        """Split tokens into (visible, masked) by a mask over `units`, which is True where something is hidden."""
         return split(tokens, mask)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return the tokens that a mask hides one by one."""
+        """Return the tokens that a mask hides one by one: K a row, where K is N except for joined times."""
         return tokens
 
     def _split_at_random(
         self, masking: Masking, tokens: Tokens, index: np.ndarray, epoch: int | None
     ) -> tuple[Tokens, Tokens]:
-        """Draw a mask and split the tokens into (visible, masked); in evaluation the same mask each time."""
+        """Draw a mask and split the tokens into (visible, masked).
+
+        For epoch None, in evaluation, the mask is always the same. If nothing can be hidden, all tokens are visible,
+        and the masked ones are padding.
+        """
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
         # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
@@ -122,14 +142,23 @@ class DatasetExamples(ABC):
 
 
 def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
-    """Cut half of the rows, drawn at random, after a random number of tokens; tokens are in order of time."""
+    """Return the tokens with half of the rows, drawn at random, cut after a random number of tokens, at least one.
+
+    Args:
+        tokens: in order of time.
+        draw: gives uniform random numbers [B, n].
+    """
     uniform, real = draw(2), tokens.real
     kept = torch.where(uniform[:, :1] < 0.5, 1.0, uniform[:, 1:]) * real.sum(1, keepdim=True)
     return compact(tokens, real & (torch.arange(tokens.length) < kept.ceil().clamp(min=1)))
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share of each row's tokens, at most `most`; one token always stays."""
+    """Drop a random share of each row's tokens, drawn between 0 and `most`; one token always stays.
+
+    Args:
+        draw: gives uniform random numbers [B, n].
+    """
     uniform = draw(tokens.length + 1)
     share, uniform = most * uniform[:, :1], uniform[:, 1:]
     keep = tokens.real & (uniform >= share)
@@ -139,7 +168,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def _nothing(like: Tokens) -> Tokens:
-    """Return as many rows as `tokens` has, each with one token of padding."""
+    """Return as many rows as `like` has, each of which is one token of padding."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 
@@ -151,30 +180,44 @@ class SeriesExamples(DatasetExamples):
     preprocessor: ObservationPreprocessor
 
     def __init__(self, *given: Any, **options: Any) -> None:
-        """Store the arguments of `DatasetExamples`, and the static columns that the model reads."""
+        """Store the arguments of `DatasetExamples`, and compute static features and origins of all series.
+
+        Raises InputError as `DatasetExamples`, and for a static column of the model that the data set does not have.
+        """
         super().__init__(*given, **options)
         columns = self.preprocessor.static
         self.static = torch.from_numpy(static_features(columns, self.dataset)) if columns else None
         self.origins = self.preprocessor.positions.origins(self.dataset)
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
+        """Return the tokens of the series at `index`; they are the same in every epoch.
+
+        Raises InputError for NaN or infinity.
+        """
         return checked(self.preprocessor.tokens(self.preprocessor.rows(self.dataset, index, self.origins)))
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
+        """Return the tokens with the augmentations that are on; of joined times single values are dropped, too."""
         if self.preprocessor.join_times and self.drop > 0:
             tokens = drop_values(tokens, self.drop, counter_uniform(self.seed, epoch, index, stream=4))
         return super()._augmented(tokens, index, epoch)
 
     def units(self, tokens: Tokens) -> Tokens:
+        """Return the tokens that a mask hides one by one: of joined times, a token for each value."""
         if not self.preprocessor.join_times:
             return tokens
         return observations(tokens, len(self.preprocessor.value_columns))
 
     def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
+        """Split tokens into (visible, masked) by a mask over `units`, which is True where something is hidden."""
         return split_joined(tokens, mask) if self.preprocessor.join_times else super().split(tokens, mask)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the series at `index`, with static features and standard errors if a model uses them."""
+        """Return the batch of the series at `index`, as `DatasetExamples.batch`, ready for the model.
+
+        It has static features if the model reads some, and log standard errors of the hidden values if the data have
+        errors.
+        """
         batch = super().batch(index, epoch)
         # After hiding: what is hidden must not be carried forward.
         batch = replace(batch, inputs=self.preprocessor.complete(batch.inputs))
@@ -184,14 +227,14 @@ class SeriesExamples(DatasetExamples):
         return batch if self.static is None else replace(batch, static=self.static[torch.from_numpy(index)])
 
     def token_of(self, i: int) -> np.ndarray:
-        """Return the number [n] of the token that each observation of series `i` belongs to."""
+        """Return, for each observation of series `i`, the number of its token [n], from 0 within the series."""
         if not self.preprocessor.join_times:
             return np.arange(self.dataset.lengths[i])
         one = self.dataset.select([i])
         return np.cumsum(opens_token(one, np.array([0]))) - 1
 
     def without_each(self, i: int) -> Tokens:
-        """Return n copies of series `i`, which has n observations, each copy without another one of them."""
+        """Return n rows of tokens for series `i`, which has n observations: the k-th lacks observation k alone."""
         tokens, token = self.tokens(np.array([i]), None), torch.from_numpy(self.token_of(i))
         n = len(token)
         left_out = torch.zeros(n, tokens.length, tokens.features, dtype=torch.bool)
@@ -210,23 +253,24 @@ class SeriesExamples(DatasetExamples):
 
 
 class ArrayExamples(DatasetExamples):
-    """Batches of an ArrayDataset; arguments as `DatasetExamples`, and one more.
-
-    Args:
-        transform: augmentation of the arrays themselves, before they are scaled: given the arrays [*sizes, C] of a
-            batch and one whole number [B] per array, drawn anew each epoch, to seed its random numbers with, it gives
-            the new arrays. Evaluation leaves it out.
-    """
+    """Batches of an ArrayDataset."""
 
     dataset: ArrayDataset
     preprocessor: PatchPreprocessor
 
     def __init__(self, *given: Any, transform: ArrayTransform | None = None, **options: Any) -> None:
+        """Store the arguments of `DatasetExamples`, and a transform.
+
+        Args:
+            transform: augmentation of the arrays themselves, before they are scaled: given the arrays [*sizes, C] of a
+                batch and one whole number [B] per array, drawn anew each epoch, to seed its random numbers with, it
+                returns the new arrays. Evaluation leaves it out. None means none.
+        """
         super().__init__(*given, **options)
         self.transform = transform
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        """Return the tokens of the arrays at `index`; in training the optional `transform` is applied first."""
+        """Return the tokens of the arrays at `index`; unless `epoch` is None, the transform is applied first."""
         arrays: Sequence[np.ndarray] = [self.dataset.arrays[i] for i in index]
         if self.transform is not None and epoch is not None:
             seeds = (counter_uniform(self.seed, epoch, index, stream=4)(1)[:, 0] * 2**24).long().numpy()
@@ -243,14 +287,20 @@ def assemble(
     """Return the tokens of the series at `index`, padded to the longest, as a model takes them.
 
     Args:
-        origins: [S] time from which each series of the data set counts; computed if None.
+        origins: [S] time from which each series of the data set counts; None computes them.
+
+    Raises:
+        InputError: NaN or infinity.
     """
     origins = preprocessor.positions.origins(dataset) if origins is None else origins
     return checked(preprocessor(preprocessor.rows(dataset, index, origins)))
 
 
 def checked(tokens: Tokens) -> Tokens:
-    """Cut off padding that no row needs; raise InputError for NaN or infinity."""
+    """Return tokens without padding that no row needs, after checking them. Raises InputError for NaN or infinity.
+
+    Tokens whose padding is None are returned as they are, unchecked.
+    """
     if tokens.padding is None:
         return tokens
     length = int(tokens.real.sum(1).max())
@@ -267,7 +317,7 @@ def maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> np.n
 
 
 def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> None:
-    """Raise InputError where masking would hide nothing in any series."""
+    """Raise InputError if masking would hide nothing in any of the series or arrays."""
     if not any(part.any() for part in _maskable(dataset, preprocessor, masking)):
         raise InputError(
             f"masking {masking.kind!r} would hide nothing in any of the {len(dataset):,} {dataset.noun}, so that there "

@@ -25,7 +25,7 @@ def join(
     channels: int,
     real: Bool[Tensor, "B N"],
 ) -> Tokens:
-    """Make one token of all observations with equal keys (time, further positions).
+    """Make one token of all observations of a row with equal keys (time, further positions).
 
     Args:
         values, positions: of single observations, in any order; positions of one token are equal.
@@ -34,7 +34,8 @@ def join(
         real: True where there is an observation.
 
     Returns:
-        Tokens with channels · V values each, padded at the end.
+        Tokens [B, N] with channels · V values each, those of a channel side by side, padded at the end. `observed` says
+        which values there are; the others are 0.
     """
     keys = [torch.where(real, key, torch.inf) for key in keys]
     order = torch.arange(real.shape[1], device=real.device).expand_as(channel)
@@ -61,7 +62,9 @@ def join(
 
 
 def observations(joined: Tokens, columns: int) -> Tokens:
-    """Split tokens of times [B, N, V] into B × N·V tokens of one value each, so that single values can be masked.
+    """Split tokens of times [B, N, V] into [B, N · V] tokens of one number, so that single values can be masked.
+
+    Their number is 1 where the value was observed; the others are padding. Positions are time and channel, from 1.
 
     Args:
         columns: value columns of each channel.
@@ -73,20 +76,25 @@ def observations(joined: Tokens, columns: int) -> Tokens:
 
 
 def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share, at most `most`, of each row's values; dropped values are not carried forward."""
+    """Drop a random share of each row's values, drawn between 0 and `most`; dropped values are not carried forward.
+
+    Args:
+        joined: tokens of times.
+        draw: gives uniform random numbers [B, n].
+    """
     uniform = draw(1 + joined.length * joined.features)
     left_out = uniform[:, 1:].view(joined.values.shape) < most * uniform[:, :1, None]
     return keep_values(joined, ~left_out)
 
 
 def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
-    """Return the tokens as if only the values where `keep` is True had been observed."""
+    """Return the tokens as if only the values where `kept` is True had been observed; the others are 0."""
     observed = joined.observed_values & kept
     return replace(joined, values=joined.values * observed, observed=observed, check_values=False)
 
 
 def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-    """Split tokens of times into (visible, masked) by a mask over single values, as `masking.split`.
+    """Split tokens of times into (visible, masked) by a mask over single values, K = N · V, as `masking.split`.
 
     A time with both hidden and visible values has a token in both.
     """
@@ -96,10 +104,13 @@ def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tok
 
 
 def carry_forward(tokens: Tokens) -> Tokens:
-    """Replace the V values of each token by 3 V: the latest value so far, whether it is new, and its recency.
+    """Replace the V values of each token by 3 V: the latest values so far, whether each is new, and their recency.
 
     The latest value is 0, the mean, before the first observation; recency is 1 / (1 + age / HALF_AS_RECENT), and 0
     before the first.
+
+    Args:
+        tokens: tokens of times, in the order of time, with the time as first position.
     """
     observed = tokens.observed_values
     count = observed.cumsum(1)  # of each value's observations so far

@@ -61,6 +61,8 @@ class Inputs:
         """Choose the further inputs for a data set: one-hot channels if they are 2 to 64, and value / error.
 
         Args:
+            channel_one_hot: whether to read the channel as a one-hot vector.
+            signal_to_noise: whether to read asinh(value / error).
             errors: columns of standard errors, one for each value column; if empty, they are recognised by their names,
                 as `error_columns` says.
         """
@@ -72,13 +74,19 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """E, the features per token."""
+        """E, the number of further inputs of a token."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
         self, values: Float[Tensor, "*shape W"], channel: Int[Tensor, "*shape"], value_names: tuple[str, ...]
     ) -> Float[Tensor, "*shape E"]:
-        """Return the further inputs of observations, from values in the table's units and channel numbers."""
+        """Return the further inputs of observations, float64, the one-hot channel first.
+
+        Args:
+            values: the value columns, and columns of errors, in the table's units.
+            channel: channel numbers from 0.
+            value_names: the names of the W columns.
+        """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
             value, spread = values[..., value_names.index(column)], values[..., value_names.index(error)]
@@ -88,7 +96,7 @@ class Inputs:
         return torch.cat(parts, -1)
 
     def describe(self) -> str:
-        """Return a description for reports and model cards."""
+        """Return a list of the further inputs in words, such as "asinh(flux / flux_err)"; "none" without any."""
         words = [f"the channel as a one-hot vector of {self.channels}"] if self.channels else []
         words += [f"asinh({column} / {error})" for column, error in self.signal_to_noise]
         return ", ".join(words) or "none"
@@ -154,7 +162,11 @@ class ObservationPreprocessor(Preprocessor):
     dates: bool | None = None
 
     def __post_init__(self) -> None:
-        """Check the settings and create the buffers for the statistics. Raises InputError."""
+        """Check the settings and create buffers for the statistics, NaN until they are loaded.
+
+        Raises:
+            InputError: an unknown transform or origin; not one transform for each value; too many values and channels.
+        """
         self.transforms = self.transforms or ("robust",) * len(self.value_names)
         for name in self.transforms:
             choose("a transform", name, get_args(TransformKind))
@@ -190,15 +202,16 @@ class ObservationPreprocessor(Preprocessor):
         """Create a preprocessor with the statistics of a training set.
 
         Args:
-            transforms, time_unit, origin, channel_spacing: see `ValueScaling.fit` and `PositionScaling.fit`.
-            inputs: further inputs, from `Inputs.fit`.
+            transforms, time_unit, origin: see `ValueScaling.fit` and `PositionScaling.fit`.
+            channel_spacing: distance of neighbouring channels on the channel axis, a positive number.
+            inputs: further inputs, from `Inputs.fit`; None means none.
             join_times: one token for each time instead of one for each observation.
             errors: columns of standard errors.
             settings: window and overlap.
 
         Raises:
-            InputError: as the two `fit` methods; `join_times` for a data set without channels or with further inputs;
-                `errors` that are negative or not the last value columns, one for each other column.
+            InputError: as the two `fit` methods; `join_times` for a data set without channels, with further inputs or
+                with errors; `errors` that are negative or not the last value columns, one for each other column.
         """
         errors = _check_errors(dataset, errors, join_times)
         names = dataset.value_names[: len(dataset.value_names) - len(errors)]
@@ -260,7 +273,7 @@ class ObservationPreprocessor(Preprocessor):
         return sum(column.width for column in self.static)
 
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the number of tokens of each series [S]."""
+        """Return the number of tokens of each series, int [S]."""
         lengths = np.asarray(dataset.lengths)
         if self.join_times:
             first = np.asarray(dataset.offsets[:-1])
@@ -268,26 +281,30 @@ class ObservationPreprocessor(Preprocessor):
         return lengths
 
     def windows(self, dataset: Any) -> Windows:
-        """Return the windows into which the series are cut for the model; short series are one window."""
+        """Return the windows into which the series are cut; a short series is one window.
+
+        Raises InputError for arrays.
+        """
         self.require_kind(dataset)
         return Windows.cut(dataset, self.window, self.overlap)
 
     def examples(self, dataset: SeriesDataset, **options: Any) -> Any:
-        """Return a `SeriesExamples`, which makes batches of a data set; options as there."""
+        """Return a `SeriesExamples`, which makes batches of a data set; the options are those of `DatasetExamples`."""
         from rotarymae.preprocess.examples import SeriesExamples
 
         return SeriesExamples(dataset, self, **options)
 
     def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
-        """Return the preprocessor with these static columns, fitted on the data set. Raises as `fit_static`."""
+        """Return a copy with the static columns `names`, fitted on the data set. Raises InputError as `fit_static`."""
         return self.replace(static=fit_static(dataset, names))
 
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, dataset: SeriesDataset, index: np.ndarray, origins: np.ndarray) -> Rows:
-        """Collect the series at `index` as padded arrays.
+        """Collect the series at `index` as arrays, padded to the longest.
 
         Args:
+            index: int [B].
             origins: [S] time from which each series of the data set counts.
         """
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
@@ -307,11 +324,17 @@ class ObservationPreprocessor(Preprocessor):
         )
 
     def forward(self, rows: Rows) -> Tokens:
-        """Return tokens as the model takes them: scaled values, then the further inputs."""
+        """Return tokens as the model takes them: scaled values, then the errors' logarithms and the further inputs.
+
+        With joined times, values are carried forward.
+        """
         return self.complete(self.tokens(rows))
 
     def tokens(self, rows: Rows) -> Tokens:
-        """Return tokens before masking; with joined times, values are not yet carried forward."""
+        """Return tokens before masking, whose numbers are not checked.
+
+        Of joined times, no value is carried forward yet.
+        """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
         channel = torch.zeros_like(real, dtype=torch.int64)
@@ -333,11 +356,11 @@ class ObservationPreprocessor(Preprocessor):
         return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Finish tokens after masking: with joined times, values are carried forward."""
+        """Return tokens as the model takes them, after masking: with joined times values are carried forward."""
         return carry_forward(tokens) if self.join_times else tokens
 
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
-        """Return the times [B, 1] from which series count."""
+        """Return the times [B, 1] from which the series count: `rows.origins`, or computed if that is None."""
         return self.positions.origins_of_rows(rows.times.double(), rows.real) if rows.origins is None else rows.origins
 
     def positions_of(
@@ -347,7 +370,15 @@ class ObservationPreprocessor(Preprocessor):
         positions: Float[Tensor, "B M P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B M A"]:
-        """Return positions, float32 [B, M, A], for times, channels and further positions in the table's units."""
+        """Return positions, float32 [B, M, A], for times, channels and further positions in the table's units.
+
+        The axes are time, further positions and the channel, which has none if times are joined.
+
+        Args:
+            channels: channel numbers from 0; None without channels.
+            positions: None without further positions.
+            origins: times from which the rows count.
+        """
         at = self.positions(times, positions, origins)
         if channels is not None and not self.join_times:
             # Index axes count from 1: [CLS] is at 0.
@@ -357,7 +388,15 @@ class ObservationPreprocessor(Preprocessor):
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self, dataset: SeriesDataset) -> None:
-        """Raise InputError for a data set with other values, channels or positions; warn of times far from training."""
+        """Refuse a data set that the model was not made for, and warn of one that looks unlike training.
+
+        Raises:
+            InputError: other values, channels or positions than in training; a negative standard error.
+
+        Warns:
+            InputWarning: dates instead of numbers or the other way round; times or positions far from those of
+                training; values that seem to be in another unit.
+        """
         if tuple(dataset.value_names) != self.value_columns:
             errors = f" with the errors {', '.join(self.errors)}" if self.errors else ""
             raise InputError(
@@ -382,7 +421,11 @@ class ObservationPreprocessor(Preprocessor):
         self.warn_of_other_units(dataset)
 
     def warn_of_other_times(self, unit: str | None) -> None:
-        """Warn where times are dates here (counted in days) and were numbers in training, or the other way round."""
+        """Warn (InputWarning) if times are dates here and were numbers in training, or the other way round.
+
+        Args:
+            unit: the unit in which the data set's dates are counted; None if its times are numbers.
+        """
         if self.dates is None or self.dates == (unit is not None):
             return
         kinds = ("dates or durations", "numbers")
@@ -394,7 +437,7 @@ class ObservationPreprocessor(Preprocessor):
         )
 
     def warn_if_far(self, dataset: SeriesDataset) -> None:
-        """Warn where positions of the data set lie far outside those of the training set."""
+        """Warn (InputWarning) for each axis of time or positions that reaches far beyond the training set's."""
         reaches, limits = self.positions.reaches(dataset), 1.5 * self.positions.training_reach.numpy() + 1.0
         units = self.positions.units.numpy()
         for axis, name in enumerate(("times", *self.position_names)):
@@ -413,7 +456,10 @@ class ObservationPreprocessor(Preprocessor):
                 )
 
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
-        """Warn where values of a channel lie far from training's, or spread unlike them: perhaps another unit."""
+        """Warn (InputWarning) of channels whose values lie far from training's, or spread unlike them.
+
+        They may be in another unit. Fewer than ten series, or than a hundred values of a channel, are not compared.
+        """
         if len(dataset) < MIN_SERIES_TO_COMPARE:
             return
         some, width, strange = dataset.sample(MAX_COMPARED), len(self.value_names), []
@@ -439,6 +485,7 @@ class ObservationPreprocessor(Preprocessor):
             )
 
     def check_statistics(self) -> None:
+        """Raise InputError for statistics that no training set has, such as a deviation of 0."""
         values, positions = self.values, self.positions
         require_positive(width=values.width, std=values.std, limit=values.limit, units=positions.units)
 
@@ -475,7 +522,11 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
-    """Return the names of the error columns. Raises InputError unless they are last, one per value column, and ≥ 0."""
+    """Return the names of the error columns, as a tuple; () for none.
+
+    Raises:
+        InputError: they are not the last columns, one per value column; one is negative; times are joined.
+    """
     errors = tuple(errors)
     if not errors:
         return ()
@@ -495,7 +546,11 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
 
 
 def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
-    """Raise InputError for a negative standard error, naming its column, value, series and time."""
+    """Raise InputError for a negative standard error, naming its column, value, series and time.
+
+    Args:
+        errors: the columns of errors, which are the last value columns; nothing is checked if there are none.
+    """
     rest = len(dataset.value_names) - len(errors)
     for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)

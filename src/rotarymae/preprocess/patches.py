@@ -46,7 +46,7 @@ class PatchPreprocessor(Preprocessor):
     longest_side: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the settings and create the buffers for mean and deviation. Raises InputError."""
+        """Create buffers for mean and deviation, NaN until they are loaded. Raises InputError for a size below 1."""
         if self.channels < 1:
             raise InputError(f"there are {self.channels} channels; wanted at least 1.")
         if not self.patch_size or min(self.patch_size) < 1:
@@ -93,7 +93,7 @@ class PatchPreprocessor(Preprocessor):
         return math.prod(self.patch_size) * self.channels
 
     def check(self, dataset: ArrayDataset) -> None:
-        """Raise InputError for arrays unlike those of training: another patch size, sample rate or number of channels.
+        """Raise InputError for arrays whose patch size, sample rate or number of channels is not that of training.
 
         Warns:
             InputWarning: pictures that seem to be in another unit, such as 0 to 1 instead of 0 to 255.
@@ -103,7 +103,7 @@ class PatchPreprocessor(Preprocessor):
         for name, given, trained in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
             if given != trained:
                 raise InputError(
-                    f"the {dataset.noun} have {name} {given}, and the model was trained with {trained}; give "
+                    f"the {dataset.noun} have {name} {given}; the model was trained on {trained}. Give "
                     f"{dataset.noun} with {name} {trained}."
                 )
         if self.sample_rate is not None:  # every spectrogram is in the same unit
@@ -120,7 +120,7 @@ class PatchPreprocessor(Preprocessor):
     def refuse_other(
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
     ) -> None:
-        """Raise InputError where a given option (not None) differs from the model's."""
+        """Raise InputError if an option is given that differs from the model's; None means that it is not given."""
         given = {
             "patch_size": (None if patch_size is None else sides(patch_size), self.patch_size),
             "sample_rate": (sample_rate, self.sample_rate),
@@ -131,22 +131,24 @@ class PatchPreprocessor(Preprocessor):
                 raise InputError(f"{name} is {value}, and the model was trained with {trained}; leave {name} out.")
 
     def lengths(self, dataset: ArrayDataset) -> np.ndarray:
-        """Return the number of patches of each array [S]."""
+        """Return the number of patches of each array, int [S]."""
         return dataset.lengths
 
     def windows(self, dataset: Any) -> Windows:
-        """Return the arrays as they are: each is read whole."""
+        """Return the arrays as one window each, as they are read whole. Raises InputError for series."""
         self.require_kind(dataset)
         return Windows(dataset, np.arange(len(dataset)))
 
     def examples(self, dataset: ArrayDataset, **options: Any) -> Any:
-        """Return an `ArrayExamples`, which makes batches of a data set; options as there."""
+        """Return an `ArrayExamples`, which makes batches of a data set; the options are its arguments."""
         from rotarymae.preprocess.examples import ArrayExamples
 
         return ArrayExamples(dataset, self, **options)
 
     def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
-        """Cut arrays into standardised patches; positions count from 1 on every axis, shorter rows are padded.
+        """Cut arrays into standardised patches: return their tokens, with padding after those of smaller arrays.
+
+        Positions count patches from 1 on every axis.
 
         Args:
             rows: arrays [*sizes, C], which are cropped to whole patches.
@@ -158,6 +160,7 @@ class PatchPreprocessor(Preprocessor):
         return collate((tokens.values[0], tokens.positions[0]) for tokens in each)
 
     def check_statistics(self) -> None:
+        """Raise InputError for a standard deviation that is not positive and finite."""
         require_positive(std=self.std)
 
     def scale(self, array: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ class PositionScaling(nn.Module):
     training_reach: Tensor
 
     def __init__(self, columns: int = 0, origin: Origin = "first") -> None:
-        """Create an unfitted scaling for time and `columns` further positions."""
+        """Create a scaling for time and `columns` further positions, whose statistics are NaN until they are loaded."""
         super().__init__()
         self.origin = origin
         for name, size in (("units", columns + 1), ("column_origins", columns), ("training_reach", columns + 1)):
@@ -67,7 +67,7 @@ class PositionScaling(nn.Module):
         points as a series has different positions.
 
         Args:
-            unit: the unit of time, instead of a measured one.
+            unit: the unit of time; None measures it.
             origin: "first" counts from each series' first observation, "zero" from the table's zero.
 
         Raises:
@@ -105,7 +105,10 @@ class PositionScaling(nn.Module):
         return scaling
 
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the time [S] from which each series counts."""
+        """Return the time [S] from which each series counts, float64 in the table's units.
+
+        It is 0, or the series' first observation that is not far before its others (`fences`).
+        """
         if self.origin == "zero":
             return np.zeros(len(dataset))
         low, _ = fences(dataset)
@@ -116,7 +119,11 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the time [B, 1] from which each row of padded times counts; times may be in any order."""
+        """Return the time [B, 1] from which each row of padded times counts; times may be in any order.
+
+        Args:
+            real: True where there is an observation.
+        """
         if self.origin == "zero":
             return torch.zeros_like(times[:, :1])
         ordered = torch.where(real, times, torch.inf).sort(dim=1).values
@@ -148,7 +155,12 @@ class PositionScaling(nn.Module):
         columns: Float[Tensor, "B N P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B N A"]:
-        """Return positions, float64 [B, N, A], of times and further columns; `origins` are the rows' zero times."""
+        """Return positions, float64 [B, N, 1 + P], of times and further columns in the table's units.
+
+        Args:
+            columns: None without further positions.
+            origins: the time from which each row counts.
+        """
         at = ((times.double() - origins) / self.units[0])[..., None]
         if columns is None:
             return at
@@ -156,7 +168,10 @@ class PositionScaling(nn.Module):
 
 
 def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
-    """Return (low, high), times [S] outside of which an observation is far from the others of its series."""
+    """Return (low, high), times [S] outside of which an observation is far from the others of its series.
+
+    They are infinite for a series of fewer than four times, or whose quartiles are equal.
+    """
     lengths = np.diff(dataset.offsets)
     lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(lengths))
     known, wide = (lengths >= MIN_TIMES) & (upper > lower), FENCE * (upper - lower)
@@ -164,12 +179,15 @@ def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quartiles(count: Any) -> tuple[Any, Any]:
-    """Return the indices of the quartiles of `count` sorted numbers."""
+    """Return the indices (lower, upper) of the quartiles of `count` sorted numbers; `count` is an array or a tensor."""
     return ((count + 2) // 4).clip(max=count - 1), (3 * (count - 1)) // 4
 
 
 def _time_unit(dataset: SeriesDataset) -> float:
-    """Return the unit of time; see `PositionScaling.fit`."""
+    """Return the unit of time that is measured on a data set, 1 if no series has two times.
+
+    See `PositionScaling.fit`.
+    """
     low, high = fences(dataset)
     lengths = np.diff(dataset.offsets)
     owner = np.repeat(np.arange(len(lengths)), lengths)
@@ -193,7 +211,11 @@ def _time_unit(dataset: SeriesDataset) -> float:
 
 
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
-    """Return the unit [P] of each further position; see `PositionScaling.fit`."""
+    """Return the unit [P] of each further position, float64, 1 for a constant one; see `PositionScaling.fit`.
+
+    Args:
+        columns: the positions [n, P] of all observations.
+    """
     places = [len(np.unique(part, axis=0)) for part in np.split(columns, dataset.offsets[1:-1])]
     series_alike = len(places) > 1 and np.median(places) < 2  # stations: each series stays at its place
     count = len(np.unique(columns, axis=0)) if series_alike else float(np.median(places))

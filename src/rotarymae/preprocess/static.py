@@ -82,11 +82,11 @@ class StaticColumn:
 
     @property
     def width(self) -> int:
-        """Features that the column becomes."""
+        """Number of features that the column becomes."""
         return (1 if self.categories is None else len(self.categories)) + self.missing
 
     def codes(self, column: np.ndarray) -> np.ndarray:
-        """Return a column [S] as float64: numbers themselves, categories as their index in the training's list.
+        """Return a column [S] as float64: numbers themselves, categories as their index in `categories`.
 
         A category unknown from training is -1, a missing value NaN.
 
@@ -121,7 +121,10 @@ class StaticColumn:
         return index
 
     def features(self, codes: Float[Tensor, " S"]) -> Float[Tensor, "S width"]:
-        """Return the features [S, width] that the head reads, for a column's `codes`: one-hot, or standardised."""
+        """Return the features, float64, that the head reads, for a column's `codes`: one-hot, or standardised.
+
+        If training had missing values, the last feature is 1 where the value is missing.
+        """
         gone = codes.isnan()
         if self.categories is None:
             inside = torch.where(gone, self.mean, codes.clamp(self.low, self.high))
@@ -133,16 +136,16 @@ class StaticColumn:
 
 
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
-    """Return the static columns with these names, fitted on a training set.
+    """Return the static columns with these names, in their order, fitted on a training set.
 
     Raises:
-        InputError: an unknown column, or one that holds no information.
+        InputError: an unknown column; and as `StaticColumn.fit`.
     """
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
 
 def static_codes(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return the codes float64 [S, columns] of every series.
+    """Return the codes of every series, float64 [S, columns]; no column gives an array [S, 0].
 
     Raises:
         InputError: a column that the data set does not have; and as `StaticColumn.codes`.
@@ -152,13 +155,13 @@ def static_codes(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
 
 
 def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) -> Float[Tensor, "S F"]:
-    """Return the features, float32, of series whose static columns have these codes."""
+    """Return the features of series, float32, side by side for all columns, from their codes [S, columns]."""
     parts = [column.features(codes[:, i]) for i, column in enumerate(columns)]
     return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
 
 
 def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return the features float32 [S, F] of every series. Raises as `static_codes`."""
+    """Return the features of every series, float32 [S, F], side by side for all columns. Raises as `static_codes`."""
     return code_features(columns, torch.from_numpy(static_codes(columns, dataset))).numpy()
 
 
@@ -173,5 +176,5 @@ def _column(dataset: Any, name: str) -> np.ndarray:
 
 
 def _missing(column: np.ndarray) -> np.ndarray:
-    """Return True where there is no value [S]."""
+    """Return a mask [S], True where the value is None or NaN."""
     return np.array([one is None or one != one for one in column.tolist()], bool)

@@ -46,10 +46,11 @@ WILD_WIDTHS, WILD_RATIO, MAX_WILD = 100.0, 10.0, 1e-3  # a few values so far awa
 
 
 def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
-    """Decorate a method of tensors so that it also takes numpy arrays, and then returns one."""
+    """Decorate a method of tensors so that it also takes numpy arrays, for which it returns an array."""
 
     @functools.wraps(method)
     def either(self: Any, *args: Any) -> Any:
+        """Call the method with tensors; return an array if the first argument was no tensor."""
         if isinstance(args[0], Tensor):
             return method(self, *args)
         return method(self, *(torch.tensor(np.asarray(arg)) for arg in args)).numpy()
@@ -58,16 +59,17 @@ def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
 
 
 def asinh(x: Tensor) -> Tensor:
-    """Return the inverse hyperbolic sine of float64, which ONNX programs do not have."""
+    """Return the inverse hyperbolic sine of a float64 tensor by functions that ONNX programs have."""
     return x.sign() * (x.abs() + (x * x + 1).sqrt()).log()
 
 
 class ValueScaling(nn.Module):
-    """The scaling of V value columns in C channels (1 where there are none).
+    """The scaling of V value columns in C channels (1 without channels). Its methods take tensors or numpy arrays.
 
-    Args:
+    Attributes:
         transforms: V names out of `KNEES`; "none" leaves a column as it is.
-        channels: C.
+        centre, width, mean, std, limit, knee: float64 [C, V], as in the module's formulas.
+        as_is: bool [V], True for the transform "none".
     """
 
     centre: Tensor
@@ -79,7 +81,7 @@ class ValueScaling(nn.Module):
     as_is: Tensor
 
     def __init__(self, transforms: tuple[TransformKind, ...], channels: int) -> None:
-        """Create an unfitted scaling with one transform for each value column."""
+        """Create a scaling with one transform for each value column, whose statistics are NaN until they are loaded."""
         super().__init__()
         self.transforms = transforms
         for name in ("centre", "width", "mean", "std", "knee", "limit"):  # NaN until they are fitted or loaded
@@ -91,7 +93,7 @@ class ValueScaling(nn.Module):
         """Create a scaling with the statistics of a training set; a large set is sampled.
 
         Args:
-            transforms: {column: transform}, for columns whose transform is not chosen by their tails.
+            transforms: {column: transform}; the other columns get "robust", which compresses heavy tails only.
 
         Raises:
             InputError: an unknown transform or column.
@@ -127,7 +129,7 @@ class ValueScaling(nn.Module):
         return scaling
 
     def _fit_channel(self, c: int, part: Float[Tensor, "n V"]) -> None:
-        """Compute the statistics of channel number `c` from its training values."""
+        """Set the statistics of channel number `c`, in place, from its training values `part`."""
         low, centre, high = _quantiles(part, (MIDDLE[0], 0.5, MIDDLE[1]))
         inner = _inner(part)
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
@@ -151,7 +153,12 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values, float64; `channel` numbers the channel of each observation."""
+        """Return standardised values, float64, limited to ±limit.
+
+        Args:
+            values: in the table's units.
+            channel: the channel of each observation, from 0.
+        """
         limit = self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))
         scaled = self.without_limits(values, channel)
@@ -175,11 +182,11 @@ class ValueScaling(nn.Module):
     def standard_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return standard errors in standardised units, for values and errors in the table's units.
+        """Return standard errors in standardised units, float64, for values and errors in the table's units.
 
         This is half the standardised distance between one error below the value and one above. Where values are
         compressed and the slope changes within a large error, that is closer to the true deviation than the slope at
-        the value.
+        the value. A negative error counts as 0.
         """
         values, errors = values.double(), errors.double().clamp(min=0.0)
         upper, lower = (self.without_limits(edge, channel) for edge in (values + errors, values - errors))
@@ -189,12 +196,12 @@ class ValueScaling(nn.Module):
     def log_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return the logarithms of `standard_errors`, which are at least a thousandth of the values' deviation."""
+        """Return the natural logarithms of `standard_errors`, each of which counts as `LEAST_ERROR` at least."""
         return self.standard_errors(values, errors, channel).clamp(min=LEAST_ERROR).log()
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return the root mean squared distance of a channel's training values from `scaled`; all are standardised."""
+        """Return the root mean squared distance of a channel's training values from `scaled`; both are standardised."""
         # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
         centre = torch.where(self.as_is, self.centre[channel], 0.0)
         width = torch.where(self.as_is, self.width[channel], 1.0)
@@ -202,30 +209,38 @@ class ValueScaling(nn.Module):
 
 
 def _bend(u: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+    """Return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it."""
     return _within(u, knee) + u.sign() * asinh((u.abs() - knee).clamp(min=0.0))
 
 
 def _unbend(y: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+    """Return the inverse of `_bend`; what lies more than `MAX_EXPONENT` beyond the knee counts as that far."""
     beyond = (y.abs() - knee).clamp(0.0, MAX_EXPONENT)
     sinh = (beyond.exp() - (-beyond).exp()) / 2  # ONNX programs have none of float64
     return _within(y, knee) + y.sign() * sinh
 
 
 def _extreme(part: Float[Tensor, "n V"]) -> Float[Tensor, " V"]:
-    """Return the distance from 0 that all but one value in a thousand, or all but one, stay within."""
+    """Return, for each column, the distance from 0 that all but one value in a thousand, or but one, stay within."""
     return torch.from_numpy(np.quantile(part.abs().numpy(), EXTREME, axis=0, method="lower"))
 
 
 def _within(x: Float[Tensor, "*shape V"], bound: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+    """Return x limited to ±bound."""
     return torch.minimum(torch.maximum(x, -bound), bound)
 
 
 def _quantiles(part: Float[Tensor, "n V"], shares: tuple[float, ...]) -> Float[Tensor, "k V"]:
+    """Return the quantiles of each column at the k `shares`."""
     return torch.from_numpy(np.quantile(part.numpy(), shares, axis=0))
 
 
 def _inner(part: Float[Tensor, "n V"]) -> Float[Tensor, "n V"]:
-    """Limit values to their 1 % and 99 % quantiles, and at least the largest and smallest of every five."""
+    """Limit the values of each column to its 1 % and 99 % quantiles.
+
+    The quantiles are taken inwards, so that of few values the largest and the smallest are limited, too. Fewer than
+    five values are returned as they are.
+    """
     if len(part) < 5:
         return part
     # Quantiles inwards: between the last two values the last one, however wild, would have a say.
@@ -240,7 +255,7 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) 
     """Yield descriptions of the few values of a channel that lie far from its median and from all other values.
 
     Args:
-        rows: indices of the channel's observations.
+        rows: indices of the channel's n observations in the data set.
         away: distance of each value from the median [n, V], in widths of the distribution.
     """
     most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
@@ -261,7 +276,7 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) 
 
 
 def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return the indices of each channel's observations."""
+    """Return, for each channel, the ascending indices of its observations."""
     channels = channel_index(dataset)
     order = np.argsort(channels, kind="stable")
     return np.split(order, np.searchsorted(channels[order], np.arange(1, len(dataset.channel_names or (None,)))))

@@ -23,11 +23,19 @@ def plan(
     batch_size: int | None = None,
     batch_tokens: int | None = None,
 ) -> list[np.ndarray]:
-    """Return the batches of one epoch, as indices into the data set; every example is in exactly one.
+    """Return the batches of one epoch, as arrays of indices into the data set; every example is in exactly one.
 
     Examples are shuffled and cut into pools of about 64 batches; each pool is sorted by length, cut into batches of
     `batch_size` examples or at most `batch_tokens` tokens (padding counted), and its batches are shuffled. An example
     that is longer than `batch_tokens` is a batch by itself.
+
+    Args:
+        lengths: [S] tokens of each example.
+        seed, epoch: they alone decide the order.
+        batch_size, batch_tokens: one of them; the other is None.
+
+    Raises:
+        InputError: both or none of the two, or a number below 1.
     """
     permute, shuffle = (np.random.default_rng([seed, epoch, stream]) for stream in (0, 1))
     batches: list[np.ndarray] = []
@@ -40,13 +48,23 @@ def plan(
 
 
 def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Return batches of examples of nearly equal lengths, in a fixed order, for evaluation."""
+    """Return batches, as arrays of indices, of examples of nearly equal lengths, in a fixed order, shortest first.
+
+    The arguments are those of `plan`.
+    """
     order = np.argsort(lengths, kind="stable")
     return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]
 
 
 def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Cut consecutive indices into batches of `batch_size` examples or at most `batch_tokens` padded tokens."""
+    """Cut 0 .. len(lengths) - 1 into consecutive batches: arrays of indices, in the order of the examples.
+
+    A batch has `batch_size` examples, the last one perhaps fewer, or at most `batch_tokens` tokens, padding counted; an
+    example that is longer is a batch by itself. Raises InputError unless one of the two is given and at least 1.
+
+    Args:
+        lengths: tokens of each example.
+    """
     if (batch_size is None) == (batch_tokens is None):
         given = "neither is given" if batch_size is None else "both are given"
         raise InputError(f"a batch has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")

@@ -42,7 +42,7 @@ MODEL_TENSORS, OPTIMIZER_TENSORS, BEST_TENSORS = "model", "optimizer", "best"  #
 
 @dataclass
 class RunState:
-    """Hold where a run is: with the weights and the optimiser's state, all that the next step depends on.
+    """The position of a run: with the weights and the optimiser's state, all that the next step depends on.
 
     `step` counts steps taken, `epoch` epochs finished and `batch_index` batches done of the current one. The rest
     belongs to logs and early stopping.
@@ -62,7 +62,7 @@ class RunState:
     stopped: bool = False
 
     def __post_init__(self) -> None:
-        """Check the values, which may come from a damaged file. Raises InputError."""
+        """Raise InputError for a negative count, as a damaged file may hold."""
         counts = ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count", "epochs_without_improvement")
         for name in counts:
             if getattr(self, name) < 0:
@@ -73,7 +73,7 @@ class RunFolder:
     """Log and checkpoint of one run, for one process at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Remember the folder; with writes=False nothing in it is changed."""
+        """Keep the path of the folder; nothing is read or written before `open`."""
         self.path = path
         self.checkpoint = path / CHECKPOINT
         self._log = path / "log.jsonl"
@@ -81,7 +81,9 @@ class RunFolder:
         self._lock: FolderLock | None = None
 
     def open(self, resume: str) -> list[dict[str, Any]]:
-        """Lock the folder, and return the log up to the last checkpoint; [] without one.
+        """Create and lock the folder; return the lines of the log up to the last checkpoint, [] without a checkpoint.
+
+        Lines that were logged after the checkpoint, and half-written files, are removed from the folder.
 
         Args:
             resume: "never" or "auto", see `training.fit`.
@@ -100,13 +102,16 @@ class RunFolder:
         return history
 
     def close(self) -> None:
-        """Release the lock."""
+        """Release the lock; nothing happens if the folder is not open."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def log(self, line: dict[str, Any]) -> None:
-        """Append one line of JSON. Raises OSError that names the file."""
+        """Append a line of JSON to log.jsonl, numbers that are not finite as null.
+
+        Raises OSError that names the file.
+        """
         try:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(as_json(line, indent=None))
@@ -154,10 +159,10 @@ class RunFolder:
         self._saved = dataclasses.replace(state)
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState) -> dict[str, Tensor] | None:
-        """Load the last checkpoint into model, optimiser and state; return the best weights so far, or None.
+        """Load the checkpoint into `model`, `optimizer` and `state`; return the best weights so far, or None.
 
         Raises:
-            ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
+            ModelDirectoryError: the file is absent or damaged, or does not fit the model or its optimiser.
         """
         manifest, tensors = read_checkpoint(self.checkpoint)
         parts: dict[str, dict[str, Tensor]] = {MODEL_TENSORS: {}, OPTIMIZER_TENSORS: {}, BEST_TENSORS: {}}
@@ -179,10 +184,13 @@ class RunFolder:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read manifest and tensors of a checkpoint, and compare them with its checksums.
+    """Read a checkpoint and compare it with its checksums.
+
+    Returns:
+        The manifest (format, versions, state, history) and {name: tensor}, with names such as "model.WEIGHT".
 
     Raises:
-        ModelDirectoryError: the file is damaged, or is not what `save` writes.
+        ModelDirectoryError: the file is absent or damaged, or is not what `RunFolder.save` writes.
     """
     try:
         if not path.is_file():
@@ -209,7 +217,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 of tensors, with their names, types and shapes, as hexadecimal digits."""
+    """Return the SHA-256 of tensors, with their names, dtypes and shapes and in any order, as hexadecimal digits."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
@@ -229,7 +237,11 @@ def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
-    """Load the tensors that `_optimizer_state` returned into an optimiser."""
+    """Load the tensors that `_optimizer_state` returned into an optimiser.
+
+    Raises:
+        ValueError: a name that the model does not have, or a state that does not fit its parameter.
+    """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     order = [names[id(parameter)] for parameter in parameters]
@@ -244,4 +256,5 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
 
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    """Return {name: (shape, dtype)} of tensors."""
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}

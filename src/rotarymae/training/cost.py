@@ -51,21 +51,20 @@ MIN_STEPS = 100  # fewer are too few to learn from
 
 
 def largest_step(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
-    """Return the bytes of memory for the largest training step on series of these lengths [S], over both stages."""
+    """Return the bytes of memory of the largest training step on series of these lengths [S], of both stages."""
     return max(_memory(config, sizes, lengths, pretrains) for pretrains in (True, False))
 
 
 def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
-    """Refuse a training whose largest step does not fit into memory: the first training of the run.
+    """Raise InputError if the largest step of the first training of the run does not fit into free memory.
+
+    The message says how much it would take, and what to do; in its settings is a window that fits, if there is one.
 
     Args:
         config: how it is trained.
         sizes: the model.
         lengths: [S] tokens of each example.
-        noun: what the examples are.
-
-    Raises:
-        InputError: with the memory that it would take, and what to do.
+        noun: what the examples are, such as "series"; other nouns are taken to have patches.
     """
     first, free = config.pretrains, _free_memory()
     memory = _memory(config, sizes, lengths, first)
@@ -87,7 +86,12 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Return the bytes that the largest batch keeps for the backward pass."""
+    """Return the bytes that the largest batch of a stage keeps for the backward pass.
+
+    Args:
+        lengths: [S] tokens of each example.
+        pretrains: whether the stage is pre-training, else fine-tuning.
+    """
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
     if not pretrains:
@@ -97,6 +101,7 @@ def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrain
 
 
 def _free_memory() -> float:
+    """Return the free bytes of the GPU, or of the machine without one."""
     return float(torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else free_memory()
 
 
@@ -123,7 +128,11 @@ class Plan:
         reporter: Reporter | None = None,
         resume: bool = False,
     ) -> None:
-        """Start the clock, and read what an interrupted run has chosen."""
+        """Start the clock. Warns through the reporter if options of epochs are given that `minutes` make void.
+
+        Args:
+            reporter: says how long the run will take; None says nothing.
+        """
         self.folder, self.config, self.resume = folder, config, resume
         self.reporter = reporter or Reporter(quiet=True)
         self.started = time.monotonic() if started is None else started
@@ -141,11 +150,12 @@ class Plan:
             self.reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
 
     def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1) -> None:
-        """Take note of how much there is to compute.
+        """Store how much there is to compute.
 
         Args:
             lengths: [S] tokens of all series.
-            scored, finetuned: indices of these series; None without a fine-tuning.
+            scored, finetuned: indices of the scored and of the fine-tuning's training series; `finetuned` is None
+                without a fine-tuning.
             members: number of networks that are fine-tuned, each of which predicts.
         """
         self.lengths, self.scored, self.finetuned = np.asarray(lengths), scored, finetuned
@@ -153,33 +163,43 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the run may take."""
+        """Seconds that the run may take; infinite without `minutes`."""
         return 60 * (self.config.minutes or math.inf)
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """Seconds that are left, negative in a late run; infinite without `minutes`."""
         return self.seconds - (time.monotonic() - self.started)
 
     @property
     def answers(self) -> float:
-        """Seconds to predict all series by every network, and the scored ones once more."""
+        """Seconds to predict all series by every network, and the scored ones once more; 0 before a training began."""
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
     @property
     def shared(self) -> float:
-        """Factor by which work takes longer than with a processor of its own, as measured in this run."""
+        """Factor by which work takes longer than with a processor of its own, as measured in this run.
+
+        It is 1 to `MOST_SHARED`.
+        """
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
     def afterwards(self, calibrates: bool = False) -> float:
-        """Return the seconds for what takes equally long for any table: the report and, if wanted, the calibration."""
+        """Return the seconds for the report and, if `calibrates`, the calibration: they are as long for any table."""
         return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
-        """Return schedule, folder, resume and on_step of a stage, as `train.pretrain` and `train.finetune` need."""
+        """Return the keyword arguments of a stage for `train.pretrain` or `train.finetune`.
+
+        They are schedule, on_step, folder, resume and on_resume. Without `minutes` the returned on_step also prints,
+        once, when the run will end.
+
+        Args:
+            on_step: shows progress; called with (step, steps in all, mean loss).
+        """
         return {
             "schedule": partial(self.schedule, stage),
             "on_step": on_step if self.config.minutes else self._watching(stage, on_step),
@@ -196,7 +216,15 @@ class Plan:
         validation: Examples | None,
         training: TrainConfig,
     ) -> TrainConfig:
-        """Return the settings of a stage; with `minutes`, the number of steps is what fits into its share of them."""
+        """Return the settings of a stage; with `minutes`, the number of steps is what fits into its share of them.
+
+        Measures the time of a token and, with `minutes`, of a step, on a copy of the objective's model. The number of
+        steps is kept in plan.json, from which a resumed run takes it, and is printed with the time at which the run
+        will end.
+
+        Args:
+            training: the settings without regard to time; without `minutes` they are returned as they are.
+        """
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
         self.token = measure_token(objective, examples, training)
         # The validation part is evaluated after every epoch; of a part of an epoch, as large a part of it.
@@ -220,7 +248,7 @@ class Plan:
         return training
 
     def _watching(self, stage: Stage, on_step: OnStep) -> OnStep:
-        """Return an `on_step` that also announces when the run will end, once enough steps are timed."""
+        """Return an `on_step` that also prints when the run will end, once, after enough steps are timed."""
         ends: list[float] = []
 
         def watch(step: int, steps: int, loss: float) -> None:
@@ -244,7 +272,12 @@ class Plan:
         return self.token * tokens * epochs * self.members * (3 * (1 - self.config.drop / 2) + held)
 
     def _say_steps(self, stage: Stage, epochs: int, each: int, per_epoch: int) -> None:
-        """Print the number of epochs and steps of a stage; warn of few steps."""
+        """Print the number of epochs and steps of a stage; warn of fewer than `MIN_STEPS` steps.
+
+        Args:
+            each: steps of an epoch.
+            per_epoch: steps of a pass over all training examples.
+        """
         steps = epochs * each
         part = "" if steps >= per_epoch else f" ({steps / per_epoch:.1%} of the training part)"
         self.reporter.say(f"plan: {stage} makes {epochs:,} epochs of {each:,} steps{part}")
@@ -253,7 +286,12 @@ class Plan:
             self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size or window.")
 
     def _say_end(self, trainings: float, fixed: float) -> None:
-        """Print when the run will end, given the seconds for trainings and for what follows."""
+        """Print when the run will end.
+
+        Args:
+            trainings: seconds for the trainings that are ahead.
+            fixed: seconds for what follows them, without the answers, which are added here.
+        """
         self.said = True
         ahead = trainings + fixed
         ahead += min(self.answers, max(self.left - ahead, LATE * self.seconds))
@@ -263,22 +301,32 @@ class Plan:
     # ── partners, and answers ───────────────────────────────────────────────────────────────────────────────────────
 
     def compared(self, series: int) -> int:
-        """Return how many of the series partners are trained on while methods are compared."""
+        """Return how many of the `series` partners are trained on while methods are compared; all without `minutes`."""
         if self.config.minutes is None:
             return series
         return min(series, math.ceil(COMPARED * self.config.minutes / self.shared))
 
     def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return how many of the series a partner is trained on, if it took `seconds` for `compared` of them."""
+        """Return how many of the series a partner is trained on in the end; all without `minutes`.
+
+        With `minutes` it is as many as fit into the partners' share of the time, but not fewer than `compared`. The
+        number is kept in plan.json for a resumed run.
+
+        Args:
+            name: the partner.
+            series: number of series there are.
+            compared, seconds: it took `seconds` to train on `compared` series.
+        """
         if self.config.minutes is None:
             return series
         fit = PARTNERS * self.left / max(seconds, 1e-9) * compared
         return self._keep(name, lambda: int(max(min(series, compared), min(series, fit))))
 
     def answered(self) -> tuple[np.ndarray, int] | None:
-        """Return the series that there is time to predict, and how many observations of each; None for all of them.
+        """Return which series there is time to predict, and how many observations of each at most; None for no limit.
 
-        Series are drawn at random; without labels, among those longer than an eighth of what fits a stretch.
+        The series are ascending indices, drawn at random. Without labels long series are cut to an eighth of what there
+        is time for, or to 2,000 observations, so that several are answered.
         """
         left = self.left - self.afterwards()
         if self.config.minutes is None or self.answers <= left + LATE * self.seconds:
@@ -297,7 +345,7 @@ class Plan:
     # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, name: str, number: Callable[[], int]) -> int:
-        """Return the number stored under `name` in the folder; a new one is computed and stored for a resumed run."""
+        """Return the number stored under `name` in plan.json; without one, call `number` and store its result."""
         kept = self._read()
         if name not in kept:
             kept = {**kept, name: number()}
@@ -305,7 +353,7 @@ class Plan:
         return kept[name]
 
     def _read(self) -> dict[str, int]:
-        """Return {name: number} that an interrupted run has chosen; {} for a new run."""
+        """Return {name: number} of plan.json; {} if there is none or it is no JSON. Numbers below 1 are left out."""
         try:
             kept = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -314,20 +362,25 @@ class Plan:
 
 
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
-    """Return the settings changed to about `steps` steps, in whole or shortened epochs of equal length."""
+    """Return the settings changed to at most `steps` steps, in whole or shortened epochs of equal length.
+
+    Args:
+        steps: how many there shall be; the product of epochs and steps per epoch is close to it.
+        per_epoch: steps of a whole epoch.
+    """
     more = math.ceil(steps / per_epoch)
     epochs, each = max((steps // per_epoch, per_epoch), (more, steps // more), key=math.prod)
     return replace(training, epochs=epochs, epoch_steps=each, min_steps=0)
 
 
 def median_step(ends: list[float]) -> float:
-    """Return the median seconds per step from the times at which steps ended, without the first ones."""
+    """Return the median seconds per step, without the first steps, from the times in seconds at which steps ended."""
     seconds = np.diff(ends)
     return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
 
 
 def enough(ends: list[float]) -> bool:
-    """Return whether enough steps have ended to measure their time."""
+    """Return whether enough steps have ended, at the times `ends` in seconds, to measure their duration."""
     return len(ends) > WARMUP_STEPS + MEASURED_STEPS or (len(ends) > 3 and ends[-1] - ends[0] > PATIENCE)
 
 
@@ -336,7 +389,13 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per training step, measured on some steps with a copy of the model."""
+    """Return the seconds of a training step: the median of some steps with a copy of the model, after a warm-up.
+
+    Args:
+        objective: model and loss, which are not changed.
+        examples: training data.
+        training: settings, of which the number of steps is replaced.
+    """
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:
@@ -352,7 +411,7 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per token of a forward pass without gradients."""
+    """Return the seconds per token of a forward pass without gradients, measured on some batches."""
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])
     some = _Some(examples, np.concatenate(every[: int(np.searchsorted(tokens, EVALUATED)) + 1]))
@@ -363,7 +422,7 @@ def measure_token(objective: Objective, examples: Examples, training: TrainConfi
 
 
 class _Some:
-    """A subset of the examples."""
+    """A subset of the examples, with the same methods; `rows` are its indices."""
 
     def __init__(self, examples: Examples, rows: np.ndarray) -> None:
         self.examples, self.rows, self.lengths = examples, rows, examples.lengths[rows]

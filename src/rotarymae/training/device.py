@@ -22,12 +22,16 @@ def default_device() -> torch.device:
 
 
 def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
-    """Return the type of matrix products under autocast; None for that of the weights."""
+    """Return the dtype of matrix products under autocast, torch.bfloat16; None if they stay in that of the weights."""
     return torch.bfloat16 if taken_precision(config.precision, device) == "bf16" else None
 
 
 def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
-    """Return the precision for a device (default: this process's); "auto" is bf16 where the hardware has it."""
+    """Return `precision`, or for "auto" what suits a device: "bf16" where its hardware has units for it, else "fp32".
+
+    Args:
+        device: None means `default_device()`.
+    """
     if precision != "auto":
         return precision
     kind = (device or default_device()).type
@@ -45,7 +49,7 @@ def has_matrix_units() -> bool:
 
 
 def autocast(config: TrainConfig, device: torch.device) -> Any:
-    """Return a context in which a model computes as `config.precision` says."""
+    """Return a context in which a model computes in the precision of `config`, "auto" decided for the device."""
     dtype = autocast_dtype(config, device)
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
 
@@ -54,8 +58,12 @@ def autocast(config: TrainConfig, device: torch.device) -> Any:
 def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
     """Yield a function that returns the number of a signal (SIGTERM, SIGINT) that has arrived, or 0.
 
-    The training loop asks it, and saves before it ends. The same signal a second time has its usual effect; the other
-    one is ignored, because shells and job systems may pass Ctrl-C on as SIGTERM.
+    Within the context the first signal has no other effect: the training loop asks the function, and saves before it
+    ends. The same signal a second time has its usual effect; the other one is ignored, because shells and job systems
+    may pass Ctrl-C on as SIGTERM.
+
+    Args:
+        watch: False leaves signals alone; the function then returns 0.
     """
     arrived = 0
 

@@ -25,13 +25,14 @@ def evaluate(
     stop: Callable[[], Any] = lambda: False,
     every: int = 1,
 ) -> float | None:
-    """Return the mean loss over all targets of all examples; every target has equal weight.
+    """Return the mean loss over all targets of all examples, each with equal weight; None if stopped, NaN without any.
 
-    The model's mode and device are restored.
+    The examples are evaluated without augmentation, on the default device, without gradients. The model's mode and
+    device are restored.
 
     Args:
-        stop: asked between batches; when it is true, None is returned.
-        every: evaluate only one in `every` examples, spread evenly over their lengths.
+        stop: called after each batch; when it returns something true, evaluation ends and None is returned.
+        every: evaluate only one in `every` examples, spread evenly over their lengths, but about a batch at least.
     """
     loss = count = 0.0
     with _evaluating(objective, config) as device:
@@ -52,8 +53,11 @@ def predict(
 ) -> list[Any]:
     """Run `read(model, batch)` on all examples; return one result per example, in input order.
 
-    `read` returns a list with one entry per row of the batch. It is called in evaluation mode, without gradients, in
-    the precision of `config`. The model's mode and device are restored.
+    Args:
+        read: returns a list with one entry per row of the batch. It is called in evaluation mode, without gradients, in
+            the precision of `config`, with model and batch on the default device. The model's mode and device are
+            restored afterwards.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
     """
     ordered: list[Any] = [None] * len(examples.lengths)
     batches = _batches(examples, config)
@@ -69,7 +73,11 @@ def predict(
 
 @contextmanager
 def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device]:
-    """Compute on the default device, in evaluation mode, without gradients; restore mode and device."""
+    """Put the module on the default device and in evaluation mode, without gradients; yield the device.
+
+    Within the context torch computes in the precision of `config`. Afterwards the module's device and mode are
+    restored.
+    """
     device, training = next(module.parameters()).device, module.training
     there = default_device()
     module.to(there).eval()
@@ -81,7 +89,7 @@ def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device
 
 
 def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np.ndarray]:
-    """Return batches of one in `every` examples, grouped by length."""
+    """Return batches, as arrays of indices, of one in `every` examples; those in a batch have nearly equal lengths."""
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)
     if every > 1:  # of every length, and about a batch at least

@@ -121,7 +121,7 @@ class TrainConfig(LoopOptions):
     """Training ends after this many steps were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
-        """Check every setting. Raises InputError."""
+        """Raise InputError for a setting of another type or out of its range."""
         if (self.batch_size is None) == (self.batch_tokens is None):
             given = "neither is given" if self.batch_size is None else "both are given"
             raise InputError(f"a step has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
@@ -138,7 +138,7 @@ class TrainConfig(LoopOptions):
         check_choices(self)
 
     def passes(self, steps: int) -> int:
-        """Return the number of passes that training makes, each of this many steps."""
+        """Return the number of passes, each of `steps` steps: `epochs`, or as many as make `min_steps` steps."""
         return max(self.epochs, math.ceil(self.min_steps / steps))
 
 
@@ -344,7 +344,10 @@ class FitConfig(
     """
 
     def __post_init__(self) -> None:
-        """Check every option, alone and together with others. Raises InputError."""
+        """Check every option, alone and together with others, and make the settings of both trainings.
+
+        Raises InputError.
+        """
         check_choices(self)
         for column, transform in (self.transforms or {}).items():
             choose(f"the transform of {column!r}", transform, get_args(Transform))
@@ -384,7 +387,7 @@ class FitConfig(
         self._stages: dict[str, TrainConfig] = made
 
     def _check_windows(self) -> None:
-        """Raise InputError unless window and overlap fit together."""
+        """Raise InputError for a window below 2, an overlap without a window, or an overlap not below the window."""
         if self.window is None:
             if self.overlap is not None:
                 raise InputError(
@@ -401,7 +404,10 @@ class FitConfig(
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
-        """Raise InputError for options that the trained model (`pretrained`) decides, such as its sizes."""
+        """Raise InputError for changed options that the trained model (`pretrained`) decides, such as its sizes.
+
+        Without `pretrained` nothing is checked.
+        """
         if self.pretrained is None:
             return
         groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
@@ -414,7 +420,7 @@ class FitConfig(
 
     @property
     def pretrains(self) -> bool:
-        """Whether there is any pre-training: not of a trained model, unless its epochs are given."""
+        """Whether there is any pre-training: always of a new model, of a trained one with `pretrain_epochs` above 0."""
         return self.pretrained is None or bool(self.pretrain_epochs)
 
     @property
@@ -425,31 +431,36 @@ class FitConfig(
         return 0.5 if self.beta is None else self.beta
 
     def changed(self, names: Iterable[str]) -> list[str]:
-        """Return those of these options that differ from their defaults."""
+        """Return those of the options `names` that differ from their defaults, in the same order."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return [name for name in names if getattr(self, name) != defaults[name]]
 
     def refuse_changed(self, names: Iterable[str], why: str) -> None:
-        """Raise InputError where one of these options differs from its default; `why` ends the message."""
+        """Raise InputError if one of the options `names` differs from its default.
+
+        Args:
+            why: the reason, which follows the names of the changed options in the message.
+        """
         changed = self.changed(names)
         if changed:
             raise InputError(f"{', '.join(changed)}: {why}; leave these options out.")
 
     def pretraining(self) -> TrainConfig:
-        """The settings of pre-training."""
+        """Return the settings of pre-training, made and checked when this object was created."""
         return self._stages["pre-training"]
 
     def finetuning(self) -> TrainConfig:
-        """The settings of fine-tuning."""
+        """Return the settings of fine-tuning, made and checked when this object was created."""
         return self._stages["fine-tuning"]
 
     def _make_pretraining(self) -> TrainConfig:
+        """Return the settings of pre-training."""
         epochs = PRETRAIN_EPOCHS if self.pretrain_epochs is None or not self.pretrains else self.pretrain_epochs
         betas = (0.9, 0.95) if self.betas is None else self.betas
         return self._training(epochs=epochs, betas=betas)
 
     def _make_finetuning(self) -> TrainConfig:
-        """Return the settings of the fine-tuning."""
+        """Return the settings of fine-tuning."""
         betas = (0.9, 0.999) if self.betas is None else self.betas
         rate = self.finetune_lr
         if rate is None and self.tune == "probe":
@@ -459,13 +470,19 @@ class FitConfig(
         return self._training(epochs=self.finetune_epochs, betas=betas, **given)
 
     def _training(self, **of_stage: Any) -> TrainConfig:
-        """Return a TrainConfig with the options of equal name, and with those of the stage."""
+        """Return a TrainConfig that keeps the best epoch, with the options of equal name and those of `of_stage`.
+
+        Where both have an option, that of `of_stage` counts.
+        """
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **of_stage}, keep_best=True)
 
     def strategy(self, kind: str) -> Masking:
-        """Return the masking strategy of pre-training for data of this kind ("observations" or "patches")."""
+        """Return the masking strategy of pre-training for data of a kind, "observations" or "patches".
+
+        Masking "auto" becomes "blocks" for observations and "ratio" for patches.
+        """
         from rotarymae.masking import Masking
 
         by_kind = "blocks" if kind == "observations" else "ratio"
@@ -490,4 +507,5 @@ class FitConfig(
 
 
 def _names(group: type) -> set[str]:
+    """Return the names of the fields of a group of options."""
     return {field.name for field in dataclasses.fields(group)}

@@ -73,25 +73,27 @@ def fit(
     on_step: Callable[[int, int, float], None] | None = None,
     on_resume: Callable[[str], None] | None = None,
 ) -> TrainResult:
-    """Train `objective.model` in place and leave it on the CPU in evaluation mode.
+    """Train `objective.model` in place, leave it on the CPU in evaluation mode, and return history and totals.
 
-    Warns (InputWarning) of a damaged log, of many skipped steps, and of a loss that ended above where it began.
+    Warns (InputWarning) of many skipped steps, and of a loss that ended far above where it began.
 
     Args:
         objective: model and loss.
         examples: training data.
         config: settings.
-        validation: evaluated after every epoch, with the same masks each time.
+        validation: evaluated after every epoch, with the same masks each time; None for none.
         folder: where log.jsonl and checkpoints go; None keeps nothing.
-        resume: "never" (refuses a folder with a run in it), "auto" (continues from the checkpoint, if there is one; who
-            calls sees to it that data and settings are the same).
+        resume: "never" (refuses a folder with a run in it), or "auto" (continues from the checkpoint, if there is one;
+            the caller makes sure that data and settings are the same).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
-        on_resume: called with a sentence that says where a run with resume="auto" begins.
+        on_resume: called with a sentence that says where a run with resume="auto" begins; needs a folder.
 
     Raises:
         InputError: no training or validation examples; a folder with another run, or in which another process trains.
-        TrainingDiverged: more than `max_skipped` steps had non-finite numbers.
-        Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder they do what they always do.
+        TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
+        Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder these signals have their usual
+            effect.
+        ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
     """
     choose("resume", resume, ("never", "auto"))
@@ -123,7 +125,11 @@ class _Loop:
         folder: str | Path | None,
         arrived: Callable[[], int],
     ) -> None:
-        """Plan the batches, create the optimiser, and set up folder and state."""
+        """Create the optimiser and an empty state, and move the objective to the default device.
+
+        Args:
+            arrived: returns the number of a signal that asks to stop, or 0.
+        """
         self.objective, self.examples, self.config = objective, examples, config
         self.validation, self.arrived = validation, arrived
         self.device = default_device()
@@ -144,7 +150,11 @@ class _Loop:
         on_step: Callable[[int, int, float], None] | None,
         on_resume: Callable[[str], None] | None,
     ) -> TrainResult:
-        """Train all epochs, evaluate and save checkpoints; return the history, with the best weights in the model."""
+        """Train all epochs, evaluate and save checkpoints; return the history and totals.
+
+        The model then has its last weights, or with `keep_best` those of the best validation loss. The arguments are
+        those of `fit`, which says what is raised.
+        """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
             self._open(self.run_folder, resume, on_resume)
@@ -176,7 +186,11 @@ class _Loop:
         return self.result
 
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
-        """Open the folder, and continue from its checkpoint where there is one."""
+        """Open the folder, and load its checkpoint into model, optimiser and state if there is one.
+
+        Args:
+            resume, on_resume: as in `fit`.
+        """
         self.result.history = folder.open(resume)
         if folder.checkpoint.exists():
             self.best_weights = folder.restore(self.objective.model, self.optimizer, self.state)
@@ -190,11 +204,19 @@ class _Loop:
             )
 
     def _plan(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch as arrays of indices, before `epoch_steps` cuts them."""
         config = self.config
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
-        """Take one optimiser step; return the mean loss, or None if the step was skipped for a non-finite number."""
+        """Take one optimiser step; return the mean loss, or None if it is not finite or there is nothing to predict.
+
+        In both cases the weights stay; a step with a non-finite loss or gradient is recorded as skipped.
+
+        Args:
+            at: the place in the schedule of learning rates, in steps; may be a fraction.
+            steps: the number of steps of the schedule.
+        """
         config, state = self.config, self.state
         self.generator.manual_seed(_step_seed(config.seed, state.step))
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
@@ -223,14 +245,17 @@ class _Loop:
         return summed / count if count else None
 
     def _record_skipped_step(self, batch: Batch) -> None:
-        """Count and log a skipped step, with the series in its batch."""
+        """Count a skipped step, and log it with the names of the series in its batch."""
         series, state = self.examples.names(batch.series), self.state
         state.skipped += 1
         self.last_skip_message = f"with series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
         self._record({"step": state.step + 1, "epoch": state.epoch, "skipped": state.skipped, "series": series})
 
     def _end_if_diverged(self) -> None:
-        """Raise TrainingDiverged when too many steps were skipped or weights are not finite, before they are saved."""
+        """Raise TrainingDiverged if a weight is not finite, or if more than `max_skipped` steps were skipped.
+
+        In the second case a checkpoint is written first, as its weights are still good.
+        """
         state, config = self.state, self.config
         advice = [f"lower base_lr ({config.base_lr:g})"]
         advice += ["set gradient_clip"] if config.gradient_clip is None else []
@@ -250,12 +275,13 @@ class _Loop:
             )
 
     def _last_good(self) -> str:
+        """Return a sentence on where the last checkpoint is, to end a message; "" without one."""
         if self.run_folder is None or not self.run_folder.checkpoint.exists():
             return ""
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
 
     def _warn_of_a_poor_run(self) -> None:
-        """Warn of many skipped steps, and of a loss that ended above its start."""
+        """Warn (InputWarning) if over 3 % of the steps were skipped, and if the loss ended far above its start."""
         state, config = self.state, self.config
         if state.skipped > MANY_SKIPPED * state.step:
             warnings.warn(
@@ -280,7 +306,12 @@ class _Loop:
             )
 
     def _log(self, loss: float | None, epoch: float) -> None:
-        """Add a step's loss to the running means; write a line of the log every `log_every` steps."""
+        """Add a step's loss to the running means; write a line of the log every `log_every` steps.
+
+        Args:
+            loss: None if the step had none.
+            epoch: passes done, as a fraction.
+        """
         state = self.state
         if loss is not None:
             state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
@@ -294,12 +325,17 @@ class _Loop:
             state.loss_sum, state.loss_count = 0.0, 0
 
     def _record(self, line: dict[str, Any]) -> None:
+        """Append a line to the history and, if there is a folder, to its log."""
         self.result.history.append(line)
         if self.run_folder is not None:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Evaluate on one in `every` validation examples, keep the best weights, and log the epoch."""
+        """Evaluate on one in `every` validation examples, keep the best weights, log the epoch, decide whether to stop.
+
+        A signal that arrives during the evaluation leaves the epoch unfinished, so that a resumed run evaluates anew.
+        Without validation examples only the epoch is counted.
+        """
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
@@ -320,7 +356,10 @@ class _Loop:
         state.stopped = config.patience is not None and state.epochs_without_improvement >= config.patience
 
     def _checkpoint_if_due(self) -> None:
-        """Save a checkpoint when its time or step has come, or a signal has arrived."""
+        """Save a checkpoint when its time or step has come or a signal has arrived.
+
+        Raises Interrupted after a signal.
+        """
         state, config, signum = self.state, self.config, self.arrived()
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
@@ -330,15 +369,17 @@ class _Loop:
         self._stop_if(signum)
 
     def _stop_if(self, signum: int) -> None:
+        """Raise Interrupted if `signum` is not 0 and the run has a folder."""
         if signum and self.run_folder is not None:
             raise Interrupted(signum, self.state.step, self.run_folder.path)
 
     def _save(self) -> None:
+        """Save a checkpoint now, if there is a folder; raise TrainingDiverged if the run has diverged."""
         self._end_if_diverged()
         self._write()
 
     def _write(self) -> None:
-        """Save a checkpoint now, if there is a folder."""
+        """Save a checkpoint now, if there is a folder, whatever its weights; start the clock of the next one."""
         if self.run_folder is not None:
             model, best = self.objective.model, self.best_weights
             self.run_folder.save(model, self.optimizer, self.state, best, self.result.history)
@@ -347,7 +388,7 @@ class _Loop:
 
 @contextmanager
 def with_gradients() -> Iterator[None]:
-    """Compute gradients within, whatever mode the caller is in."""
+    """Compute gradients within the `with` block, whatever mode the caller is in."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
@@ -366,8 +407,10 @@ def compile_blocks(model: nn.Module) -> Iterator[None]:
 
 
 def _tokens(batch: Batch) -> float:
+    """Return the number of real tokens of a batch, visible and masked."""
     return float(batch.inputs.real.sum()) + (0.0 if batch.masked is None else float(batch.masked.real.sum()))
 
 
 def _step_seed(seed: int, step: int) -> int:
+    """Return a seed for the random numbers of a step, below 2^63; it depends on the run's seed and the step."""
     return int(np.random.SeedSequence([seed, step, 0]).generate_state(1, np.uint64)[0] >> np.uint64(1))

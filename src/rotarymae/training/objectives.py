@@ -32,13 +32,14 @@ class Pretraining(Objective):
     `beta` weights the terms of training only: a validation loss is the likelihood itself. Where the errors of
     measurement are known, their variance is added to the predicted one: what the model predicts is the curve, and a
     value scatters about it by its own error as well. A model without a spread weighs nothing.
-
-    Raises:
-        InputError: `beta` outside 0 to 1, or of a model without a spread.
     """
 
     def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
-        """Take the model and the options of `losses.reconstruction`."""
+        """Keep the model and the options of `losses.reconstruction`.
+
+        Raises:
+            InputError: `beta` outside 0 to 1, or above 0 for a model whose likelihood has no spread.
+        """
         super().__init__()
         check_beta(beta)
         if beta and not model.likelihood.has_spread:
@@ -51,7 +52,10 @@ class Pretraining(Objective):
         self.beta = beta
 
     def forward(self, batch: Batch) -> Loss:
-        """Predict the masked tokens of a batch; return their loss."""
+        """Predict the masked tokens of a batch and return their loss.
+
+        AssertionError for a batch without masked ones.
+        """
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
         out = self.model.predict(batch.inputs, batch.masked)
@@ -65,9 +69,15 @@ class Supervised(Objective):
     """A loss of the model's outputs and the batch's targets, such as `losses.classification` with its options."""
 
     def __init__(self, model: nn.Module, loss: Callable[[Tensor, Tensor], Loss]) -> None:
+        """Keep the model and its loss.
+
+        Args:
+            loss: returns the loss for (outputs, targets).
+        """
         super().__init__()
         self.model, self.loss = model, loss
 
     def forward(self, batch: Batch) -> Loss:
+        """Return the loss of a batch's targets. AssertionError for a batch without targets."""
         assert batch.targets is not None, "a supervised training needs batches with targets"
         return self.loss(self.model(batch.inputs, batch.static), batch.targets)

@@ -28,6 +28,9 @@ def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict
     """Raise ValueError for an optimiser state that could not come from a step on this parameter.
 
     torch does not check it, and a fused step would write beyond the end of a tensor that is too small.
+
+    Args:
+        state: {key: tensor} of one parameter, such as "exp_avg" of AdamW.
     """
     shapes = {key: torch.Size() if key == "step" else parameter.shape for key in STATE[type(optimizer)]}
     if {key: tensor.shape for key, tensor in state.items()} != shapes:
@@ -37,19 +40,28 @@ def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Return the configured optimiser over `parameter_groups`; the loop sets the rate of every step."""
+    """Return the configured optimiser over `parameter_groups`; the training loop sets the rate of every step."""
     return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay), config)
 
 
 def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> float:
-    """Return the learning rate at a step: linear up to `base_lr` at step `warmup`, then a cosine to zero at `steps`."""
+    """Return the learning rate at a step: linear up to `base_lr` at step `warmup`, then a cosine to zero at `steps`.
+
+    Args:
+        step: steps taken before, from 0; may be a fraction.
+        steps: number of steps of the run.
+        warmup: number of steps of the warm-up.
+    """
     if step < warmup:
         return base_lr * (step + 1) / (warmup + 1)
     return base_lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1.0, steps - warmup))))
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> ParameterGroups:
-    """Group the trainable parameters: weight matrices decay; norms, biases and learned tokens do not."""
+    """Return torch's groups of the trainable parameters: matrices decay; norms, biases and learned vectors do not.
+
+    A group without parameters is left out.
+    """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [parameter for parameter in trained if (parameter.ndim >= 2) == decays], "weight_decay": rate}
