@@ -43,7 +43,14 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 
 @contextmanager
 def named(name: str, format: str) -> Iterator[None]:
-    """Add the name of the file to any error that reading it raises."""
+    """Turn an error of a reading library, raised in this block, into an InputError ("unreadable") that names the file.
+
+    An InputError passes unchanged, and so does an error of a type that is not in `UNREADABLE`.
+
+    Args:
+        name: the file, for the message.
+        format: what the file was read as, for the message.
+    """
     try:
         yield
     except InputError:
@@ -249,15 +256,29 @@ def _units(rows: list[list[str]]) -> tuple[str, ...]:
 
 def _check_size(path: Path, size: int) -> None:
     if size > MAX_BYTES:
-        raise InputError(f"{path} holds {size:,} bytes; convert it to Parquet, or save it as CSV.", code="too-large")
+        raise InputError(
+            f"{path} holds {size:,} bytes, and of this format at most {MAX_BYTES:,} can be read; convert it to "
+            "Parquet, or save it as CSV, which may be larger.",
+            code="too-large",
+        )
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def sheet_as_text(path: Path, changed: int) -> Path:
-    """Copy the first sheet of an Excel file, from its header on, to a text file; return its path.
+    """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
+
+    Blank rows and cells far to the right are left out. A row that fills its first cell alone, such as a title above the
+    header, becomes a line of one cell. Copies are cached by the arguments.
 
     Args:
-        changed: time of the file's last change, so that a changed file is copied again.
+        changed: time of the file's last change. It is not read, but a changed file is copied again.
+
+    Raises:
+        InputError: openpyxl is not installed; the sheet is too large ("too-large").
+        NoObservations: the sheet is empty.
+
+    Warns:
+        InputWarning: the file has other sheets, which are not read.
     """
     try:
         import openpyxl

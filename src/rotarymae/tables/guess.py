@@ -477,7 +477,17 @@ def _id(
 def _channel(
     varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
 ) -> Column | None:
-    """Return the column of channels: one with a known name and few values, or one that differs at equal times."""
+    """Return the column of channels, or None without one.
+
+    It has a known name and few values, or else is a text that tells rows of the same series and time apart.
+
+    Args:
+        varying: {name: column} of the columns that differ within a series.
+        series, times: [rows], codes of the series and of the time of each row.
+        others: names of columns that have another role, and are never proposed.
+        unsure: list of doubts. A sentence is added if the column is a guess, or if there is none and rows repeat a
+            time.
+    """
     usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
     usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
     named = [c for c in usual if c.called(CHANNEL) and not looks_like_id(c.name)]

@@ -56,7 +56,19 @@ def read_table(source: Any, schema: TableSchema, memory: float | None = None, **
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Build a data set from arrays as columns; raise InputError where a series or a cell would be left out."""
+    """Build a data set from flat columns {name: [rows]}, in the roles that `schema` gives them.
+
+    Args:
+        columns: every column that `schema` names.
+        channel_names: the channels, in the order in which they are numbered; None for those that occur, sorted.
+
+    Raises:
+        InputError: a series without any observation; and as `TableReader.build`.
+
+    Warns:
+        InputWarning: rows or cells that are left out, unless `schema` is strict; what is changed or looks wrong, such
+            as times that are sorted.
+    """
     values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
     dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
     announce(every_series(dataset).reading)

@@ -94,7 +94,8 @@ class TableSchema:
     objects
         Reading: table with one row per series: static columns, labels and the split, as far as TABLE lacks them.
     convert
-        Reading: convert columns in another unit than the model was trained on, instead of only naming them.
+        Reading: convert columns, where files name units, to those of the model's training (in a fit, of --pretrained).
+        Without it, a warning names differing ones.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """

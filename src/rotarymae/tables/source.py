@@ -661,10 +661,16 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Check that several files have the same columns; return the names that occur twice in one of them.
+    """Return the names, sorted, of columns that occur twice in one of several files, which must have the same columns.
+
+    The order of columns does not matter.
+
+    Args:
+        name: what messages call the files together.
+        layouts: the column names of each of `paths`.
 
     Raises:
-        InputError: files whose columns differ from the first's; a table with too many columns.
+        InputError: a file with other columns than the first ("unknown-column"); too many columns ("too-large").
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
@@ -763,7 +769,17 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
-    """Open files that must be read whole into memory, by the library of their format."""
+    """Read files whole, by the library of their format, and join their rows to one table in memory.
+
+    Of several files, columns whose name occurs twice in one are left out.
+
+    Args:
+        format: a key of `formats.FORMAT_READERS`.
+        name: what messages call the files together.
+
+    Raises:
+        InputError: a file that cannot be read ("unreadable"); files of different columns; too many columns.
+    """
     tables, units, notes, files = [], {}, (), []
     for path in paths:
         with named(str(path), format):
