@@ -44,11 +44,11 @@ class Partner(Protocol):
 
         Args:
             task: "classification", "regression" or "survival".
-            truth: of the S series of `dataset`. Class numbers int [S] from 0, every class present; numbers [S,
-                outputs], NaN where one is missing; or, for a time to an event, the weight of each of K intervals, and
-                of the time after them, in the likelihood [S, K + 1], see `survival.EventTimes`.
+            truth: targets of the S series of `dataset`. Classification: class numbers int [S] from 0, every class
+                present. Regression: numbers [S, outputs], NaN where one is missing. Survival: weights [S, K + 1] of K
+                intervals, and of the time after them, in the likelihood; see `labels.EventTimes`.
             static: columns with one value per series that the method may read besides the observations.
-            seed: of all random choices; the same seed gives the same method.
+            seed: fixes all random choices; the same seed gives the same method.
         """
         ...
 

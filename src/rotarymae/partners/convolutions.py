@@ -264,7 +264,15 @@ class RandomConvolutions:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read the file that `save` wrote, checking everything; `settings` must be {}. Raises ModelDirectoryError."""
+        """Read the file that `save` wrote, and check everything in it.
+
+        Args:
+            task: must be "classification".
+            settings: must be {}.
+
+        Raises:
+            ModelDirectoryError: another task, settings, or arrays that `save` would not write.
+        """
         check(not settings and task == "classification", path, "settings")
         arrays = load_arrays(path, STORED_ARRAYS)
         length, shares = arrays["length"][0], np.prod(arrays["bias"].shape)
