@@ -451,7 +451,10 @@ def evaluate_forecasts(
     asked = (ahead > 0) & (ahead <= horizon) & np.repeat(new.ravel(), copies.lengths)
     answered = np.add.reduceat(asked, copies.offsets[:-1]) > 0
     if not answered.any():
-        raise InputError(f"no observation lies within {horizon:.6g} after a time in the second half of its series.")
+        raise InputError(
+            f"no observation lies within {horizon:.6g} after a time in the second half of its series; give a longer "
+            "horizon."
+        )
     part, rows = copies.select(np.flatnonzero(answered)), np.repeat(answered, copies.lengths)
     visible, hidden = part.mask_observations(ahead[rows] <= 0), part.mask_observations(asked[rows])
     answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
