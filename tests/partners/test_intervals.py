@@ -98,7 +98,7 @@ def test_a_saved_pipeline_keeps_its_intervals(run, tmp_path):
     model = predictions(pipeline, "model").answer(dataset, None).columns  # intervals of what predicts
     half = (model["predicted_0_upper90"].to_numpy() - model["predicted_0"].to_numpy())[0]
     assert half == pytest.approx(pipeline.half_widths(predictor="model")[0])
-    with refuses(0.999, 999):
+    with refuses("99.9 %", 999):
         pipeline.predict(dataset, return_interval=0.999)
     with refuses(1.5):
         pipeline.predict(dataset, return_interval=1.5)
@@ -139,8 +139,8 @@ def test_folds_pool_the_errors_of_their_members(tmp_path):
     outcome = run_folds(dataset, size, FIT, tmp_path / "run", 2, task="regression")
     ensemble = load(tmp_path / "run")
     assert isinstance(ensemble, Ensemble)
-    known = [len(member.errors["model"][0]) for member in ensemble.members]
-    assert len(ensemble.errors["model"][0]) == sum(known) and ensemble.half_widths() is not None
+    known = [len(member.predictor.errors["model"][0]) for member in ensemble.members]
+    assert len(ensemble.predictor.errors["model"][0]) == sum(known) and ensemble.half_widths() is not None
     each = {member.half_widths()[0] for member in ensemble.members}
     assert set(np.unique(outcome.half_widths)) == each  # out of fold, each by its own model
     row = outcome.metrics["regression"]["model"]
