@@ -51,7 +51,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
         middle = (int(limits.max) + int(limits.min) + 1) / 2  # of unsigned bytes, the silence
         sound = (sound - middle) / (int(limits.max) + 1 - middle)
     if not np.isfinite(sound).all():
-        raise InputError("the waveform holds NaN or infinity; leave it out.")
+        raise InputError("the waveform holds NaN or infinity; fill these samples, or leave this waveform out.")
     loudest = np.abs(sound).max(initial=0)
     if loudest > LOUDEST:
         raise InputError(

@@ -364,8 +364,8 @@ def _span(option: str, text: str, unit: str | None) -> float:
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
     if span is None:
-        wanted = "a number, or one with d, h, min or s, such as 6h"
-        raise InputError(f"{option} {text} is no span of time; wanted {wanted}.")
+        allowed = "a number, or one with d, h, min or s, such as 6h"
+        raise InputError(f"{option} {text} is no span of time; wanted {allowed}.")
     return span
 
 

@@ -257,7 +257,11 @@ def _units(rows: list[list[str]]) -> tuple[str, ...]:
 
 def _check_size(path: Path, size: int) -> None:
     if size > MAX_BYTES:
-        raise InputError(f"{path} holds {size:,} bytes; convert it to Parquet, or save it as CSV.", code="too-large")
+        raise InputError(
+            f"{path} holds {size:,} bytes, and at most {MAX_BYTES:,} of this format are read; convert it to "
+            "Parquet, or save it as CSV.",
+            code="too-large",
+        )
 
 
 @functools.lru_cache(maxsize=1 << 16)

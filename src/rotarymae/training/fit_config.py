@@ -291,8 +291,8 @@ class FinetuningOptions:
     """Fine-tuning: normal noise of this standard deviation is added to standardised values. Raise it against
     overfitting; 0 adds none."""
     early: bool = False
-    """Fine-tuning: also learn, as boosting does then, from series cut short at random. Set it to predict series that
-    are not complete yet."""
+    """Fine-tuning: also learn from series cut short at random; boosting then does so too. Set it to predict series
+    that are not complete yet."""
     dropout: float = 0.0
     """Fine-tuning: share of attention weights and hidden units that is dropped at random. Raise it against
     overfitting."""
