@@ -124,7 +124,7 @@ def read_settings(kind: type, settings: Any, path: Path) -> Any:
         ModelDirectoryError: a field that is missing, unknown or of another type.
     """
     try:
-        return from_fields(kind, settings, "its settings")
+        return from_fields(kind, settings, "the record of settings")
     except (InputError, TypeError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
 

@@ -265,7 +265,7 @@ class BoostedTrees:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """What is saved of `BoostedFeatures` beside the trees, as JSON."""
+    """Settings of `BoostedFeatures` that are saved next to the trees, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]

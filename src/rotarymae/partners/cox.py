@@ -28,7 +28,7 @@ COX_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 
 @dataclass(frozen=True)
 class CoxSettings:
-    """What is saved of `CoxFeatures` beside its arrays, as JSON."""
+    """Settings of `CoxFeatures` that are saved next to its arrays, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]

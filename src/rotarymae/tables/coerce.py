@@ -111,7 +111,18 @@ def _by_id(index: Any, series: Any) -> bool:
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
-    """Read a data frame, in the layout of the training table if there is one."""
+    """Read a data frame as a data set.
+
+    Args:
+        frame: pandas, polars, Arrow, or of another library that narwhals supports.
+        like: preprocessor of a trained model, whose channels the series get; None in training.
+        columns: names of the columns.
+        of_training: layout of the table that the model was trained on; if the command read it, it decides all but id,
+            time and channel.
+
+    Raises:
+        InputError: a missing column; a row or a series that would be left out.
+    """
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
         schema = TableSchema.for_model(like, of_training, given)

@@ -43,7 +43,10 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 
 @contextmanager
 def named(name: str, format: str) -> Iterator[None]:
-    """Add the name of the file to any error that reading it raises."""
+    """Turn errors of a reading library in this block into InputError ("unreadable") with the file's name and format.
+
+    An InputError passes unchanged.
+    """
     try:
         yield
     except InputError:
@@ -130,7 +133,12 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of several text files; those with the same beginning as the first share its form."""
+    """Return the form of each of several text files; those that begin like the first one share its form.
+
+    Args:
+        format: "csv" or "tsv".
+        header_row: line that names the columns, from 1; None to recognise it.
+    """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
         first, same = texts[0], False
@@ -254,10 +262,16 @@ def _check_size(path: Path, size: int) -> None:
 
 @functools.lru_cache(maxsize=1 << 16)
 def sheet_as_text(path: Path, changed: int) -> Path:
-    """Copy the first sheet of an Excel file, from its header on, to a text file; return its path.
+    """Copy the first sheet of an Excel file to a CSV file in the scratch folder; return its path.
+
+    Blank rows and cells far to the right are left out; a row with its first cell only, such as a title above the
+    header, is a line of one cell. Other sheets are named in an InputWarning.
 
     Args:
-        changed: time of the file's last change, so that a changed file is copied again.
+        changed: time of the file's last change; part of the cache's key, so that a changed file is copied again.
+
+    Raises:
+        InputError: openpyxl is lacking; the sheet is too large.
     """
     try:
         import openpyxl

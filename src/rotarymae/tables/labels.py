@@ -106,7 +106,16 @@ def align_column(
 def with_static(
     dataset: SeriesDataset, source: Any, id: str, names: tuple[str, ...], na: tuple[str, ...] = ()
 ) -> SeriesDataset:
-    """Return a data set with further static columns from a table with one row per series."""
+    """Return a data set with further static columns from a table with one row per series, matched by id.
+
+    A series that the table lacks gets missing values; an InputWarning says how many there are.
+
+    Args:
+        source: a file or a data frame.
+        id: name of its column of ids.
+        names: the columns to add.
+        na: cells that mean "missing", besides empty ones.
+    """
     table, static = open_source(source), dict(dataset.static)
     id = key_column(table, id)
     columns = table.read([id, *names])

@@ -56,7 +56,14 @@ def read_table(source: Any, schema: TableSchema, memory: float | None = None, **
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Build a data set from arrays as columns; raise InputError where a series or a cell would be left out."""
+    """Build a data set from columns {name: array of all rows} in the roles that `schema` gives them.
+
+    Args:
+        channel_names: the channels, in the order of the result; None for those that occur.
+
+    Raises:
+        InputError: a series or a cell would be left out, of which reading a file only warns.
+    """
     values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
     dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
     announce(every_series(dataset).reading)

@@ -60,6 +60,8 @@ SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the de
 COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
+RUNS = 8  # of rows that a sample takes from a table
+LONG = 1 << 24  # bytes of text; more are not read for a sample of rows
 ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
@@ -205,10 +207,25 @@ class Source:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def sample(self, rows: int) -> Source:
+        """Return at most so many rows: runs spread over the table; of text that is long to read, the first ones."""
+        text = self.table is None and self.format != "parquet"
+        if (
+            text
+            and sum(path.stat().st_size * (8 if path.suffix.lower() in PACKED else 1) for path in self.paths) > LONG
+        ):
+            starts, count = [0], rows
+        else:
+            all_rows, count = self.rows(), rows // RUNS
+            if all_rows <= rows:
+                return self
+            starts = [k * (all_rows - count) // (RUNS - 1) for k in range(RUNS)]
+        runs = (f"(SELECT * FROM {self.relation} LIMIT {count} OFFSET {start})" for start in starts)
+        return replace(self, relation=f"({' UNION ALL '.join(runs)})")
+
     def read(
         self,
         columns: Sequence[str],
-        rows: int | None = None,
         distinct: bool = False,
         numbers: Set[str] = frozenset(),
         labels: Set[str] = frozenset(),
@@ -216,15 +233,13 @@ class Source:
         """Read columns.
 
         Args:
-            rows: so many first rows only.
             distinct: different rows only, in any order.
             numbers: of these columns of text, those whose cells are all plain numbers are read as float64.
             labels: of these columns, those of text are read as dictionaries, which take less memory.
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
-        every, limit = "DISTINCT " if distinct else "", "" if rows is None else f" LIMIT {rows}"
-        query = f"SELECT {every}{self._selected(columns)} FROM {self.relation}{limit}"
+        query = f"SELECT {'DISTINCT ' if distinct else ''}{self._selected(columns)} FROM {self.relation}"
         texts = [k for k, name in enumerate(columns) if name in numbers and cells.is_text(self.kinds[name])]
         coded = [k for k, name in enumerate(columns) if name in labels]
         if texts:  # DuckDB takes an underscore as a mark between digits, and rounds numbers beyond 2^53
@@ -242,7 +257,7 @@ class Source:
                 read[columns[k]] = to_arrow(table[f"n{k}"])
             elif table[f"n{k}"].null_count < len(table):
                 mixed.append(columns[k])
-        return read | (self.read(mixed, rows) if mixed else {})
+        return read | (self.read(mixed) if mixed else {})
 
     def distinct(self, column: str) -> pa.Array:
         """Read the different cells of a column (of a column of lists, its entries) in any order."""
@@ -661,7 +676,12 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Check that several files have the same columns; return the names that occur twice in one of them.
+    """Check that files have the same columns, in any order; return the names of columns that occur twice in a file.
+
+    Args:
+        name: the words of messages for the files together.
+        paths: the files.
+        layouts: the column names of each file.
 
     Raises:
         InputError: files whose columns differ from the first's; a table with too many columns.
@@ -683,7 +703,14 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files; those of one form are read in one query."""
+    """Open text files as one table; neighbouring files of one form are read in one query.
+
+    Args:
+        paths: the files.
+        format: "csv" or "tsv".
+        name: of the table, for messages.
+        header_row: line that names the columns, from 1; None to recognise it.
+    """
     texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
     columns = [column for column in texts[0].names if column not in twice]
@@ -763,7 +790,18 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
-    """Open files that must be read whole into memory, by the library of their format."""
+    """Read files of one layout, by the library of their format, into one table in memory.
+
+    Of several files, columns whose name occurs twice in one are left out.
+
+    Args:
+        paths: the files.
+        format: a key of `formats.FORMAT_READERS`.
+        name: the words of messages for the files together.
+
+    Raises:
+        InputError: a file that cannot be read; files of different columns.
+    """
     tables, units, notes, files = [], {}, (), []
     for path in paths:
         with named(str(path), format):
