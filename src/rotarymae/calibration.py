@@ -408,6 +408,10 @@ class Calibration(nn.Module):
 
         Penalties keep curves smooth, and all near the prior. The loss's knots have one trait more than those that are
         kept: whether the model learnt from the series.
+
+        Args:
+            loss: returns the loss for knots, offsets and degrees of freedom.
+            columns: the coefficients to fit; the others stay.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
         start = torch.cat([self.knots, gap], 2)
@@ -491,11 +495,14 @@ def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor,
 def calibrate(
     pipeline: Pipeline, unseen: SeriesDataset, learnt: SeriesDataset | None = None, seed: int = 0
 ) -> Calibration:
-    """Measure the calibration of a pre-trained model on series in which stretches and ends are hidden.
+    """Return the calibration of a pre-trained model, fitted on series in which stretches and ends are hidden.
+
+    It is unfitted if no series has two observations.
 
     Args:
         unseen: series that the model did not learn from; those that it did, if there are no others.
-        learnt: series that it did learn from, if there are others.
+        learnt: series that it did learn from, if there are others; None without.
+        seed: of the series drawn and of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     calibration, season = Calibration.of(preprocessor, model.likelihood), 0.0
@@ -575,7 +582,7 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Draw random series, enough to hide about so many values."""
+    """Return random series, in their order, enough to hide about `hidden` values in one draw."""
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH
     return dataset.select(np.sort(order[: int(np.searchsorted(hides, hidden)) + 1]))

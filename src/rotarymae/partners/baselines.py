@@ -146,10 +146,16 @@ class SeasonalNaive(LinearInterpolation):
     name = "seasonal_naive"
 
     def fit(self, dataset: SeriesDataset) -> Self:
+        """Find the season of the training series, compute the channels' means, and return self."""
         self.season = find_season(dataset).time
         return super().fit(dataset)
 
     def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        """Return, for each query time, the value whole seasons before it, at the latest such time within `times`.
+
+        The times ascend. Without a season it is the value on the line between neighbours, and beyond the last time the
+        last value.
+        """
         if self.season:
             query_times = query_times - self.season * np.ceil((query_times - times[-1]) / self.season)
         return np.interp(query_times, times, values)
@@ -161,6 +167,7 @@ class Drift(LinearInterpolation):
     name = "drift"
 
     def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        """Return the last value plus the mean slope of all times the time since; `times` ascend."""
         span = times[-1] - times[0]
         slope = (values[-1] - values[0]) / span if span > 0 else 0.0
         return values[-1] + slope * (query_times - times[-1])
@@ -172,6 +179,7 @@ class SeriesMean(LinearInterpolation):
     name = "mean_so_far"
 
     def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        """Return the mean of the values for each query time."""
         return np.full(len(query_times), values.mean())
 
 
