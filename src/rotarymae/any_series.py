@@ -222,9 +222,12 @@ def residuals(values: Tensor, predicted: Answer) -> Tensor:
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
-    """Return the bank with processes that describe all channels of a series together.
+    """Return a bank with processes that describe all channels of a series together, for series with several channels.
 
-    They are fitted for series with several channels only; arguments as in `fit_bank`.
+    `left_out` of these series is mixed from both. The bank itself is returned if no series is small enough.
+
+    Args:
+        times, channels, values, real, noise: as in `fit_bank`.
     """
     units, count = bank.units, real.sum(1)
     observed = (units.lookup >= 0).sum(1)

@@ -307,14 +307,14 @@ class Calibration(nn.Module):
     def forward(
         self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape Q"]:
-        """Return the parameters [..., Q] of the calibrated distribution `answers`, float64.
+        """Return the parameters [..., Q] of the calibrated distribution, float64, for the likelihood `self.answers`.
 
-        Its mean blends the model's with the guesses of simple methods; its spread depends on the distance to the
-        nearest observation. Q is 1 (the mean) for a likelihood without spread, else 3, the parameters of Student's t.
+        The mean is a blend of the model's mean and the guesses of `around`. With a spread, the distribution is a
+        Student t whose spread also depends on the distance to the nearest observation. Without one, Q is 1: the mean.
 
         Args:
             parameters: the model's parameters [..., P] for each query and value.
-            around: the surroundings of the same queries, from `surroundings`.
+            around: the surroundings of the same queries, from the function `surroundings`.
             output: the number of each value's channel and column, from the function `outputs`.
         """
         parameters = parameters.double()

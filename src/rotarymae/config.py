@@ -218,9 +218,10 @@ class RoMAEConfig:
 
     @classmethod
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
-        """Return {field: width} for widths that must grow to make head_dim a multiple of 2 · axes, as p-RoPE needs.
+        """Return {field: width} for the widths that must grow to make head_dim a multiple of 2 · axes, as p-RoPE needs.
 
-        Nothing is widened if `changes` sets the width or the number of heads, or if positions are not rotary.
+        The encoder's width and the decoder's are treated apart. A width stays if `changes` sets it or its own number of
+        heads. Both stay if positions are not rotary, or the number of axes is no positive integer.
 
         Args:
             sizes: fields of the named size.
@@ -273,7 +274,9 @@ class RoMAEConfig:
             try:
                 check_head_dim(sizes.head_dim, self.axes)
             except InputError as error:
-                raise InputError(f"{prefix}embed_dim {embed_dim}, {prefix}num_heads {num_heads}: {error}") from None
+                raise InputError(
+                    f"{prefix}embed_dim {embed_dim} and {prefix}num_heads {num_heads} do not fit together: {error}"
+                ) from None
         elif embed_dim % (2 * self.axes):  # what is added are a sine and a cosine of every axis
             raise InputError(
                 f"{prefix}embed_dim ({embed_dim}) must be a multiple of 2 × axes ({2 * self.axes}) with "

@@ -74,11 +74,12 @@ class Likelihood(ABC):
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters after an independent variance exp(log_variance) is added; the mean stays.
+        """Return the parameters after an independent variance is added to each value; the mean stays.
 
         Args:
-            normal: True if the added variable is normal, like a measurement error; another distribution may then change
-                its shape. False changes the width alone.
+            log_variance: logarithm of the variance that is added, broadcast to the values.
+            normal: True if the added variable is normal, as a measurement error is, which makes heavy tails lighter;
+                else only the width of the distribution changes.
         """
 
     @abstractmethod

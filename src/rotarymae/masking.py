@@ -254,7 +254,10 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
 
 
 def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return each token's rank in its row, padding last: by time; in rows with `by_channel`, by channel, then time."""
+    """Return each token's rank in its row, padding last: by time; in rows with `by_channel`, by channel and then time.
+
+    The channel is the last position axis; with one axis all rows are ranked by time.
+    """
     times, channels = tokens.positions[..., 0], tokens.positions[..., -1]
     if tokens.axes > 1:
         channels = torch.where(by_channel[:, None].to(channels.device), channels, 0.0)

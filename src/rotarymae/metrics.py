@@ -265,12 +265,16 @@ def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, 
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
-    """Return 95 % bootstrap intervals of a method's metrics, for metrics.json: how far the choice of series moves them.
+    """Return 95 % bootstrap intervals of a method's metrics, over resampled series, as JSON.
 
     Args:
         method: name of the method.
-        measure: computes {metric: value} from (truth, predicted).
-        truth, predicted: of the scored series, which are resampled together.
+        measure: returns {metric: value} for (truth, predicted).
+        truth, predicted: arrays whose first axis is the series.
+
+    Returns:
+        {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}, without calibration errors, whose resamples
+        are biased.
     """
     draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):

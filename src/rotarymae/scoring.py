@@ -56,9 +56,10 @@ def count_parts(outcome: Outcome) -> dict[str, Any]:
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
-    """Predict and score a run, next to the baselines; the results are written to `outcome`.
+    """Predict with a trained pipeline and score it next to the baselines, on held-out series if there are any.
 
-    The scored series are those held out, or the validation series if none are.
+    Results are stored in `outcome`: metrics; predictions and embeddings of all series; interpolations or
+    reconstructions of scored ones.
     """
     dataset, split = outcome.dataset, outcome.split
     if outcome.pipeline.autoencoder is not None:
@@ -85,10 +86,13 @@ def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Predict with the chosen predictor and score all methods; the results are written to `outcome`.
+    """Replace the raw outputs in `outcome.predicted` by the chosen predictor's predictions, and score all methods.
 
-    The model's raw outputs in `outcome.predicted` are replaced by the predictor's, for all series. The metrics are of
-    the scored series.
+    `outcome` gets predictions of all series; baselines and half widths; and the metrics of all methods on the scored
+    series.
+
+    Args:
+        labels: of the pipeline; `outcome.labels` has the true ones.
     """
     predictor = outcome.pipeline.partners
     assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
@@ -124,10 +128,11 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return the function (truth, predicted) → {metric: value} of the labels' task.
+    """Return the function (truth, predicted) → {metric: value} of a task.
 
     Args:
-        weights: decision weights of the classes, instead of those of the labels.
+        truth: of the scored series, encoded; it decides which class is the rarest.
+        weights: replace the decision weights of the labels; None keeps them. Only classes have some.
     """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights

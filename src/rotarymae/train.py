@@ -342,10 +342,13 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Choose the predictor on the validation part, and the rule that decides classes; write both to `result`.
+    """Let the validation part choose the predictor, and how classes are decided from probabilities.
+
+    Replaces `result.pipeline` and sets `result.validation_outputs`.
 
     Args:
-        fitted: the partners, from `_fit_partners`.
+        targets: [S] labels.
+        fitted: the partners.
     """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
@@ -428,10 +431,12 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
     assert known is not None
     if config.neighbours == "auto":
         config = replace(config, neighbours="on" if model.config.neighbours else "off")
-    if model.config != config.model_config(known.axes, known.features, known.input_features):
+    before, now = model.config, config.model_config(known.axes, known.features, known.input_features)
+    if before != now:
+        changed = [name for name in vars(now) if getattr(now, name) != getattr(before, name)]
+        said = ", ".join(f"{name} was {getattr(before, name)!r} and is {getattr(now, name)!r}" for name in changed)
         raise InputError(
-            "the sizes of the model have changed, and warm_start continues only with the same; set them as before, or "
-            "warm_start=False."
+            f"warm_start continues only the same model, and {said}; set it as before, or warm_start=False."
         )
     return config
 
@@ -710,8 +715,8 @@ def finetune(
     members, models, results = config.members or 1, [], []
     if continue_training and (members > 1 or pretrained.model.members > 1):  # pyright: ignore
         raise InputError(
-            "fine-tuning continues with one network, and here are several that are averaged; set members=1, or "
-            "warm_start=False to train anew."
+            f"warm_start continues one network; members is {members}, and the last fit averaged "
+            f"{pretrained.model.members}. Train anew by warm_start=False; with members=1, later fits can continue."
         )
     on_step = how.pop("on_step", None) or (lambda *_: None)
     folder = how.pop("folder", None)

@@ -96,12 +96,13 @@ class Attention(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Let the Q tokens selected by `queries` attend to the L tokens selected by `keys`; return the former.
+        """Let the Q tokens selected by `queries` attend to the L tokens selected by `keys`; return Q results.
+
+        The results have no residual: they are what attention adds to the Q tokens.
 
         Args:
             rotation: angles of all N tokens; None for positions that are not rotary.
-            key_mask: True for keys that may be attended to; None means all, which permits the fastest kernel. No [B, N,
-                N] mask is built.
+            key_mask: True for keys that may be attended to; None means all, which permits the fastest kernel.
         """
         query, key = self._rotated(x, rotation, queries, keys)
         value = self.value(x[:, keys]).unflatten(-1, (-1, self.head_dim))
@@ -209,15 +210,15 @@ class Transformer(nn.Module):
         queries: slice = ALL,
         context: int | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """Return the tokens selected by `queries` after all blocks; the last block computes no others.
+        """Run all blocks on the N tokens x; return the Q tokens selected by `queries`.
 
-        Results at padded positions have no meaning.
+        The last block computes these alone. Results at padded positions have no meaning.
 
         Args:
             rotation: angles of all N tokens; None for positions that are not rotary.
             padding: True where there is no token; None without padding.
-            context: all tokens attend to the first `context` tokens only, so that those behind do not influence one
-                another; None lets all attend to all.
+            context: number of tokens, from the first, that are attended to; tokens behind them influence no other
+                token. None lets all attend to all.
         """
         keys = slice(context)
         key_mask = None if padding is None else ~padding[:, None, None, keys]

@@ -256,9 +256,10 @@ def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tenso
 
 
 def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
-    """Return median and spread of each channel over all series, [2, channels · V].
+    """Return median and spread of each channel over the table [2, channels · V], for series without that channel.
 
-    They are used for series that did not observe a channel.
+    Args:
+        V: number of value columns that are not errors; those of a channel are side by side.
     """
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]
@@ -273,11 +274,12 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 
 
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
-    """Return one statistic of all channels [B, channels]; channels that a series has not observed get the table's.
+    """Return the scale of all channels [B, channels], with the table's for channels that a series has not observed.
 
     Args:
-        scale: the statistic (location or spread) by series and channel, from `standardise`.
-        typical: the table's, from `_typical`.
+        scale: of each series' own channels.
+        typical: [channels] the table's.
+        channels, padding: of the observations [B, N].
     """
     full = np.tile(typical, (len(scale), 1))
     row = torch.arange(len(scale))[:, None].expand_as(channels)[~padding].numpy()

@@ -51,7 +51,11 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
         middle = (int(limits.max) + int(limits.min) + 1) / 2  # of unsigned bytes, the silence
         sound = (sound - middle) / (int(limits.max) + 1 - middle)
     if not np.isfinite(sound).all():
-        raise InputError("the waveform holds NaN or infinity; leave it out.")
+        first = int(np.isfinite(sound).argmin())
+        raise InputError(
+            f"the waveform holds NaN or infinity, first at sample {first} (counted from 0); fill these samples, or "
+            "leave out this waveform."
+        )
     loudest = np.abs(sound).max(initial=0)
     if loudest > LOUDEST:
         raise InputError(

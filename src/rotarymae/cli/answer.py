@@ -229,16 +229,17 @@ def evaluate_command(
     """Score predictions of labelled series, or forecasts of any, that the model has not seen; print and write metrics.
 
     For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json; or rotarymae
-    evaluate run new.csv --horizon 6h. Labels need a MODEL that has some; a folder of pictures or sounds has one folder
-    per class inside. A warning says how many of the series the model was trained on.
+    evaluate run new.csv --horizon 6h, which compares with the last value, the season before, the drift and the mean.
+    Labels need a MODEL that has some; a folder of pictures or sounds has one folder per class inside. A warning says
+    how many of the series the model was trained on.
 
     Args:
         out: New JSON file of the metrics. With --at, a PNG picture of the same name is written next to it.
         at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
             observation.
         first: With --at: count from the first observation where this column is not 0, such as a detection.
-        horizon: Score forecasts instead, of what comes within 30 (in the table's unit of time), 6h or 2d, next to the
-            last value, the season before, the drift and the mean. Each series is forecast from eight times.
+        horizon: Score forecasts of the next 30 (in the table's unit of time), 6h or 2d instead, from eight times per
+            series, next to simple methods.
     """
     from rotarymae.ensemble import load
     from rotarymae.scoring import evaluate_predictions
@@ -253,7 +254,9 @@ def evaluate_command(
         raise InputError(f"--first {first} says what --at counts from, and there is no --at; give times by --at, too.")
     if horizon is not None:
         if at or labels.labels is not None or labels.label is not None:
-            raise InputError("--horizon scores forecasts of values, and --label, --labels and --at concern labels.")
+            raise InputError(
+                "--horizon scores forecasts of values, and --label, --labels and --at are for labels; leave them out."
+            )
         _evaluate_forecasts(model, table, columns, horizon, precision, out, reporter)
         return
     since, spans = None, {}
@@ -325,7 +328,13 @@ def _evaluate_forecasts(
     out: Path | None,
     reporter: system.Reporter,
 ) -> None:
-    """Score forecasts of a table's values, print them, and write them to `out`; parameters as `evaluate_command`."""
+    """Score forecasts of a table's values, print the metrics, and write them to the JSON file `out`, if that is given.
+
+    Parameters are those of `evaluate_command`.
+
+    Raises:
+        InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
+    """
     from rotarymae.pipeline import Pipeline
     from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_forecasts
@@ -364,8 +373,9 @@ def _span(option: str, text: str, unit: str | None) -> float:
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
     if span is None:
-        wanted = "a number, or one with d, h, min or s, such as 6h"
-        raise InputError(f"{option} {text} is no span of time; wanted {wanted}.")
+        raise InputError(
+            f"{option} {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h."
+        )
     return span
 
 

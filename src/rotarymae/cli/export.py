@@ -84,8 +84,8 @@ def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained
         pipeline = open_stage(model, stage)
     if job == "predict" and pipeline.predictor.choice != "model":
         warnings.warn(
-            f"the program holds the network alone, and `predict` uses {pipeline.predictor.choice} for this run, so "
-            "their answers differ; `predict --predictor model` gives the program's.",
+            f"the exported program holds the network alone, and `predict` uses {pipeline.predictor.choice} for this "
+            "run, so their answers differ; `predict --predictor model` answers as the program does.",
             InputWarning,
             stacklevel=2,
         )

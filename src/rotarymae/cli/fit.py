@@ -58,8 +58,8 @@ class LabelOptions(LabelColumn):
     """Fine-tuning: labels are classes (classification), numbers (regression) or durations (survival). auto: survival
     with --event, regression for numbers that are not whole, else classification."""
     holdout: float = 0.25
-    """Both trainings: share of the labelled series that is kept out, to score the model; none with fewer than ten
-    series."""
+    """Both trainings: share of labelled series kept out, to score the model; none with fewer than ten labelled. Raise
+    it for a surer score."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
     """Both trainings: column by which series are kept out for scoring: whole groups of equal words, the latest dates,
     or rows called test."""
@@ -137,7 +137,8 @@ def fit_command(
         out: A new folder for the models, metrics, predictions and the report of this run.
         resume: Both trainings: continue the interrupted run in --out, with the same options as before.
         invert: Report: draw these channels, or this column of values, on a reversed axis; for magnitudes, say.
-        anonymous: Report: leave out single series, to share it. The run's other files still hold them.
+        anonymous: Report: leave out ids and curves of single series, so that it can be shared. The run's other files
+            still hold them.
     """
     started = time.monotonic()  # importing takes seconds, too
     from rotarymae import report

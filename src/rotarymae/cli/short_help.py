@@ -39,7 +39,7 @@ fine-tuning and prediction
 output and report
   --out FOLDER           New folder for the models, predictions, metrics and the report. (required)
   --resume               Continue the interrupted run in --out. (default: start anew)
-  --anonymous            Leave single series out of the report, to share it. (default: some are shown)
+  --anonymous            Leave ids and curves of single series out of the report, to share it. (default: shown)
   --quiet                Print only warnings and errors. (default: progress and results)
 
 Pictures and sounds: rotarymae fit FOLDER --images (or --audio) --out run, with one folder per class.

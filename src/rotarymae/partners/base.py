@@ -44,11 +44,11 @@ class Partner(Protocol):
 
         Args:
             task: "classification", "regression" or "survival".
-            truth: of the S series of `dataset`. Class numbers int [S] from 0, every class present; numbers [S,
-                outputs], NaN where one is missing; or, for a time to an event, the weight of each of K intervals, and
-                of the time after them, in the likelihood [S, K + 1], see `labels.EventTimes`.
+            truth: targets of the S series of `dataset`. Classification: class numbers int [S] from 0, every class
+                present. Regression: numbers [S, outputs], NaN where one is missing. Survival: weights [S, K + 1] of K
+                intervals, and of the time after them, in the likelihood; see `labels.EventTimes`.
             static: columns with one value per series that the method may read besides the observations.
-            seed: of all random choices; the same seed gives the same method.
+            seed: fixes all random choices; the same seed gives the same method.
         """
         ...
 
@@ -85,11 +85,12 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
     """Read arrays {name: array} from a safetensors file, and check them.
 
     Args:
-        layout: {name: (numpy type, shape)} of all arrays; a text in a shape stands for a size that is equal wherever
-            the text occurs.
+        layout: {name: (dtype, shape)} of all arrays of the file. A text in a shape stands for a size that is equal
+            wherever the text occurs.
 
     Raises:
-        ModelDirectoryError: a file that cannot be read; an array that is absent, unknown, empty or does not fit.
+        ModelDirectoryError: the file cannot be read; an array is absent, not in `layout`, empty, of another dtype or
+            shape, or holds NaN or infinity.
     """
     try:
         arrays = load_file(path)
@@ -114,7 +115,14 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 
 
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
-    """Return a dataclass from its JSON. Raises ModelDirectoryError for a field that `save` would not write."""
+    """Return an object of the dataclass `kind` from its JSON.
+
+    Args:
+        path: the file named in a message.
+
+    Raises:
+        ModelDirectoryError: a field that is missing, unknown or of another type.
+    """
     try:
         return from_fields(kind, settings, "the record of settings")
     except (InputError, TypeError) as error:

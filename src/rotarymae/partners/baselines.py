@@ -85,7 +85,13 @@ class ChannelMean:
         return self
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """Return predictions [n, V] of the n hidden observations; both data sets hold the same series in one order."""
+        """Return predictions [n, V] of the n hidden observations: the training means of their channels.
+
+        They are ordered as in `SeriesRows.of(hidden)`.
+
+        Args:
+            visible: not read here; see `LinearInterpolation`.
+        """
         return self.means[SeriesRows.of(hidden).channels]
 
 
@@ -101,7 +107,7 @@ class LinearInterpolation(ChannelMean):
         """Return predictions [n, V] of the hidden observations from visible ones of the same series and channel.
 
         A prediction is on the straight line in time between its neighbours, constant beyond the first and last, and the
-        training mean without any. They are ordered as in `Rows.of(hidden)`.
+        training mean without any. They are ordered as in `SeriesRows.of(hidden)`.
 
         Raises:
             InputError: the data sets do not hold the same series in one order.

@@ -316,7 +316,11 @@ class BoostedFeatures:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
+        """Read what `save` wrote and returned (`settings`), checking everything.
+
+        Raises:
+            ModelDirectoryError: a file or settings that `save` would not have written for this task.
+        """
         read = read_settings(TreeSettings, settings, path)
         check(read.classes >= 2 if task == "classification" else read.classes == 0, path, "classes")
         for name, of_task in (("center", "regression"), ("scale", "regression"), ("rates", "survival")):
@@ -342,12 +346,12 @@ class BoostedFeatures:
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F], and the names of the observations' features, without those of static columns.
+    """Return features [S, F] of the series, and the names of the first ones, which were computed from observations.
 
-    The features of the observations come first, then those of the static columns.
+    The features of static columns follow, so that there are fewer than F names if `static` is not empty.
 
     Args:
-        known: the names in training.
+        known: the names that were returned in training; None means that this is training.
 
     Raises:
         InputError: other names than `known`, or in another order.

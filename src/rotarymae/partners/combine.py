@@ -56,11 +56,11 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
 
 
 def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]) -> Floats:
-    """Return the weights [methods], which sum to 1, whose combination has the smallest `nats`.
+    """Return weights [methods], which sum to 1, for `combine`: the mean of a grid of weights, each by its likelihood.
 
     Args:
-        predictions: [S, K] of each method, for series that they were not fitted on.
-        truth: as in `Partner.fit`.
+        predictions: of each method, [S, K].
+        truth: of the same series, as in `Partner.fit`.
     """
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]

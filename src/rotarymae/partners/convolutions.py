@@ -181,6 +181,7 @@ class RandomConvolutions:
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        """Return whether the task is a classification of sounds or of series on one time grid, not too many."""
         reader = SERIES_READERS.get(dataset.kind)
         return task == "classification" and reader is not None and reader.suits(dataset)
 
@@ -236,7 +237,10 @@ class RandomConvolutions:
         return cls(np.array([length]), center, scale, dilation, mix, bias, *arrays)
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return class probabilities [S, classes]."""
+        """Return class probabilities [S, classes].
+
+        Raises InputError for another number of variables than in training.
+        """
         out, reader, length = [], SERIES_READERS[dataset.kind], int(self.length[0])
         at_once = max(1, min(256, GRID_POINTS // (length * len(self.center))))
         for begin in range(0, len(dataset), at_once):
@@ -260,7 +264,15 @@ class RandomConvolutions:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read the file that `save` wrote, checking everything; `settings` must be {}. Raises ModelDirectoryError."""
+        """Read the file that `save` wrote, and check everything in it.
+
+        Args:
+            task: must be "classification".
+            settings: must be {}.
+
+        Raises:
+            ModelDirectoryError: another task, settings, or arrays that `save` would not write.
+        """
         check(not settings and task == "classification", path, "settings")
         arrays = load_arrays(path, STORED_ARRAYS)
         length, shares = arrays["length"][0], np.prod(arrays["bias"].shape)
@@ -302,7 +314,12 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
 
 
 def _bands(spectrogram: Floats) -> Floats:
-    """Average a spectrogram [frames, bins] to [BANDS, points], in decibels below its loudest cell."""
+    """Average a filterbank spectrogram [frames, bins] into [BANDS, points], in decibels below the loudest.
+
+    Args:
+        spectrogram: natural logarithms of power. A short one is continued with its last frame, as a kernel needs
+            points.
+    """
     decibels = spectrogram * (10 / np.log(10))
     decibels = np.maximum(decibels - decibels.max(), -DECIBELS)
     if np.ptp(decibels) == 0:  # silence has no loudest
@@ -368,13 +385,11 @@ def _features(
     bias: NDArray[np.float32],
     maxima: bool,
 ) -> Floats:
-    """Return features [S, F] of series [V, L]: the share of each kernel's output above each bias.
+    """Return features [S, F] of series [V, L]: the share of points at which each kernel's output exceeds each bias.
 
     Args:
-        x: the series.
-        dilation: spacings of the kernels' weights.
-        mix, bias: of each dilation, from `_choose_variables` and `_biases`.
-        maxima: add the maximum of each kernel's output.
+        dilation, mix, bias: [G], [G, 84, V] and [G, 84, E], as in `RandomConvolutions`.
+        maxima: whether the maximum of each kernel's output is a feature too, after the shares of this kernel.
     """
     rows = []
     for block in _blocks(x):
@@ -408,10 +423,10 @@ def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32], maxima
 
 
 def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -> NDArray[np.float32]:
-    """Return the outputs [s, 84, L] of all 84 kernels for series [s, V, L].
+    """Return the outputs [s, 84, L] of all kernels for series [s, V, L], padded with zeros at both ends.
 
     Args:
-        mix: which variables each kernel reads, a 0/1 matrix [84, V].
+        mix: [84, V] 1 where a kernel reads a variable; variables are summed.
         dilation: spacing of the kernels' weights.
     """
     mixed = torch.einsum("kv,svl->skl", torch.from_numpy(mix), torch.from_numpy(np.ascontiguousarray(x)))
@@ -423,13 +438,14 @@ def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -
 def _ridge(x: Floats, y: Floats, starts: int = 1) -> tuple[Floats, Floats, Floats]:
     """Fit ridge regression at the best of the penalties `ALPHAS`, by the squared leave-one-out errors.
 
-    With G = X Xᵀ and C = (G + αI)⁻¹, the residuals of rows g of n that are left out are (C_gg - 1 / nα)⁻¹ (C y)_g; the
-    last term takes the rows out of the means of columns and targets.
+    Each sample has `starts` of the S rows (i, i + S / starts, ...), which are left out together. With G = X Xᵀ and C =
+    (G + αI)⁻¹, the residuals of rows g of n that are left out are (C_gg - 1 / nα)⁻¹ (C y)_g; the last term takes the
+    rows out of the means, by which columns and answers are centred.
 
     Args:
-        x: features [S, F] with centred columns.
-        y: targets [S, K].
-        starts: number of rows of each example, which are i, i + S / starts, ...; they are left out together.
+        x: features [S, F], whose columns the caller has centred.
+        y: answers [S, K]; they are centred here.
+        starts: rows of each sample.
 
     Returns:
         Weights [F, K], intercepts [K], and the leave-one-out predictions [S, K].

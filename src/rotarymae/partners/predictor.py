@@ -115,13 +115,10 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: predictions [S, K]}, with calibrated probabilities.
+        """Return {predictor: predictions [S, K]} of the network and the given partners, probabilities calibrated.
 
-        The combination is among them if all its methods have weights.
-
-        Args:
-            of_model: the network's predictions [S, K].
-            of_partners: {partner: predictions [S, K]}.
+        "combined" is among them only if `of_partners` has all partners of this predictor, and at least one. Raises
+        ModelDirectoryError if the shape of a partner's predictions is not that of the network's.
         """
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
@@ -148,7 +145,11 @@ class Predictor:
         return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
-        """Write predictor.json and the partners' files. Raises OSError where there is no room."""
+        """Write predictor.json and the partners' files to a folder, in place of an existing one.
+
+        Raises:
+            OSError: there is no room, for example; an existing folder is left as it is.
+        """
         described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
         with replacing_folder(folder) as temporary:
             files = {name: temporary / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
@@ -179,7 +180,10 @@ class Predictor:
         )
 
     def _check(self, path: Path) -> None:
-        """Raise ModelDirectoryError where a field is not as `save` writes it; partners check theirs."""
+        """Raise ModelDirectoryError if a field of the file `path` is not as `save` writes it.
+
+        Partners check their own.
+        """
         methods, known = {MODEL, *self.partners}, {MODEL, *self.partners, COMBINED}
         check(methods <= {MODEL, *PARTNERS}, path, "partners")
         check(self.task in TASKS, path, "task")

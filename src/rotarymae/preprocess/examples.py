@@ -270,7 +270,12 @@ class ArrayExamples(DatasetExamples):
         self.transform = transform
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        """Return the tokens of the arrays at `index`; unless `epoch` is None, the transform is applied first."""
+        """Return the tokens of the arrays at `index`.
+
+        Args:
+            epoch: seeds the random choices of the transform, which is applied first; None leaves the arrays as they
+                are.
+        """
         arrays: Sequence[np.ndarray] = [self.dataset.arrays[i] for i in index]
         if self.transform is not None and epoch is not None:
             seeds = (counter_uniform(self.seed, epoch, index, stream=4)(1)[:, 0] * 2**24).long().numpy()

@@ -52,10 +52,14 @@ class StaticColumn:
     def fit(cls, name: str, column: np.ndarray) -> StaticColumn:
         """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.
 
-        Text, booleans, and at most twelve different whole numbers that occur twice on average become categories.
+        Text, booleans, and at most twelve different whole numbers (1.0 is one) that occur twice on average become
+        categories.
+
+        Args:
+            column: [S]; None and NaN are missing values.
 
         Raises:
-            InputError: only missing values; a single value and none missing; too many categories.
+            InputError: only missing values; a single value, and none missing; too many categories.
         """
         known = column[~_missing(column)]
         missing = len(known) < len(column)

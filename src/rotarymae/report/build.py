@@ -267,7 +267,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
 def _run(outcome: Outcome) -> Section:
     """Return the section on the run: time, seed, hardware, versions, the command, and all settings as JSON.
 
-    Hardware and versions are those of this process, which may write the page later.
+    Hardware and versions are read now. They are not those of training if another process wrote the page later.
     """
     facts = {
         "wall time without this page": duration(outcome.seconds),

@@ -235,10 +235,15 @@ def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answ
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
-    """Answer the shards in worker processes, and yield each when it is done: (shard, None), or (shard, reason).
+    """Answer the shards in worker processes; yield (shard, None) for each success, (shard, why it failed) otherwise.
+
+    They come in the order in which they are done. The workers end when the generator does.
+
+    Args:
+        workers: number of processes; no more than there are shards are started.
 
     Raises:
-        RotaryMAEError: a worker was killed. All workers are ended, too.
+        RotaryMAEError: a worker was killed.
     """
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
     pool, done = ProcessPoolExecutor(min(workers, len(shards) or 1), context, _start, (work, threads)), 0

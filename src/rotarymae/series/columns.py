@@ -101,20 +101,19 @@ def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub")
 def flat_features(
     arrays: Sequence[Any], what: str, names: Sequence[str] | None, lengths: np.ndarray, ids: Sequence[Any]
 ) -> dict[str, pa.Array]:
-    """Join arrays [n_i] or [n_i, V] of all series into V flat columns, {name: column of all rows}.
+    """Join the arrays [n_i] or [n_i, V] of all S series into V flat columns: {name: column of all rows}.
 
     Columns are float32 if every array is, else float64.
 
     Args:
-        arrays: one for each series.
-        what: stem of messages and of names that are not given: `what`_0, `what`_1, ..., but plainly "value" for one
-            column of values.
-        names: V names, or None.
-        lengths: number of rows n_i that each array must have.
-        ids: of the series, for messages.
+        what: what a feature is called in messages. Names that are not given are `what`_0, `what`_1, ..., but plainly
+            "value" for a single value.
+        names: V names; None for the usual ones.
+        lengths: [S], the number of rows n_i that each array must have.
+        ids: [S], names of the series for messages.
 
     Raises:
-        InputError: an array of another shape, or not of numbers; names that repeat, or are not V.
+        InputError: an array of another shape or without numbers; names that repeat, or are not V.
     """
     each = [numeric(part, f"{what}s", ids[i]) for i, part in enumerate(arrays)]
     width = each[0].shape[1]
@@ -134,15 +133,14 @@ def flat_features(
 
 
 def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: Sequence[Any]) -> pa.Array:
-    """Join the channel labels of all series into one Arrow array of one type.
+    """Join the channel labels [n_i] of all S series into one Arrow array of one type.
 
     Args:
-        channels: labels of each series.
-        lengths: number of observations of each series.
-        ids: of the series, for messages.
+        lengths: [S], the number of labels n_i that each series must have.
+        ids: [S], names of the series for messages.
 
     Raises:
-        InputError: another number of labels than observations; a missing label; labels of several types.
+        InputError: another number of labels, a missing one, or labels of several types.
     """
     parts = []
     for i, part in enumerate(channels):

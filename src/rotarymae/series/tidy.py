@@ -370,8 +370,8 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
         if strict or differs.sum() > MAX_REPEATS * len(rows.times):
             more = f" Many {_coarse(rows)}." if rows.time_step else ""
             raise InputError(
-                f"{where}, has {counts[place]} observations ({again.sum()} rows too many in all). Name a column that "
-                f"tells them apart, if there is one; else their mean, the first or the last may stand for them.{more}",
+                f"{where}: there are {counts[place]} observations ({again.sum()} rows too many in all). If a column "
+                f"tells them apart, name it as the channel; else read their mean, the first or the last.{more}",
                 code="duplicates",
                 settings=[("duplicates", "mean"), ("duplicates", "first"), ("duplicates", "last")],
             )

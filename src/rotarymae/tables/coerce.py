@@ -29,13 +29,21 @@ def as_dataset(
     columns: TableSchema | None = None,
     of_training: Mapping[str, Any] | None = None,
 ) -> SeriesDataset:
-    """Convert series in any form that the estimators accept to a `SeriesDataset`.
+    """Convert series in any form that the estimators accept to a `SeriesDataset`, which is returned as it is.
 
-    The forms are listed in `rotarymae.estimators`. With `like`, a fitted preprocessor, series are read in its layout;
-    of a data frame that is `columns`, or `of_training`, the layout of the table on which it was fitted.
+    The forms are listed in `rotarymae.estimators`.
+
+    Args:
+        series: the series.
+        like: a fitted preprocessor, in whose layout and with whose channel numbers the series are read; None without
+            one.
+        columns: the layout of a data frame; None for the usual names.
+        of_training: the layout, as a dictionary, of the table on which `like` was fitted. It is used, changed by
+            `columns`, if the command read that table.
 
     Raises:
-        InputError: another form; and as `SeriesDataset.from_frame` and `from_arrays`.
+        InputError: another form; a channel that `like` does not know; and as `SeriesDataset.from_frame` and
+            `from_arrays`.
     """
     each = list(series) if isinstance(series, list | tuple) else []
     if isinstance(series, np.ndarray) and series.ndim == 3 and series.size:
@@ -61,7 +69,10 @@ def as_dataset(
 
 
 def is_frame(series: Any) -> bool:
-    """Return whether an object is a table with named columns; pandas frames with numbers for names are not."""
+    """Return whether an object is a table with named columns, lazy or not.
+
+    A pandas frame with numbers for names is not.
+    """
     seen = nw.from_native(series, pass_through=True)
     if isinstance(seen, nw.LazyFrame):
         return True
@@ -73,13 +84,19 @@ def labels_of(
 ) -> Any:
     """Return the labels [S] of series in their order, from any form in which a caller may give them.
 
-    For a data frame, labels may be the name of its column, or a dictionary or pandas Series by id; for a data set, a
-    dictionary, or a pandas Series whose index holds its ids. Each column of a pandas DataFrame is treated like such a
-    Series. Anything else must be in the order of the series; so must a Series with the default index of pandas (0, 1,
-    ...). With unlabelled="none" a series without a label gets None, as do masked values of a masked array.
+    Args:
+        dataset: the S series as read.
+        series: the series as the caller gave them.
+        labels: for a data frame, the name of its column, or a dictionary or pandas Series by id. For a data set, a
+            dictionary, or a pandas Series whose index holds its ids. Each column of a pandas DataFrame is treated like
+            such a Series. Anything else, and a Series with the default index of pandas (0, 1, ...), must be in the
+            order of the series; it is returned without a check.
+        id: the column of ids of a data frame.
+        unlabelled: with "none" a series without a label gets None; with "error" it is refused. Masked values of a
+            masked array become None in both cases.
 
     Raises:
-        InputError: as `align_labels`.
+        InputError: a label that is also a static column; and as `align_labels`.
     """
     if isinstance(labels, str) and is_frame(series):
         if labels in dataset.static:
@@ -99,9 +116,14 @@ def labels_of(
 
 
 def _by_id(index: Any, series: Any) -> bool:
-    """Return whether the index of a pandas Series holds ids of series.
+    """Return whether the index of a pandas Series holds ids of series, rather than their order.
 
-    An unnamed RangeIndex is what pandas gives to values without an index; such values are in the order of the series.
+    It does for a data frame, and for a data set with exactly these ids; but never if it is an unnamed RangeIndex, which
+    pandas gives to values without an index.
+
+    Args:
+        index: the index of the labels.
+        series: the series as the caller gave them.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -111,17 +133,10 @@ def _by_id(index: Any, series: Any) -> bool:
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
-    """Read a data frame as a data set.
+    """Read a data frame by the layout `columns`.
 
-    Args:
-        frame: pandas, polars, Arrow, or of another library that narwhals supports.
-        like: preprocessor of a trained model, whose channels the series get; None in training.
-        columns: names of the columns.
-        of_training: layout of the table that the model was trained on; if the command read it, it decides all but id,
-            time and channel.
-
-    Raises:
-        InputError: a missing column; a row or a series that would be left out.
+    If the command read the table on which `like` was fitted, its layout `of_training` is used instead, with the id,
+    time and channel of `columns`. Raises InputError if a series would be left out.
     """
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
@@ -154,7 +169,14 @@ def _joined(series: Sequence[Series]) -> SeriesDataset:
 
 
 def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read a list with (times, values) or (times, values, channels) for every series."""
+    """Read a list with (times, values) or (times, values, channels) for every series; a part may be None.
+
+    Args:
+        like: the preprocessor of a model, whose channels and value names are used; None without one.
+
+    Raises:
+        InputError: channels for some series only, or not as `like` was fitted; and as `SeriesDataset.from_arrays`.
+    """
     parts = [[part for part in one if part is not None] for one in series]
     if len({len(one) for one in parts}) > 1:
         raise InputError("some series come with channels and others without; give all in one form.")
@@ -168,7 +190,16 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
 
 
 def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read arrays [channels, time], at the times 0, 1, 2, ...; NaN means that nothing was observed."""
+    """Read arrays [channels, time], at the times 0, 1, 2, ...; NaN means that nothing was observed.
+
+    All channels of a time become one row if NaN always has the whole time, or if `like` was fitted without channels.
+
+    Args:
+        like: the preprocessor of a model, whose names of channels are used; None calls them channel_0, channel_1, ...
+
+    Raises:
+        InputError: arrays without numbers; different numbers of channels, or another than `like` was fitted on.
+    """
     try:
         arrays = [unmasked(one) for one in arrays]
     except ValueError as error:
@@ -198,14 +229,18 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Return a data set made from unnamed arrays with the model's value names, if their number is equal."""
+    """Return a data set made from unnamed arrays with the value names of `like`; as it is if their number differs."""
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset
     return replace(dataset, value_names=like.value_columns)
 
 
 def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> SeriesDataset:
-    """Return the data set with its channels numbered as in the model, which may have more."""
+    """Return the data set with its channels numbered as in the model, which may have more.
+
+    Without channels in the data set or the model it is returned as it is. Raises InputError for an observation of a
+    channel that the model does not know.
+    """
     if dataset.channels is None or dataset.channel_names is None or like.channel_names is None:
         return dataset
     if tuple(dataset.channel_names) == like.channel_names:

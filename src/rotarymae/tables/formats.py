@@ -43,9 +43,13 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 
 @contextmanager
 def named(name: str, format: str) -> Iterator[None]:
-    """Turn errors of a reading library in this block into InputError ("unreadable") with the file's name and format.
+    """Turn an error of a reading library, raised in this block, into an InputError ("unreadable") that names the file.
 
-    An InputError passes unchanged.
+    An InputError passes unchanged, and so does an error of a type that is not in `UNREADABLE`.
+
+    Args:
+        name: the file, for the message.
+        format: what the file was read as, for the message.
     """
     try:
         yield
@@ -92,7 +96,14 @@ def _open_unpacked(path: Path) -> Any:
 
 
 def as_utf8(path: Path, text: Text) -> Path:
-    """Return a file for DuckDB: the file itself, or a copy that is UTF-8, unpacked and begins with its first row."""
+    """Return a file that DuckDB can read as text: the file itself, or a copy.
+
+    A copy is made of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks. It is UTF-8,
+    unpacked, and begins with the first row, after the header.
+
+    Args:
+        text: the form of the file, from `sniff`.
+    """
     if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
         return path
     return _transcoded(path, path.stat().st_mtime_ns, text.encoding, text.skip, text.blanks)
@@ -133,11 +144,16 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Return the form of each of several text files; those that begin like the first one share its form.
+    """Guess the form of several text files, one for each path.
+
+    A file that begins with the same lines as the first, up to the header, and is UTF-8 has the form of the first.
 
     Args:
         format: "csv" or "tsv".
-        header_row: line that names the columns, from 1; None to recognise it.
+        header_row: the line, counted from 1, that names the columns; None guesses it.
+
+    Raises:
+        InputError: as `sniff`.
     """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
@@ -150,11 +166,20 @@ def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None)
 
 
 def _line(file: Any) -> str:
+    """Read a line of an open file of bytes as text, without a byte order mark and the line break."""
     return file.readline(HEAD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
-    """Guess the form of a text file from its beginning: encoding, separator, header, a row of units below it."""
+    """Guess the form of a text file from its beginning: encoding, separator, header, a row of units below it.
+
+    Args:
+        format: "csv" or "tsv"; a comma or a tab is the separator, unless another splits the lines better.
+        header_row: the line, counted from 1, that names the columns; None guesses it.
+
+    Raises:
+        InputError: the file ends before the header ("empty-file").
+    """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
         while head.count(b"\n") < 4 and len(head) < LINE and (more := file.read(HEAD_BYTES)):
@@ -213,7 +238,13 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> tuple[int, int, float]:
-    """Find the header: return its row, its number of cells, and the share of later rows with that number."""
+    """Find the header: return its row, its number of cells, and the share of later rows with that number.
+
+    Args:
+        rows: cells of the first lines.
+        lines: these lines as text.
+        given: the line, counted from 1, that is the header; None guesses it.
+    """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
         start = given - 1
@@ -240,7 +271,12 @@ def _has_number(row: Sequence[str]) -> bool:
 
 
 def _units(rows: list[list[str]]) -> tuple[str, ...]:
-    """Return the cells of a row of units, such as ",d,,mJy", below the header; () where that row holds data."""
+    """Return the cells of a row of units, such as ",d,,mJy", below the header; () if there is none.
+
+    Args:
+        rows: the cells of the first rows below the header, of which the first may hold units. Less than three show
+            nothing.
+    """
     if len(rows) < 3:
         return ()
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
@@ -256,22 +292,31 @@ def _units(rows: list[list[str]]) -> tuple[str, ...]:
 
 
 def _check_size(path: Path, size: int) -> None:
+    """Raise InputError ("too-large") for a file of more than `MAX_BYTES`, as it is read whole."""
     if size > MAX_BYTES:
-        raise InputError(f"{path} holds {size:,} bytes; convert it to Parquet, or save it as CSV.", code="too-large")
+        raise InputError(
+            f"{path} holds {size:,} bytes, and of this format at most {MAX_BYTES:,} can be read; convert it to "
+            "Parquet, or save it as CSV, which may be larger.",
+            code="too-large",
+        )
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def sheet_as_text(path: Path, changed: int) -> Path:
-    """Copy the first sheet of an Excel file to a CSV file in the scratch folder; return its path.
+    """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
-    Blank rows and cells far to the right are left out; a row with its first cell only, such as a title above the
-    header, is a line of one cell. Other sheets are named in an InputWarning.
+    Blank rows and cells far to the right are left out. A row that fills its first cell alone, such as a title above the
+    header, becomes a line of one cell. Copies are cached by the arguments.
 
     Args:
-        changed: time of the file's last change; part of the cache's key, so that a changed file is copied again.
+        changed: time of the file's last change. It is not read, but a changed file is copied again.
 
     Raises:
-        InputError: openpyxl is lacking; the sheet is too large.
+        InputError: openpyxl is not installed; the sheet is too large ("too-large").
+        NoObservations: the sheet is empty.
+
+    Warns:
+        InputWarning: the file has other sheets, which are not read.
     """
     try:
         import openpyxl
@@ -329,13 +374,18 @@ Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
 
 
 def _read_arrow(path: Path) -> Read:
+    """Read an Arrow file, memory-mapped; raise an ArrowException where it is damaged."""
     table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     table.validate(full=True)  # Arrow trusts the offsets in a file, and a wrong one ends the process later
     return table, {}, ()
 
 
 def _read_astropy(path: Path) -> Read:
-    """Read a FITS, VOTable or ECSV file by astropy. Raises InputError where astropy is not installed."""
+    """Read a FITS, VOTable or ECSV file by astropy.
+
+    Raises:
+        InputError: astropy is not installed; the file is too large ("too-large").
+    """
     try:
         from astropy.table import QTable
     except ImportError as error:
@@ -347,7 +397,11 @@ def _read_astropy(path: Path) -> Read:
 
 
 def of_astropy(table: Any) -> Read:
-    """Convert an astropy table to an Arrow table, its units, and notes on its times, which become days or dates."""
+    """Convert an astropy table to (Arrow table, {column: unit}, notes).
+
+    Times become dates, and durations and numbers with a unit of time become days; a note says so of numbers. Masked
+    cells are null, and a column of more axes becomes one of lists.
+    """
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}
     notes: tuple[str, ...] = ()

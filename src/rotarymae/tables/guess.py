@@ -192,18 +192,29 @@ class Column:
         return self.rank(rule) < np.inf
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether the column has more than one value within some series."""
+        """Return whether the column has more than one value within some series; missing cells do not count.
+
+        Args:
+            series: [n], the code of each row's series.
+        """
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return the number of different combinations of codes."""
+    """Return the number of different combinations of codes, given as one or more arrays [n]."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
 def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
-    """Describe each column by rows spread over the table; nested columns are described by their entries."""
+    """Read the first rows of a table and describe each column: {name: column}.
+
+    Columns of lists are described by their entries, and others next to them are repeated to their length. Columns with
+    names such as "index" or "Unnamed: 0" are left out, unless they hold dates.
+
+    Args:
+        na: cells that mean "missing", besides the usual ones.
+    """
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
     read = source.sample(ROWS // 100 if lists else ROWS).read(names)
@@ -248,7 +259,10 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 
 
 def _series_per_row(source: Source) -> str | None:
-    """Return the common beginning of numbered columns ("FLUX." for FLUX.1, FLUX.2, ...) if most columns are such."""
+    """Return the common beginning of numbered columns ("FLUX." for FLUX.1, FLUX.2, ...), each row of which is a series.
+
+    None if most columns are not such, or if another column is named like a time.
+    """
     stems = Counter(match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
     stems = Counter({stem: count for stem, count in stems.items() if not DATED.match(stem)})
     stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
@@ -260,8 +274,12 @@ def _series_per_row(source: Source) -> str | None:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of the schema that the user did not name: id, time, channel, values and so on.
 
+    Numbered columns that make a series of each row are joined, and year, month, ... to one time. Nothing is changed in
+    `schema`: the result holds a new one, what was proposed in it, and sentences on what is doubtful.
+
     Args:
-        named: the fields of the schema that the user has named.
+        source: the table, of which the first rows are read.
+        named: the fields of the schema that the user has named, and that stay.
 
     Raises:
         InputError: no column that could hold times or values ("no-time", "no-values").
@@ -279,7 +297,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
-    """Propose the layout of a table; see `propose`."""
+    """Propose the layout of a table whose numbered columns and parts of dates are joined already; see `propose`."""
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
     unsure: list[str] = []
@@ -288,6 +306,10 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     n = len(next(iter(columns.values())).codes) if columns else 0
 
     def take(option: str, column: Column | None) -> None:
+        """Move a column from `free` to `given`, as the role `option`.
+
+        Nothing is done for None, or a role that the user named.
+        """
         if column is not None and option not in named:
             given[option] = column.name
             free.pop(column.name, None)
@@ -409,7 +431,12 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the first numeric column that ascends from row to row, except where another series may begin."""
+    """Return the first numeric column that ascends from row to row, except where another series may begin; or None.
+
+    Args:
+        free: {name: column} without a role so far.
+        unsure: list of doubts, to which a sentence is added if there is such a column.
+    """
     for c in free.values():
         if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
             continue
@@ -420,7 +447,10 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _time_formats(time: Column) -> tuple[list[str], str]:
-    """Return the date formats that fit all of the first times, and the last of these times as an example."""
+    """Return the date formats that fit all of the first times, and one of these times as an example.
+
+    Of numbers, only whole ones may be dates, such as 20240331, if all look like that. Otherwise there is no format.
+    """
     if time.numeric and not time.whole:
         return [], ""
     texts = [text for text in time.cells.cast(pa.string()).unique().to_pylist() if text]
@@ -441,9 +471,17 @@ def _time_formats(time: Column) -> tuple[list[str], str]:
 def _id(
     free: dict[str, Column], n: int, time: Column | None, unsure: list[str], several_files: bool
 ) -> tuple[Column | None, list[Column]]:
-    """Return the column of ids; and other id columns, whose objects have several series each.
+    """Return the column of ids, or None; and other id columns, whose objects have several series each.
 
-    Without a column that is named like an id, each of several files is a series.
+    A name like that of an id decides. Without one, each of several files is a series; in a single file, a column whose
+    rows come in blocks, or a text that tells rows of one time apart, is taken.
+
+    Args:
+        free: {name: column} without a role so far.
+        n: number of rows.
+        time: the column of times, if there is one.
+        unsure: list of doubts, to which a sentence is added if the id is not recognised by name.
+        several_files: whether the table is several files.
     """
     named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and not c.dates]
     # An id of every row is none of a series.
@@ -477,7 +515,17 @@ def _id(
 def _channel(
     varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
 ) -> Column | None:
-    """Return the column of channels: one with a known name and few values, or one that differs at equal times."""
+    """Return the column of channels, or None without one.
+
+    It has a known name and few values, or else is a text that tells rows of the same series and time apart.
+
+    Args:
+        varying: {name: column} of the columns that differ within a series.
+        series, times: [rows], codes of the series and of the time of each row.
+        others: names of columns that have another role, and are never proposed.
+        unsure: list of doubts. A sentence is added if the column is a guess, or if there is none and rows repeat a
+            time.
+    """
     usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
     usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
     named = [c for c in usual if c.called(CHANNEL) and not looks_like_id(c.name)]
@@ -521,13 +569,23 @@ def key_column(table: Source, id: str) -> str:
 
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
-    """Return the column that may say whether durations ended in an event; None where the label is no duration."""
+    """Return the first column, other than `label`, whose name says whether durations ended in an event.
+
+    None if there is none, or if the name of `label` is not that of a duration.
+
+    Args:
+        columns: names of the columns.
+    """
     status = (name for name in columns if name != label and set(pieces(name)) & STATUS_NAMES)
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 
 def _duration(columns: Mapping[str, Column]) -> str | None:
-    """Return the column of durations that has a status column next to it, if any."""
+    """Return the name of the column of durations that has a status column of two values next to it; None without one.
+
+    Args:
+        columns: {name: column} with one value per series.
+    """
     pairs = ((c, columns.get(status_of(name, columns) or "")) for name, c in columns.items() if c.numeric)
     return next(
         (c.name for c, status in pairs if status is not None and status.distinct <= 2 and np.nanmin(c.numbers) >= 0),  # pyright: ignore
@@ -539,11 +597,14 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
     """Propose which columns of a table of objects are the label and the static columns.
 
     Args:
-        id: its id column, which is neither.
-        label: the label, if the user named it.
+        id: its id column, which is neither; if it lacks that, the only one that looks like an id is taken.
+        label: the label, if the user named it, which is kept.
 
     Returns:
         The label or None, the static columns, and sentences on what is doubtful.
+
+    Raises:
+        InputError: as `key_column`.
     """
     key, unsure = key_column(source, id), []
     if key != id:
@@ -559,12 +620,13 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
 def _of_series(
     columns: list[Column], count: int, label: str | None, unsure: list[str], more_outcomes: Sequence[str] = ()
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Propose label and static columns among columns with one value per series; `count` series were seen.
+    """Propose the label, or None, and the static columns among columns with one value per series.
 
     Args:
-        label: the label, if the user named it.
+        count: number of series that were seen.
+        label: the label, if the user named it, which is kept.
         unsure: list of doubts, to which sentences are added.
-        more_outcomes: further names that suggest an outcome, and no static column.
+        more_outcomes: further names that suggest an outcome, for the sentence on these.
     """
     if label is None:
         labels = [c for c in columns if c.called(LABEL) and 1 < c.distinct <= max(2, count // 2)]

@@ -35,14 +35,18 @@ def align_labels(
 
     Args:
         source: a file or data frame with one row per series, or several rows with the same label.
-        unlabelled: a series without a label is an "error", or gets the label None ("none").
+        id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
+        label: its column of labels.
+        unlabelled: a series without a label, or a row of the table with an empty label, is an "error", or gets the
+            label None ("none").
         na: cells that mean "missing", besides empty ones.
 
     Returns:
         Labels [S] in the order of the series: int64, float64, bool or string; objects where a label is None.
 
     Raises:
-        InputError: naming the ids: series without a label, ids with two different ones; no label for any series.
+        InputError: naming the ids: series without a label, ids with two different ones; no label for any series; an
+            infinite label; a column that is absent.
 
     Warns:
         InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes.
@@ -83,10 +87,18 @@ def align_labels(
 def align_column(
     dataset: SeriesDataset, source: Any, id: str, name: str, na: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, bool]:
-    """Read one value [S] for each series, None without one, from a column of a table, matched by id.
+    """Read one value for each series of a data set from a column of a table, matched by id.
 
-    Also return whether they were dates, which become days since 1970-01-01. Arguments and errors as in `align_labels`;
-    also raised for dates that are not ISO dates.
+    Args:
+        source, id, na: as in `align_labels`.
+        name: the column. Dates become days since 1970-01-01.
+
+    Returns:
+        Values [S], None for a series without one; and whether they were dates.
+
+    Raises:
+        InputError: as `align_labels`, but not for series without a value, unless that is all; dates that are not ISO
+            dates.
     """
     ids, values = _read(source, id, name, na)
     as_days = pa.types.is_temporal(values.type)
@@ -108,13 +120,17 @@ def with_static(
 ) -> SeriesDataset:
     """Return a data set with further static columns from a table with one row per series, matched by id.
 
-    A series that the table lacks gets missing values; an InputWarning says how many there are.
-
     Args:
-        source: a file or a data frame.
-        id: name of its column of ids.
-        names: the columns to add.
-        na: cells that mean "missing", besides empty ones.
+        source: a file or data frame.
+        id: its column of ids; if it lacks that, the only one that looks like an id is taken.
+        names: the columns.
+        na: cells that mean "missing", besides the usual ones.
+
+    Raises:
+        InputError: an absent column, an infinite value, many series with several values.
+
+    Warns:
+        InputWarning: series that the table lacks, whose values are missing; a few series with several values.
     """
     table, static = open_source(source), dict(dataset.static)
     id = key_column(table, id)
@@ -137,7 +153,18 @@ def static_column(
 ) -> tuple[np.ndarray, ReadingReport]:
     """Return one value per series [S] of a column that repeats it on every row, and the doubts as a report.
 
-    Missing cells are ignored. Where a few series have different values their first one counts; many raise InputError.
+    Missing cells are ignored. If a few series have different values, the first of each counts.
+
+    Args:
+        column: [rows].
+        name: of the column, for messages.
+        series: [rows], index of each row's series in `ids`; -1 without one.
+        ids: [S].
+        na: cells that mean "missing", besides the usual ones.
+        parse: whether texts that all look like numbers become numbers, as in text files.
+
+    Raises:
+        InputError: an infinite value ("unusable-cell"); many series with several values ("several-values").
     """
     values = cells.by_distinct_text(column, lambda column: _plain(column, name, na, parse, words=True))
     if pa.types.is_floating(values.type):
@@ -166,7 +193,19 @@ def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
 
 
 def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
-    """Read the id column and another column of a table; rows without an id are left out."""
+    """Read the id column and another column of a table, as (ids, values); rows without an id are left out.
+
+    Values are labels, numbers or dates, null where missing. If the table lacks a column `id` that is called "id" or
+    "file", the ids are the names of the files.
+
+    Args:
+        source: a file or data frame.
+        name: the other column.
+        na: cells that mean "missing", besides empty ones.
+
+    Raises:
+        InputError: an absent column; one column for both ("column-twice"); no rows ("no-observations").
+    """
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
         id, table = "file", table.with_ids_of_files()
@@ -188,8 +227,15 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
 def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
     """Return a column as labels or numbers, null where a cell is missing.
 
-    With `parse`, as for text files, texts that all look like numbers become numbers; with `words`, the usual words for
-    "missing", such as NA, mean that, as do those of `na`.
+    Args:
+        name: of the column, for messages.
+        na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
+        parse: whether texts that all look like numbers become numbers, as in text files.
+        words: whether the usual words for "missing", such as NA, always mean that in parsed texts, and numbers become
+            floats. Otherwise the words do so only next to numbers alone, and whole numbers become integers.
+
+    Raises:
+        InputError: cells that are neither text, numbers nor booleans.
     """
     column = cells.trimmed(column)
     if cells.is_text(column.type):
@@ -212,7 +258,15 @@ def _first_of_each(
 ) -> tuple[pa.Array, ReadingReport]:
     """Return the first present cell of each series [S], null where there is none, and the doubts as a report.
 
-    Raises InputError ("several-values") where cells differ within more than the tolerated share of the series.
+    Args:
+        column: [rows].
+        name: of the column, for messages.
+        series: [rows], index of each row's series in `ids`; -1 without one.
+        ids: [S].
+        tolerated: share of the series that may have several values; these are a doubt.
+
+    Raises:
+        InputError: more series have several values ("several-values").
     """
     codes = cells.encode(column)[0]
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
@@ -237,7 +291,15 @@ def _first_of_each(
 
 
 def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, np.ndarray]:
-    """Return the value of each series [S], matched by id, null without one; and the ids that are no series."""
+    """Return the value of each series [S], null without one; and the ids that are no series of the data set.
+
+    Args:
+        ids, values: [rows] of the table, matched by id.
+        name: of the column of values, for messages.
+
+    Raises:
+        InputError: an id with different values ("several-values").
+    """
     codes, distinct = cells.encode(ids)
     kept, _ = _first_of_each(values, name, codes, distinct)
     place, there = _match(dataset.ids, distinct)
@@ -245,7 +307,7 @@ def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str)
 
 
 def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the index of each id [S] among known ones, and whether it is there.
+    """Return for each of `ids` [S] its index in `known`, 0 if it is not there, and a mask [S], True if it is there.
 
     A text file's ids may be read as integers in one table and as text in another; if either is text, both become text.
     """

@@ -51,18 +51,29 @@ class Part:
 
 
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
-    """Read a whole table of observations as a `SeriesDataset`; arguments as in `TableReader.open` and `read`."""
+    """Read a whole table of observations as a `SeriesDataset`.
+
+    Args:
+        source, schema: as in `TableReader.open`.
+        memory: as in `TableReader.read`.
+        **known: the other arguments of `TableReader.open`.
+    """
     return TableReader.open(source, schema, **known).read(memory)
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Build a data set from columns {name: array of all rows} in the roles that `schema` gives them.
+    """Build a data set from flat columns {name: [rows]}, in the roles that `schema` gives them.
 
     Args:
-        channel_names: the channels, in the order of the result; None for those that occur.
+        columns: every column that `schema` names.
+        channel_names: the channels, in the order in which they are numbered; None for those that occur, sorted.
 
     Raises:
-        InputError: a series or a cell would be left out, of which reading a file only warns.
+        InputError: a series without any observation; and as `TableReader.build`.
+
+    Warns:
+        InputWarning: rows or cells that are left out, unless `schema` is strict; what is changed or looks wrong, such
+            as times that are sorted.
     """
     values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
     dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
@@ -71,7 +82,10 @@ def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names
 
 
 def every_series(dataset: SeriesDataset) -> SeriesDataset:
-    """Return the data set, or raise InputError if series were left out: labels in order would then be wrong."""
+    """Return the data set as it is, or raise InputError if reading left out series.
+
+    Labels in the order of the series would then be wrong.
+    """
     if dataset.reading is not None and dataset.reading.empty:
         empty, count = dataset.reading.empty, dataset.reading.series
         raise InputError(f"{len(empty)} of {count} series have no observation left: {listed(empty)}. Leave them out.")
@@ -112,15 +126,22 @@ class TableReader:
         others: Sequence[str] = (),
         id_name: str | None = None,
     ) -> TableReader:
-        """Open a table and find the columns of a schema in it.
+        """Open a table and find the columns of a schema in it; the rows are not read yet.
 
         Args:
             source: a file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of it.
+            schema: which columns to read, and how. Without values, all columns that have no other role are values.
             channel_names, value_names: those of a model, if there is one. A column "lc.flux" is its "flux".
             others: columns that have another role, such as a label, and are no channels.
+            id_name: what the ids are called in the data set; None takes the name of their column.
 
         Raises:
-            InputError: columns that are not there, or twice.
+            InputError: columns that are not there ("unknown-column"), or twice ("column-twice"); one of `others` that
+                would be read as a value ("label-is-input"); a unit that cannot be converted ("unit").
+
+        Warns:
+            InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; other units
+                than a model's.
         """
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
@@ -220,7 +241,15 @@ class TableReader:
         return replace(dataset, reading=report)
 
     def _mapped(self) -> tuple[SeriesDataset, ReadingReport]:
-        """Read a table larger than memory: return the data set with memory-mapped columns, and the report."""
+        """Read a table larger than memory: return the data set with memory-mapped columns, and the report.
+
+        The columns are written next to the table's files, or to a temporary folder if these have none that can be
+        written to.
+
+        Raises:
+            InputError: there is no room ("no-room"); most rows would be dropped ("mostly-dropped"); as `_joined`.
+            NoObservations: nothing was observed in any part.
+        """
         first: SeriesDataset | None = None
         per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
         reports: list[ReadingReport] = []
@@ -279,7 +308,13 @@ class TableReader:
             announce(report)
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
-        """Yield parts of whole series with about `size` observations; `whole` reads the table at once."""
+        """Yield parts of whole series, in the order of first appearance.
+
+        Args:
+            size: about how many observations a part has.
+            whole: whether to read the table at once, as a single part; then it is an error if most rows would be
+                dropped.
+        """
         schema, columns = self.schema, None
         reader, labels = self, [name for name in (schema.id, schema.channel) if name in self.source.kinds]
         if whole:
@@ -309,7 +344,10 @@ class TableReader:
             yield Part(ids, observed, dataset, why)
 
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
-        """Add to a report the source's broken lines, notes and units. With `strict`, raise for unusable cells."""
+        """Return a report with the source's broken lines, notes and units added.
+
+        Raises InputError ("unusable-cell") for a broken line if the schema is strict.
+        """
         count, first = self.source.rejected()
         if count:
             reason = "a line has another number of cells"
@@ -323,7 +361,17 @@ class TableReader:
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array], part: bool = False) -> SeriesDataset:
-        """Build a data set from columns of the table, or of a part with whole series."""
+        """Build a data set from columns of the table, or of a part with whole series.
+
+        Args:
+            columns: {name: [rows]} for all of `self.columns`.
+            part: whether they are a part, which may lose most of its rows.
+
+        Raises:
+            NoObservations: no rows, or none with a value.
+            InputError: no line of a text file fits its header ("unequal-lines"); as `rows`, `dataset_fields` and
+                `with_static`.
+        """
         schema = self.schema
         if not len(columns[schema.id]):
             count, first = self.source.rejected()
@@ -341,7 +389,17 @@ class TableReader:
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
-        """Convert columns to observations in any order, with static columns as one value per series."""
+        """Convert columns to observations in the order of the rows, with static columns as one value per series.
+
+        Lists become a row per entry. Flagged rows, and those of an unknown channel, are left out already; NaN stays.
+
+        Args:
+            columns: {name: [rows]} for all of `self.columns`.
+
+        Raises:
+            InputError: a column that is not numeric; times that are none; lists of unequal length; an unknown channel
+                in a strict reading.
+        """
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
         static = {}
@@ -412,6 +470,14 @@ class TableReader:
         """Return the rows with channel numbers; those without a time may become static columns.
 
         Rows that are flagged or have an unknown channel are left out.
+
+        Args:
+            column: the channel of each row, [n].
+            name: of this column, for messages.
+            flags: pairs (reason, mask [n]); True is flagged.
+
+        Raises:
+            InputError: an unknown channel in a strict reading ("unusable-cell").
         """
         codes, names = cells.encode(column, lambda column: cells.labels(column, name))
         known = tuple(sorted(names.tolist())) if self.channel_names is None else self.channel_names
@@ -448,9 +514,13 @@ def announce(report: ReadingReport | None) -> None:
 
 
 def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """Turn columns of lists into one row per entry, whose original row [n] is returned, too; None without lists.
+    """Turn columns of lists into one row per entry, and repeat the cells of the other columns.
 
-    Raises InputError for lists in one row that differ in length.
+    Returns:
+        The columns [n]; and the original row of each entry, int64 [n]. Without lists, the columns as they are and None.
+
+    Raises:
+        InputError: lists in one row that differ in length ("unequal-lists").
     """
     lists = [name for name, column in columns.items() if is_list(column.type)]
     if not lists:
@@ -473,7 +543,15 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
 
 
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
-    """Turn rows with a code [n] from 0 into static columns: each name's first value; 1 and 0 for names without any."""
+    """Turn rows without a time into static columns: {channel: one value per series [S]}.
+
+    A column holds the first value of each series, NaN without one. If a channel has no value at all, its column is 1
+    for series with such a row, else 0.
+
+    Args:
+        codes: [n], the channel of each row in `names`; -1 for rows that are no facts.
+        names: of the channels.
+    """
     columns = {}
     for c in np.unique(codes[codes >= 0]):
         which = np.flatnonzero(codes == c)
@@ -486,7 +564,13 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
 
 
 def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
-    """Raise InputError ("unknown-column") for a table without a column "id" where another looks like one."""
+    """Raise InputError ("unknown-column") if a column looks like one of ids.
+
+    It is called for a table without a column "id"; without such a column nothing is done.
+
+    Args:
+        roles: names of columns that have a role, and are not looked at.
+    """
     likely = [name for name in table.columns if name not in roles and looks_like_id(name)]
     if likely:
         raise InputError(
@@ -498,9 +582,13 @@ def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
 
 
 def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
-    """Return {column: factor} for columns whose unit differs from training's, if they are to be converted.
+    """Return {column: factor} for columns whose unit differs from training's, if `schema.convert`; else {}.
 
-    Otherwise warn of them, with the factor if astropy knows it. Raises InputError ("unit") where it knows none.
+    Without `schema.convert`, warn of each such column, with the factor if astropy knows it. Units that are equal by
+    another name are passed over.
+
+    Raises:
+        InputError: a factor is needed, and astropy knows none or is not installed ("unit").
     """
     factors = {}
     for name, trained in schema.units.items():
@@ -525,7 +613,12 @@ def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
 
 
 def _advice(role: str, for_model: bool) -> str:
-    """Return what a user should type where the column for a role is absent."""
+    """Return what a user should type where the column for a role is absent, to stand behind its name.
+
+    Args:
+        role: a field of `TableSchema`.
+        for_model: whether the table is read for a trained model.
+    """
     if role == "errors" and for_model:
         return f", which the model reads ({option(role)} in training)"
     more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}

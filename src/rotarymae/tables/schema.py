@@ -94,7 +94,8 @@ class TableSchema:
     objects
         Reading: table with one row per series: static columns, labels and the split, as far as TABLE lacks them.
     convert
-        Reading: convert columns in another unit than the model was trained on, instead of only naming them.
+        Reading: convert columns, where files name units, to those of the model's training (in a fit, of --pretrained).
+        Without it, a warning names differing ones.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """
@@ -207,14 +208,29 @@ class TableSchema:
     def for_model(
         cls, preprocessor: Any, columns: Mapping[str, Any], given: Mapping[str, Any] | None = None
     ) -> TableSchema:
-        """Return the schema for a trained model's table: that of its training table, changed by what is `given`."""
+        """Return the schema for a trained model's table.
+
+        It is that of its training table, changed by what is `given`; static columns, errors and positions are the
+        model's.
+
+        Args:
+            preprocessor: the model's.
+            columns: the fields of the schema of its training table.
+            given: the fields that a user names; None for none.
+
+        Raises:
+            InputError: options that exclude each other.
+        """
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
         return replace(schema, static=static, errors=preprocessor.errors, positions=preprocessor.position_names)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the schema with what reading `dataset` settled: the names of channels in a wide table, and units."""
+        """Return the schema with what reading `dataset`, a `SeriesDataset`, settled.
+
+        That is its units, and in a wide table the names of the values.
+        """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
 

@@ -116,14 +116,18 @@ class Source:
         return replace(self, of_file="file", notes=(*self.notes, f"no column of ids: {alone}"))
 
     def without(self, stem: str) -> Source:
-        """Return the table without the numbered columns of one stem."""
+        """Return the table without the numbered columns of one stem: for "FLUX." without FLUX.1, FLUX.2, ..."""
         kinds = {name: kind for name, kind in self.kinds.items() if not _has_stem(name, stem)}
         return replace(self, kinds=kinds)
 
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, joined to one list per row.
 
-        The column "number" lists their numbers, and the column "series" counts the rows.
+        The list is in a column named like the stem. The column "number" lists their numbers, and "series" counts the
+        rows.
+
+        Args:
+            stem: the columns' common beginning, "FLUX.".
 
         Raises:
             InputError: no such columns ("unknown-column").
@@ -151,7 +155,14 @@ class Source:
         )
 
     def with_time(self, name: str) -> Source:
-        """Return the table with a time column built from several, for a name such as "year+month+day+hour"."""
+        """Return the table with a time column built from several, which it replaces.
+
+        For a column that exists, or a name whose parts are no columns with a year and a month, the table is returned as
+        it is.
+
+        Args:
+            name: the columns, joined by "+", such as "year+month+day+hour".
+        """
         parts = name.split("+")
         if name in self.kinds or not {"year", "month"} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
             return self
@@ -230,12 +241,16 @@ class Source:
         numbers: Set[str] = frozenset(),
         labels: Set[str] = frozenset(),
     ) -> dict[str, pa.Array]:
-        """Read columns.
+        """Read columns: {name: Arrow array}.
 
         Args:
+            rows: so many first rows only; None for all.
             distinct: different rows only, in any order.
             numbers: of these columns of text, those whose cells are all plain numbers are read as float64.
             labels: of these columns, those of text are read as dictionaries, which take less memory.
+
+        Raises:
+            InputError: as `need`; a file that cannot be read ("unreadable").
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
@@ -299,19 +314,29 @@ class Source:
         return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
 
     def rows(self) -> int:
-        """Return the number of rows; for text files it is counted."""
+        """Return the number of rows, which are counted in text files. Raises InputError for an unreadable file."""
         with named(self.name, self.format):
             return self._database.sql(f"SELECT count(*) FROM {self.relation}").fetchall()[0][0]
 
     def too_large(self, columns: Sequence[str], memory: float | None = None) -> bool:
-        """Return whether reading some columns takes more than `memory` bytes (half of what is free, if None)."""
+        """Return whether reading some columns takes more than `memory` bytes (half of what is free, if None).
+
+        A table in memory is never too large. The size of a text file is estimated.
+        """
         memory = free_memory() / 2 if memory is None else memory
         return not self.in_memory and self.observations(columns) * max(1, len(columns)) * 8 * COPIES > memory
 
     def series(self, columns: Sequence[str], id: str, size: int) -> Iterator[dict[str, pa.Array]]:
-        """Yield columns in parts of whole series with about `size` observations, in order of first appearance.
+        """Yield columns, {name: [rows]}, in parts of whole series, in order of first appearance.
 
         Rows of a series that are not consecutive in the table are sorted on disk first.
+
+        Args:
+            id: the column that says which series a row belongs to.
+            size: about how many observations a part has; more if a series is longer.
+
+        Raises:
+            InputError: as `need`; a file that cannot be read ("unreadable").
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
@@ -375,7 +400,13 @@ class Source:
         return ", ".join(f"{self._expression(name)} AS c{i}" for i, name in enumerate(columns)) or "1"
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return columns in their original types, of which DuckDB lacks some, such as durations."""
+        """Return {name: array} in the columns' original types, of which DuckDB lacks some, such as durations.
+
+        A column that cannot be cast keeps DuckDB's type.
+
+        Args:
+            table: what a query of `_selected(columns)` returned, in this order.
+        """
         arrays = {}
         for i, name in enumerate(columns):
             column, kind = table.column(i), self.kinds.get(name, pa.string())
@@ -417,7 +448,11 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def _coded(table: pa.Table, columns: Sequence[int]) -> pa.Table:
-    """Return the table with these columns, as far as they are text, as dictionaries."""
+    """Return the table with some columns, as far as they are text, encoded as dictionaries.
+
+    Args:
+        columns: their places.
+    """
     for k in columns:
         if cells.is_text(table.schema.field(k).type):
             table = table.set_column(k, table.column_names[k], to_arrow(table.column(k)).dictionary_encode())
@@ -442,7 +477,11 @@ def _pattern(path: Path) -> str:
 
 
 def _with_point(cell: str) -> str:
-    """Return the SQL expression that reads a cell with a decimal comma."""
+    """Return the SQL expression that reads a cell with a decimal comma as text with a point; other cells stay.
+
+    Args:
+        cell: the SQL expression of the cell.
+    """
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
     return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
 
@@ -482,13 +521,15 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
 def open_source(source: Any, header_row: int | None = None, numbered: str | None = None) -> Source:
     """Open a table for reading: a file, a folder, a pattern such as "night*.csv", "-" for standard input, or a frame.
 
+    A `Source` is returned as it is, but for `numbered`.
+
     Args:
-        header_row: the line of a text file, counted from 1, that names the columns.
-        numbered: the stem of numbered columns that are a series per row.
+        header_row: the line of a text file, counted from 1, that names the columns; None guesses it.
+        numbered: the stem of numbered columns that are a series per row; None without such.
 
     Raises:
-        InputError: no such file ("no-file"), a suffix that is not known ("unknown-format"), files of several formats, a
-            file that cannot be read ("unreadable"), an object that is no table ("no-frame").
+        InputError: no such file ("no-file"), a suffix that is not known ("unknown-format"), files of several formats or
+            with different columns, a file that cannot be read ("unreadable"), an object that is no table ("no-frame").
     """
     if numbered is not None:
         opened = open_source(source, header_row)
@@ -515,7 +556,13 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 
 
 def _open_frame(frame: Any) -> Source:
-    """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports."""
+    """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
+
+    A column of mixed type is no error before it is read: see `Source.broken`.
+
+    Raises:
+        InputError: another object, or a lazy frame ("no-frame").
+    """
     if type(frame).__module__.startswith("astropy"):
         table, units, notes = formats.of_astropy(frame)
         return _of_table(table, "the table", units=units, notes=notes)
@@ -573,10 +620,12 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 
 
 def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attributes: Any) -> Source:
-    """Return an Arrow table as a source.
+    """Return an Arrow table as a source; columns whose name occurs twice are left out, and named in `twice`.
 
     Args:
+        name: of the table, for messages.
         files: the file of each row, if there are several files.
+        **attributes: other attributes of `Source`; units are added to those of the table, and `twice` too.
     """
     twice = _repeated(table.column_names)
     keep = [i for i, column in enumerate(table.column_names) if column not in twice]
@@ -601,7 +650,7 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
 
 
 def _repeated(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that occur more than once."""
+    """Return the names that occur more than once, sorted."""
     return tuple(sorted(name for name, count in Counter(names).items() if count > 1))
 
 
@@ -676,15 +725,16 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Check that files have the same columns, in any order; return the names of columns that occur twice in a file.
+    """Return the names, sorted, of columns that occur twice in one of several files, which must have the same columns.
+
+    The order of columns does not matter.
 
     Args:
-        name: the words of messages for the files together.
-        paths: the files.
-        layouts: the column names of each file.
+        name: what messages call the files together.
+        layouts: the column names of each of `paths`.
 
     Raises:
-        InputError: files whose columns differ from the first's; a table with too many columns.
+        InputError: a file with other columns than the first ("unknown-column"); too many columns ("too-large").
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
@@ -703,13 +753,17 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files as one table; neighbouring files of one form are read in one query.
+    """Open text files; those of one form are read in one query.
+
+    Columns whose name occurs twice are left out, and named in `Source.twice`.
 
     Args:
-        paths: the files.
         format: "csv" or "tsv".
-        name: of the table, for messages.
-        header_row: line that names the columns, from 1; None to recognise it.
+        name: what messages call the files together.
+        header_row: the line, counted from 1, that names the columns; None guesses it.
+
+    Raises:
+        InputError: a file that ends before its header ("empty-file"); files of different columns; too many columns.
     """
     texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
@@ -749,7 +803,14 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
 
 
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
-    """Open Parquet files, whose types may differ where one can be converted to the other."""
+    """Open Parquet files, whose types may differ where one can be converted to the other.
+
+    Args:
+        name: what messages call the files together.
+
+    Raises:
+        InputError: files of different columns; too many columns.
+    """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
     with suppress(pa.ArrowException):
@@ -760,7 +821,15 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
-    """Open JSON files: of records, or of one object with a list for each column."""
+    """Open JSON files: of records, or a single one of one object with a list for each column.
+
+    Args:
+        name: what messages call the files together.
+
+    Raises:
+        InputError: too many columns.
+        ValueError: neither form, or lists of unequal length; the caller makes an InputError of it.
+    """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
     relation = (
@@ -790,17 +859,16 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
-    """Read files of one layout, by the library of their format, into one table in memory.
+    """Read files whole, by the library of their format, and join their rows to one table in memory.
 
     Of several files, columns whose name occurs twice in one are left out.
 
     Args:
-        paths: the files.
         format: a key of `formats.FORMAT_READERS`.
-        name: the words of messages for the files together.
+        name: what messages call the files together.
 
     Raises:
-        InputError: a file that cannot be read; files of different columns.
+        InputError: a file that cannot be read ("unreadable"); files of different columns; too many columns.
     """
     tables, units, notes, files = [], {}, (), []
     for path in paths:

@@ -128,7 +128,11 @@ class RunFolder:
     ) -> None:
         """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the previous one.
 
-        Nothing is written if `state` equals that of the last checkpoint.
+        Does nothing if `state` equals that of the checkpoint which this object wrote or restored last.
+
+        Args:
+            best: the weights of the best validation loss so far, {name: tensor}; None without.
+            history: the lines of the log so far.
 
         Raises:
             OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
@@ -226,7 +230,11 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return the tensors of the optimiser's state as {"parameter/key": tensor}, such as "encoder.cls/exp_avg"."""
+    """Return the optimiser's tensors as {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg".
+
+    Args:
+        model: the model whose parameters the optimiser trains; it gives their names.
+    """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
         f"{names[id(parameter)]}/{key}": value

@@ -156,8 +156,8 @@ class ModelOptions:
     num_heads: int | None = None
     """Both trainings: number of attention heads of a new encoder, in place of what --size sets. Rarely needed."""
     depth: int | None = None
-    """Both trainings: number of transformer blocks of a new encoder, in place of what --size sets. Rarely needed; more
-    are slower."""
+    """Both trainings: number of transformer blocks of a new encoder, instead of --size's. Raise it if much data is
+    underfitted; more are slower."""
     decoder_embed_dim: int | None = None
     """Pre-training and prediction: width of the decoder, which interpolates. Without it 180, or the encoder's if that
     is narrower (light: 120). Rarely needed."""
@@ -177,8 +177,8 @@ class ModelOptions:
     """Pre-training and prediction: interpolation learns corrections to the line between neighbouring values (on), or
     values (off). auto: on, unless there are labels or positions."""
     cls_token: bool = True
-    """Both trainings: a [CLS] token marks position 0. Turn it off if only differences between positions should
-    count."""
+    """Both trainings: a [CLS] token marks position 0; --no-cls-token leaves it out. Set that if only differences
+    between positions should count."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -192,14 +192,14 @@ class ScalingOptions:
     """Both trainings: times count from each series' first observation (first), or from the table's zero (zero). Set
     zero if absolute time matters."""
     channel_spacing: float = 1.0
-    """Both trainings: neighbouring channels lie this far apart on the channels' position axis, in units of --time-unit.
-    Rarely needed."""
+    """Both trainings: the model places channels on an axis beside time, this far apart (1 is one --time-unit). Set it
+    to repeat another run."""
     join_times: bool = False
     """Both trainings: all channels of a time become one token, missing ones carried forward. Set it for many channels
     measured together."""
     channel_one_hot: bool = True
-    """Both trainings: the encoder also reads the channel as a one-hot vector (2 to 64 channels). Turn it off to use its
-    position alone."""
+    """Both trainings: show the encoder the channel as a one-hot vector (2 to 64 channels), too; with
+    --no-channel-one-hot, only as a position. Rarely needed."""
     errors: tuple[str, ...] = ()
     """Reading: columns of the values' standard errors, in the order of --values. Name them if known: they weigh
     observations."""
@@ -291,8 +291,8 @@ class FinetuningOptions:
     """Fine-tuning: normal noise of this standard deviation is added to standardised values. Raise it against
     overfitting; 0 adds none."""
     early: bool = False
-    """Fine-tuning: also learn, as boosting does then, from series cut short at random. Set it to predict series that
-    are not complete yet."""
+    """Fine-tuning: also learn from series cut short at random, in the network and in boosting. Set it to predict series
+    that are not complete yet."""
     dropout: float = 0.0
     """Fine-tuning: share of attention weights and hidden units that is dropped at random. Raise it against
     overfitting."""
