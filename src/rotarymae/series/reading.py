@@ -89,7 +89,7 @@ class ReadingReport:
             values: number of value columns.
 
         Raises:
-            InputError: naming the columns that lack a value ("mostly-dropped").
+            InputError: more values are lost than kept; the message names the columns that lack some ("mostly-dropped").
         """
         if self.lost > values * (self.kept + self.merged):
             raise InputError(
