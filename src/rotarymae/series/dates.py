@@ -44,12 +44,16 @@ class Times:
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days.
 
+    Single texts that are no times become NaN, and are counted in `Times.words`.
+
     Args:
-        how: format of texts, for strptime.
-        na: cells that mean "missing".
+        name: of the column, for messages.
+        how: format of texts, for strptime; None reads numbers, ISO dates and elapsed times such as 26:30.
+        na: cells that mean "missing", besides the usual ones.
 
     Raises:
-        InputError: the column holds neither numbers nor dates; numbers have lost digits, or would lose them.
+        InputError: the column holds neither numbers nor dates ("not-numeric", "time-text", "clock-alone"); dates with
+            and without zone ("mixed-zones"); numbers have lost digits, or would lose them.
     """
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
@@ -83,7 +87,15 @@ def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
-    """Convert a column that already has a numeric, date or duration type."""
+    """Convert a column that already has a numeric, date or duration type.
+
+    Args:
+        name: of the column, for messages.
+        na: numbers that mean "missing"; texts among them are not read, and neither are they in dates.
+
+    Raises:
+        InputError: times of day ("clock-alone"); another type ("not-numeric"); numbers too large to be exact.
+    """
     types, kind = pa.types, column.type
     zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
     if types.is_date32(kind):
@@ -111,7 +123,11 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
 
 
 def _from_numbers(texts: pa.Array, name: str) -> Times:
-    """Convert texts that are numbers. Raises InputError, with advice on formats, for other texts."""
+    """Convert texts that are numbers.
+
+    Raises:
+        InputError: other texts, with advice on formats ("time-text"); numbers too large to be exact.
+    """
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
@@ -127,7 +143,11 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
 
 
 def _from_iso(texts: pa.Array, name: str) -> pa.Array:
-    """Parse ISO texts as timestamps; null where a text is no ISO date or names a day that does not exist."""
+    """Parse ISO texts as timestamps; null where a text is no ISO date or names a day that does not exist.
+
+    Timestamps are of UTC if the texts have offsets, else without a zone. Raises InputError ("mixed-zones") for some of
+    each.
+    """
     texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
     texts = pc.replace_substring_regex(texts, r"([T ]\d\d)($|Z|[+-])", r"\1:00\2")  # pyright: ignore
     offset = cells.matches(texts, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & cells.matches(texts, ":|Z$")
@@ -147,7 +167,11 @@ def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
 
 
 def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
-    """Parse texts as timestamps by the format `how`; null where a text does not match."""
+    """Parse texts as timestamps by the format `how`; null where a text does not match.
+
+    Raises:
+        InputError: no text matches ("time-text"); the format has a zone by name, %Z.
+    """
     if "%Z" in how:
         raise InputError(
             f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be left out; "
@@ -169,7 +193,7 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:
-    """Convert "26:30" and "1 days 02:30:00" to days."""
+    """Convert "26:30" and "1 days 02:30:00" to days, float64 [n]; NaN for other texts."""
     parts = pc.extract_regex(texts, ELAPSED)  # pyright: ignore
     total = np.zeros(len(texts))
     for part, size in (("d", 1.0), ("h", 1 / 24), ("m", 1 / 1440), ("s", 1 / 86400)):
@@ -180,10 +204,14 @@ def _elapsed(texts: pa.Array) -> np.ndarray:
 
 
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
-    """Add a column with the time of day (texts, times or hours) to times that are whole days.
+    """Add a column with the time of day to times that are whole days; missing cells give NaN.
+
+    Args:
+        clock: [n] texts such as 10:15, Arrow times, or hours as numbers.
+        name: of the column of days, for messages.
 
     Raises:
-        InputError: a cell that is no time of day.
+        InputError: hours beyond 24; cells that are neither; texts that are no time of day become NaN instead.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
@@ -203,7 +231,9 @@ def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -
     """Raise InputError for numbers beyond 2^53, where neighbouring integers become equal as float64.
 
     Args:
-        integers: the original integers, if any, of which only those that became equal are refused.
+        numbers: float64 [n].
+        integers: the original integers, if any; then only some that became equal are refused.
+        name: of the column, for the message.
     """
     large = np.flatnonzero((np.abs(numbers) > 2**53) & (np.abs(numbers) <= 2**63))
     if not len(large):
@@ -222,7 +252,13 @@ def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError for a column of texts that are all dates but not ISO dates, whose order as text is wrong."""
+    """Raise InputError for a column of texts that are all dates but not all ISO dates, whose order as text is wrong.
+
+    Empty cells do not count. Nothing is done for any other column.
+
+    Args:
+        name: of the column, for the message.
+    """
     there = [text for text in column.unique().to_pylist() if text]
     if there and all(map(OTHER_DATE.match, there)):
         other = next((text for text in there if not re.match(r"\d{4}-", text)), there[0])
