@@ -91,7 +91,7 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
 
     Args:
         name: of the column, for messages.
-        na: numbers that mean "missing"; texts among them are not read, and neither are they in dates.
+        na: numbers that mean "missing", in any spelling; they are not looked for in dates and durations.
 
     Raises:
         InputError: times of day ("clock-alone"); another type ("not-numeric"); numbers too large to be exact.
@@ -204,14 +204,16 @@ def _elapsed(texts: pa.Array) -> np.ndarray:
 
 
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
-    """Add a column with the time of day to times that are whole days; missing cells give NaN.
+    """Add a column with the time of day to times that are whole days.
+
+    The result is NaN for a missing cell, and for a text that is no time of day.
 
     Args:
         clock: [n] texts such as 10:15, Arrow times, or hours as numbers.
         name: of the column of days, for messages.
 
     Raises:
-        InputError: hours beyond 24; cells that are neither; texts that are no time of day become NaN instead.
+        InputError: hours beyond 24; a column of another type.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())

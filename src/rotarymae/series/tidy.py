@@ -285,8 +285,7 @@ def _coarse(rows: Observations) -> str:
 
 
 def suspects(rows: Observations) -> Observations:
-    """Return the rows with a doubt in the report for each value that looks like a code for "not observed", such as
-    -999.
+    """Return the rows with a doubt in the report for values that look like codes for "not observed", such as -999.
 
     Such a value is the largest or smallest of its column (and channel), nothing else is near it, and it is tens of
     deviations away from the median, or hundreds if it occurs only a few times. No row is changed.
@@ -311,7 +310,10 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield the extreme values of a column [n] without NaN that may be codes; see `suspects`. Short columns have none."""
+    """Yield the extreme values of a column [n] that may be codes; see `suspects`.
+
+    Short columns have none. The column holds no NaN.
+    """
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
         again, some = False, column[:: 1 + len(column) // TYPICAL_VALUES]
@@ -368,10 +370,10 @@ def _repeats(keys: list[np.ndarray]) -> np.ndarray:
 
 
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
-    """Return sorted rows with one row for each series, time, position and channel; merged rows are counted in the
-    report.
+    """Return sorted rows with one row for each series, time, position and channel.
 
-    Rows that are equal in all columns always become one. Others are merged as `duplicates` says.
+    Merged rows are counted in the report. Rows that are equal in all columns always become one. Others are merged as
+    `duplicates` says.
 
     Args:
         duplicates: "mean" averages, weighted by standard errors if there are any; "first" and "last" keep one; "error"
