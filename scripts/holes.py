@@ -1,23 +1,23 @@
 """Hide holes of 1, 4, 16 and 64 median gaps, and the end, in series that a fit did not see; score answers and bands.
 
     python scripts/holes.py glucose --minutes 2
-    python scripts/holes.py vitals --data shared/data --minutes 2 --forecasts
+    python scripts/holes.py vitals --data shared/data --minutes 2
 
 Tables: glucose (generated: 120 days of a sensor, every 5 minutes, with meals), days (the same, 60 series of five
-days), season (generated: a wave, its harmonic, a trend and noise), walk
-(generated), stays (generated: 134 hospital stays of up to 4,000 values in nine channels), vitals (heart rate and mean
-pressure of PhysioNet 2012), plasticc (six bands, 1,500 objects), co2 (statsmodels; one series, scored on the training
-series). A quarter of the series is held out. Every hole is of one channel, between two of its observations. Errors are
-in the unit of each channel, over the better one of straight line and mean; 1.02 is "no worse".
+days), season (generated: a wave, its harmonic, a trend and noise), walk (generated), stays (generated: 134 hospital
+stays of up to 4,000 values in nine channels), vitals (heart rate and mean pressure of PhysioNet 2012), plasticc (six
+bands, 1,500 objects), co2 (statsmodels; one series, scored on the training series, eight times with other holes). A
+quarter of the series is held out. Every hole is of one channel, between two of its observations. Errors are in the unit
+of each channel, over the better one of straight line and mean; 1.02 is "no worse".
 
-With --forecasts the last quarter of every series (of vitals the second day, of co2 the last 400 weeks) is hidden. By
-horizon, errors are over the best of the last value, the value of one season before, drift, and mean of the series.
+Then every series is forecast from eight times in its second half, for a quarter of the series (of vitals the second
+day, of co2 400 weeks). By time ahead, errors are over the best of the last value, the value of one season before,
+drift, and mean of the series.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import tempfile
 import warnings
 from pathlib import Path
@@ -25,9 +25,11 @@ from pathlib import Path
 import numpy as np
 
 from rotarymae.interpolation import interpolate
+from rotarymae.metrics import SCALED_RMSE
 from rotarymae.partners.baselines import ChannelMean, LastValue, LinearInterpolation
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries
+from rotarymae.scoring import evaluate_forecasts
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.train import train
@@ -36,6 +38,7 @@ from rotarymae.training.fit_config import FitConfig
 
 LENGTHS = (1, 4, 16, 64)  # median gaps of the channel
 HOLES = 3  # per series; of a single series so many that an eighth of it is hidden, at most forty
+COPIES = 8  # of a single series, with holes of their own
 LEAST = 20  # hidden observations of a channel, to be scored
 
 
@@ -171,51 +174,21 @@ def score(pipeline: Pipeline, train_part: SeriesDataset, test: SeriesDataset, hi
 
 
 def forecasts(name: str, pipeline: Pipeline, test: SeriesDataset) -> list[str]:
-    """Return a line per horizon: the error over the best simple forecast, and what each of these has."""
-    owner, channels = np.repeat(np.arange(len(test)), test.lengths), channel_index(test)
-    first, last = (edge[owner] for edge in _edges(np.asarray(test.times), test.offsets))
-    times = np.asarray(test.times)
-    cut = {"vitals": first + 24, "co2": last - 2800}.get(name, first + 0.75 * (last - first))
-    hidden = times > cut
-    seen, gone = test.mask_observations(~hidden), test.mask_observations(hidden)
-    answer = interpolate(pipeline, seen, as_queries(gone, pipeline.require_series()))
-    truth, season = np.asarray(gone.values)[:, 0], find_season(test).time
-    guesses = {"model": answer.mean[:, 0]} | {
-        each: np.full(len(truth), np.nan) for each in ("last", "season", "drift", "mean")
-    }
-    ahead, unit = np.empty(len(truth)), pipeline.require_series().positions.unit
-    inside = [(owner == s) & (channels == c) for s in range(len(test)) for c in np.unique(channels)]
-    for rows in inside:
-        past, future = rows & ~hidden, rows[hidden]
-        if past.sum() < 2 or not future.any():
-            ahead[future] = np.nan
-            continue
-        t, x, at = times[past], np.asarray(test.values)[past, 0], times[hidden][future]
-        back = at - season * np.ceil((at - t[-1]) / season) if season else None
-        guesses["last"][future], guesses["mean"][future] = x[-1], x.mean()
-        guesses["drift"][future] = x[-1] + (x[-1] - x[0]) / (t[-1] - t[0]) * (at - t[-1])
-        guesses["season"][future] = np.nan if back is None else np.interp(back, t, x)
-        ahead[future] = (at - t[-1]) / unit
+    """Return a line for each time ahead: the error over that of the best simple forecast, and each method's."""
+    spans = test.times[test.offsets[1:] - 1] - test.times[test.offsets[:-1]]
+    horizon = {"vitals": 24.0, "co2": 2800.0}.get(name, float(np.median(spans)) / 4)
+    (value,) = evaluate_forecasts(pipeline, test, horizon).values()
     lines = []
-    for low, high in itertools.pairwise((0, 1.5, 4, 16, 64, 256, 4096)):
-        rows = (ahead > low) & (ahead <= high) & np.isfinite(truth)
-        if rows.sum() < LEAST:
-            continue
-        errors = {each: float(np.sqrt(np.mean((guess[rows] - truth[rows]) ** 2))) for each, guess in guesses.items()}
-        best = min(error for each, error in errors.items() if each != "model" and np.isfinite(error))
-        held = [
-            np.mean(((lower[:, 0] <= truth) & (truth <= upper[:, 0]))[rows]) for lower, upper in answer.bands.values()
-        ]
-        figures = ", ".join(f"{each} {error:.4g}" for each, error in errors.items())
+    for row in value["by_distance"]:
+        errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
+        best = min(error for method, error in errors.items() if method != "model")
+        figures = ", ".join(f"{method} {error:.4g}" for method, error in errors.items())
+        inside = " and ".join(f"{share:.1%}" for share in row["share_inside_band"].values())
         lines.append(
-            f"{name} to {high:g} gaps ahead: {rows.sum():6d} hidden, error {errors['model'] / best:.3f} ({figures}), "
-            f"inside {held[0]:.1%} and {held[1]:.1%}"
+            f"{name} above {row['above']:g} gaps ahead: {row['hidden_observations']:6d} hidden, "
+            f"error {errors['model'] / best:.3f} ({figures}), inside {inside}"
         )
     return lines
-
-
-def _edges(times: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return times[offsets[:-1]], times[offsets[1:] - 1]
 
 
 def main() -> None:
@@ -224,32 +197,25 @@ def main() -> None:
     parser.add_argument("table", choices=("glucose", "days", "season", "walk", "stays", "vitals", "plasticc", "co2"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--minutes", type=float)
-    parser.add_argument("--forecasts", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     dataset = table(options.table, options.data)
     order = np.random.default_rng(1).permutation(len(dataset))
     several, quarter = len(dataset) > 10, len(dataset) // 4
-    test = dataset.select(np.sort(order[:quarter])) if several else dataset
+    test = dataset.select(np.sort(order[:quarter]) if several else np.zeros(COPIES, int))
     train_part = dataset.select(np.sort(order[quarter:])) if several else dataset
     with tempfile.TemporaryDirectory() as folder:
         config = FitConfig(seed=options.seed, minutes=options.minutes)
         pipeline = train(train_part, None, config, plan=Plan(Path(folder), config)).pipeline
-    if options.forecasts:
-        print(
-            f"season {find_season(train_part).time:.4g}",
-            *forecasts(options.table, pipeline, test),
-            sep="\n",
-            flush=True,
-        )
-        return
     for length in LENGTHS:
-        most = max(1, min(40, len(test.times) // (8 * length)))
+        most = max(1, min(40, len(dataset.times) // (8 * length)))
         hidden = holes(test, length, HOLES if several else most)
         if hidden.any():
             print(f"{options.table} {length:3d} gaps: {score(pipeline, train_part, test, hidden)}", flush=True)
     print(f"{options.table} the end:  {score(pipeline, train_part, test, ends(test))}", flush=True)
+    print(f"season {find_season(train_part).time:.4g}")
+    print(*forecasts(options.table, pipeline, test if several else dataset), sep="\n")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import textwrap
+from pathlib import Path
 
 import pytest
 from numpydoc.validate import validate
@@ -53,6 +54,34 @@ def test_a_docstring_says_what_is_raised(name):
     text = inspect.getdoc(raw)
     for error in raised & {"InputError", "ModelDirectoryError"}:
         assert re.search(rf"^Raises\n------\n(.*\n)*?{error}\b", text, re.MULTILINE), f"{name} raises {error}"
+
+
+SOURCE = Path(rotarymae.__file__).parent
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def test_one_name_has_one_meaning():
+    """No two modules have one public name at the top; both functions `load` are public, as agreed."""
+    modules = {}
+    for path, tree in TREES.items():
+        for node in tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            for name in [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else names:
+                modules.setdefault(name, set()).add(path)
+    assert len(modules) > 500
+    shared = {name: paths for name, paths in modules.items() if len(paths) > 1 and not name.startswith("_")}
+    assert set(shared) == {"load"}
+
+
+def test_names_and_docstrings_are_plain():
+    words, starts = {"found", "own", "came", "told", "wanted"}, r"(Of|What|Those|As many|So many)\b"
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+                assert not re.match(starts, ast.get_docstring(node) or ""), f"{path}: {ast.get_docstring(node)}"
+            named = [getattr(node, field, None) for field in ("id", "arg", "name", "attr", "asname")]
+            assert not words & set(filter(None, named)), f"{path}:{getattr(node, 'lineno', '')}"
 
 
 def test_the_list_of_names_is_not_empty():

@@ -145,7 +145,7 @@ def test_the_pretrained_encoder_comes_as_it_is(make):
         (lambda e: Classifier(e, 2, pool="median"), ("pool='median'", "'mean', 'max', 'cls', 'attention'")),
         (lambda e: Classifier(e, 2, dropout=1.0), ("dropout is 1.0", "less than 1")),
         (lambda e: Regressor(e, 2, dropout=-0.5), ("dropout is -0.5", "at least 0")),
-        (lambda e: Regressor(Encoder(small(cls_token=False))), ("pool='cls'", "without [CLS]", "pool='mean'")),
+        (lambda e: Regressor(Encoder(small(cls_token=False))), ("pool='cls'", "needs a [CLS] token", "pool='mean'")),
     ],
 )
 def test_refusals(call, parts):

@@ -1,8 +1,10 @@
 """Calibrate answers by how far the nearest observation is: blend them with simple methods, and set their bands.
 
 A model is surest of what its training asked most, and a straight line is hard to beat between near neighbours. Which
-method is right how far from the observations is measured: stretches of series that the model did not learn from are
-hidden, and a few coefficients are fitted to the errors. At each distance these are
+method is right how far from the observations is measured: stretches of series are hidden, and a few coefficients are
+fitted to the errors. Series that the model learnt from count as well, because simple methods have learnt nothing from
+them and there are more of them; how the model differs there is fitted, too, and left out of answers. At each distance
+the coefficients are
 
     mean     weights, which add up to 1, of the model, the line, the latest value, the series' own mean, its drift
              (the latest value and the mean slope of the series), the value whole seasons away, and that with what
@@ -48,13 +50,16 @@ BETWEEN, BEYOND, NOWHERE = range(3)  # nowhere: the channel has no observation
 WIDENS_OVER = 2.0  # doublings of the distance beyond the largest that was measured
 PRIOR = (0.0, *(-3.0 for _ in BLENDED[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
 PRIOR_FREEDOM = 3.0  # before the softplus: some five degrees of freedom
-CORRELATED = 10.0  # neighbours in a hidden stretch are alike: so many count as one
+FREEDOM_SPREAD = 10.0  # standard deviation of the prior of the degrees of freedom
+ALIKE, MOST_ALIKE = 0.3, 4  # correlation of the errors of a series at like distances; so many of them are kept
+GAP_PENALTY = 4.0  # of the difference between series that the model learnt from and others
 HIDDEN_BY_EACH = 0.25  # of the values of a series, about, are hidden by each of these
 TRAITS = 4  # numbers by which series differ
+NEAR_SEASON, UNSEEN = 0.08, 1e-4  # of a season, from an observation; weight of what is guessed without any season
 STEPS = 60  # of the optimiser
 LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
 HIDES = (MaskBlocks((0.05, 0.5)), MaskBlocks((0.05, 0.5)), MaskFuture((0.05, 0.4)))
-MAX_HIDDEN, MAX_DRAWS = 24_000, 24  # values in all; of few series more draws are made
+HIDDEN_PER_DRAW, ENOUGH_HIDDEN, MAX_DRAWS = 8_000, 12_000, 24  # values; of few series more draws are made
 
 
 class Surroundings(NamedTuple):
@@ -62,7 +67,8 @@ class Surroundings(NamedTuple):
 
     Attributes:
         guesses: [B, M, V, G] predictions of the simple methods, in the order of `BLENDED` after the model.
-        distance: [B, M, V] to the nearest observation of the same value, in units of position; 0 where there is none.
+        distance: [B, M, V] to the nearest observation of the same value, in units of position, or the harmonic mean of
+            the distances to the nearest two where the query lies between them; 0 where there is none.
         side: [B, M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
         traits: [B, M, V, T] the constant 1, and the three numbers of `traits` for the channel.
     """
@@ -103,7 +109,9 @@ def surroundings(
         for there, nearness in ((opened, nearness), (closed, nearness2))
     )
     known = opened | closed
-    distance = torch.where(known, torch.minimum(gap, gap2), 0.0)
+    # Between two observations their harmonic mean: the squared error of a line on a random walk is proportional to it.
+    distance = torch.where(opened & closed, 2 * gap * gap2 / (gap + gap2).clamp(min=1e-6), torch.minimum(gap, gap2))
+    distance = torch.where(known, distance, 0.0)
     side = torch.where(opened & closed, BETWEEN, torch.where(known, BEYOND, NOWHERE))
     number = (3 * count).expm1()
     # As if one more observation had the mean of the training values, 0: a mean of two is no better than it.
@@ -114,7 +122,7 @@ def surroundings(
     if season > 0:
         start = times - torch.where(opened, gap, torch.where(closed, -gap2, 0.0))[..., 0]
         end = times + torch.where(closed, gap2, torch.where(opened, -gap, 0.0))[..., 0]
-        seasonal, change = a_season_away(observed, times, channel, season, start, end, line, slopes)
+        seasonal, change = a_season_away(observed, times, channel, season, start, end, line, mean, slopes)
     guesses = torch.stack([line, torch.where(opened, before, after), mean, drift, seasonal, change], -1)
     described = torch.stack([torch.ones_like(line), *numbers[1:TRAITS, ..., 0]], -1)
     return Surroundings(*(by_query(part, positions) for part in (guesses, distance, side, described)))
@@ -128,37 +136,48 @@ def a_season_away(
     start: Float[Tensor, "B Q"],
     end: Float[Tensor, "B Q"],
     line: Float[Tensor, "B Q W"],
+    mean: Float[Tensor, "B Q W"],
     slopes: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Predict queries by the observations whole seasons earlier or later: return two guesses, each [B, Q, W].
+    """Predict queries by the observations whole seasons earlier and later: two guesses, each [B, Q, W].
 
-    The first guess is the value, on the line between its neighbours, the fewest whole seasons before the query that
-    lead back among the observations (after it, if there are none before). The second adds the change since. For one
-    season that is `line` less the same line read a season away at `start` and `end`; for each further season it is the
-    channel's mean slope. Where the ends were not observed a season away, both guesses are equal.
+    Both are averages over the two nearest seasons on either side, weighted by how near observations are there: a season
+    that was not observed, because it lies in a hole or beyond the series, counts for nothing. The first guess is the
+    value there; the second is the line plus how far the value there lies from a line between the same two times of that
+    season. Beyond the last observation this line has one end, a season before it, and the channel's mean slope.
 
     Args:
         observed: the visible observations of B series, with W values each.
         times, channel: of Q queries.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
-        line: value at the query on the straight line between these two.
+        line: value at the query on the straight line between these two; the second guess without any season.
+        mean: of the channel; the first guess without any season.
         slopes: mean slope of each query's channel.
     """
     real = observed.channel.isfinite()
     first = observed.times.masked_fill(~real, torch.inf).amin(1, keepdim=True)
     last = observed.times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
-    later, earlier = ((part / season).ceil().clamp(min=1.0) for part in (times - last, first - times))
-    back = times - season * later >= first
-    seasons, one = torch.where(back, later, earlier), torch.where(back, season, -season)
-    away = torch.cat([times - seasons * one, start - one, end - one], 1)
-    there, before, after = neighbours_at(observed, away, channel.repeat(1, 3)).line.chunk(3, 1)
-    share = ((times - start) / (end - start).clamp(min=1e-6)).clamp(0, 1)[..., None]
-    anchor = before + (after - before) * share
-    change = there + line - anchor + ((seasons - 1) * one)[..., None] * slopes
-    # Rounding may lead a hair beyond the observations.
-    known = ((start - one >= first - 1e-3) & (end - one <= last + 1e-3))[..., None]
-    return there, torch.where(known, change, there)
+    # Whole seasons to be skipped: those beyond the observations, and those within the hole.
+    back, ahead, hole = (
+        season * ((part / season).ceil() - 1).clamp(min=0.0) for part in (times - last, first - times, end - start)
+    )
+    step = torch.stack([hole + season, -hole - season, hole + 2 * season, -hole - 2 * season], 1)
+    further = torch.stack([back, -ahead, back, -ahead], 1)
+    away = torch.stack([times[:, None] - further, *(edge[:, None].expand_as(further) for edge in (start, end))], 1)
+    away = away - step[:, None]
+    near = neighbours_at(observed, away.flatten(1), channel.repeat(1, 12))
+    there, before, after = near.line.unflatten(1, away.shape[1:]).unbind(1)
+    gap = PACE * (1 / near.numbers[..., 3:5].amax(-1).clamp(min=1e-9) - 1)
+    seen = (1 / (1 + (gap / (season * NEAR_SEASON)) ** 4)).unflatten(1, away.shape[1:])
+    share = ((times - start) / (end - start).clamp(min=1e-6)).clamp(0, 1)[:, None, :, None]
+    offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
+
+    def average(part: Tensor, weight: Tensor, otherwise: Tensor) -> Tensor:
+        return ((weight * part).sum(1) + UNSEEN * otherwise) / (weight.sum(1) + UNSEEN)
+
+    seasonal = average(there, seen[:, 0], mean)
+    return seasonal, line + average(offset, seen.prod(1), torch.zeros_like(line))
 
 
 def slope(observed: Observed) -> Float[Tensor, "B E W"]:
@@ -316,8 +335,9 @@ class Calibration(nn.Module):
         around: Surroundings,
         output: Int[Tensor, " n"],
         truth: Float[Tensor, " n"],
+        weights: Float[Tensor, " n"],
+        learnt: Float[Tensor, " n"],
         log_errors: Float[Tensor, " n"] | None = None,
-        distinct: int | None = None,
     ) -> None:
         """Fit the calibration, in place, to n hidden values and the model's predictions of them.
 
@@ -326,10 +346,10 @@ class Calibration(nn.Module):
             around: their surroundings, with fields [n, ...].
             output: the number of each value's channel and column.
             truth: the hidden values, standardised.
-            log_errors: logarithms of their standard errors; None if they are not known.
-            distinct: number of different observations among the n, each of which counts once; None means n.
+            weights: the number of independent values that each counts as.
+            learnt: 1 where the model learnt from the series, 0 elsewhere.
+            log_errors: logarithms of their standard errors, where known.
         """
-        weight = min(1.0, (distinct or len(truth)) / len(truth)) / CORRELATED
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
         distance, side = log_distance(around), around.side
         for number in range(3):
@@ -337,20 +357,21 @@ class Calibration(nn.Module):
             self.reach[number] = measured.quantile(0.99) if len(measured) else 0.0
         predicted = self.likelihood.mean(parameters)
         scale = self._local_error(predicted, guesses, truth, distance, side)
+        around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
             """Return the blended values [n]."""
             return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return half the sum of squared errors of the blended values, each divided by its local error."""
-            return ((mean(knots, offsets) - truth).square() / scale).sum() / 2
+            """Return half the weighted sum of squared errors of the blended values, each divided by its local error."""
+            return (weights * (mean(knots, offsets) - truth).square() / scale).sum() / 2
 
-        self._minimise(squared, slice(0, len(BLENDED)), weight)
+        fitted = self._minimise(squared, slice(0, len(BLENDED)))
         if not self.likelihood.has_spread:
             return
         with torch.no_grad():
-            blended = mean(self.knots, self.offsets)
+            blended = mean(*fitted)
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
@@ -359,14 +380,14 @@ class Calibration(nn.Module):
             answer = student_t(blended, log_variance, freedom[side])
             if log_errors is not None:
                 answer = density.widen(answer, 2 * log_errors.double())
-            return density.loss(answer, truth).sum()
+            return (weights * density.loss(answer, truth)).sum()
 
-        self._minimise(unlikely, slice(len(BLENDED), len(PRIOR)), weight)
+        self._minimise(unlikely, slice(len(BLENDED), len(PRIOR)))
 
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return the mean squared error of the best method among values at a similar distance, for each value [n].
+        """Return, for each of n values, the mean squared error of the best method among values at a similar distance.
 
         The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
 
@@ -382,39 +403,40 @@ class Calibration(nn.Module):
         count = torch.bincount(group, minlength=3 * KNOTS)[:, None]
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
-    def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice, weight: float) -> None:
-        """Minimise a loss over some columns of the coefficients, in place.
+    def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
+        """Minimise a loss over some columns of the coefficients, and keep them; return its knots and offsets.
 
-        Rough curves and large offsets are penalised.
-
-        Args:
-            loss: returns the loss for knots, offsets and degrees of freedom, which are fitted as well.
-            columns: of `knots` and `offsets`, which may change.
-            weight: factor of the loss beside the penalties.
+        Penalties keep curves smooth, and all near the prior. The loss's knots have one trait more than those that are
+        kept: whether the model learnt from the series.
         """
-        free = [part.clone().requires_grad_() for part in (self.knots[..., columns], self.offsets[..., columns])]
-        free.append(self.freedom.clone().requires_grad_())
+        gap = torch.zeros_like(self.knots[:, :, :1])
+        start = torch.cat([self.knots, gap], 2)
+        center = torch.cat([prior(), gap[0, 0]])[:, columns]
+        free = [part[..., columns].clone().requires_grad_() for part in (start, self.offsets)]
+        free.append(torch.zeros(3, dtype=torch.float64, requires_grad=True))
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
 
         def whole() -> tuple[Tensor, Tensor, Tensor]:
             """Return knots, offsets and freedom, with the columns that are being fitted in their places."""
-            knots, offsets = self.knots.clone(), self.offsets.clone()
+            knots, offsets = start.clone(), self.offsets.clone()
             knots[..., columns], offsets[..., columns] = free[:2]
-            return knots, offsets, free[2]
+            return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
 
         def closure() -> Tensor:
             """Compute loss plus penalties and their gradient, for L-BFGS."""
             optimizer.zero_grad()
-            rough = free[0].diff(dim=1).square().sum() + (free[0] - prior()[:, columns]).square().sum() / 50
-            rough = rough + free[1].square().sum() + (free[2] - PRIOR_FREEDOM).square().sum() / 10
-            total = weight * loss(*whole()) + rough
+            rough = free[0].diff(dim=1).square().sum() + (free[0] - center).square().sum() / 50
+            rough = rough + GAP_PENALTY * free[0][:, :, TRAITS:].square().sum()
+            total = loss(*whole()) + rough + free[1].square().sum() + free[2].square().sum()
             total.backward()
             return total
 
         with torch.enable_grad():
             optimizer.step(closure)
         with torch.no_grad():
-            self.knots, self.offsets, self.freedom = (part.detach().clone() for part in whole())
+            knots, self.offsets, self.freedom = (part.detach().clone() for part in whole())
+            self.knots = knots[:, :, :TRAITS].clone()
+        return knots, self.offsets
 
 
 def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
@@ -446,7 +468,11 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the mean of the model's prediction and the G guesses, by the softmax of the first 1 + G coefficients."""
+    """Return the weighted mean of the model's prediction and the G guesses of simple methods.
+
+    Args:
+        coefficients: of each query, from `at`; the first ones are the logarithms of the weights.
+    """
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
 
@@ -462,24 +488,45 @@ def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor,
     return LIKELIHOODS["student_t"].clamp(torch.stack([mean, log_scale, freedom.expand_as(mean)], -1))
 
 
-def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Calibration:
-    """Return the calibration of a pre-trained model, fitted on series in which stretches and ends are hidden.
-
-    It is unfitted if no series has two observations.
+def calibrate(
+    pipeline: Pipeline, unseen: SeriesDataset, learnt: SeriesDataset | None = None, seed: int = 0
+) -> Calibration:
+    """Measure the calibration of a pre-trained model on series in which stretches and ends are hidden.
 
     Args:
-        dataset: series that the model did not learn from; those that it did, if there are no others.
-        seed: of what is hidden.
+        unseen: series that the model did not learn from; those that it did, if there are no others.
+        learnt: series that it did learn from, if there are others.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
-    calibration = Calibration.of(preprocessor, model.likelihood)
-    windows = preprocessor.windows(dataset).dataset
-    if not (windows.lengths >= 2).any():
-        return calibration
-    windows = windows.select(windows.lengths >= 2)
+    calibration, season = Calibration.of(preprocessor, model.likelihood), 0.0
     if not preprocessor.position_names:
-        calibration.season.fill_(find_season(dataset).time / preprocessor.positions.unit)
-    season = float(calibration.season)
+        season = find_season(unseen if learnt is None else learnt).time / preprocessor.positions.unit
+    parts = [hidden_values(pipeline, part, season, seed) for part in (unseen, learnt) if part is not None]
+    known = [(float(number), part) for number, part in enumerate(parts) if part is not None]
+    if not known:
+        return calibration
+    calibration.season.fill_(season)
+    learnt_from = torch.cat([torch.full((len(part[0]),), number) for number, part in known])
+    weights, parameters, guesses, distance, side, described, output, truth, *errors = (
+        torch.cat(columns) for columns in zip(*(part for _, part in known), strict=True)
+    )
+    around = Surroundings(guesses, distance, side, described)
+    calibration.fit(parameters, around, output, truth, weights, learnt_from, errors[0] if errors else None)
+    return calibration
+
+
+def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor] | None:
+    """Hide stretches and ends of series, and return what `Calibration.fit` needs of the n hidden values.
+
+    Returns:
+        The weights [n] of values, the model's parameters [n, P], the four fields of `Surroundings`, outputs and true
+        values [n], and the logarithms of standard errors [n] where they are known; None where nothing can be hidden.
+    """
+    model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
+    windows = preprocessor.windows(_sample(dataset, len(HIDES) * HIDDEN_PER_DRAW, seed)).dataset
+    if not (windows.lengths >= 2).any():
+        return None
+    windows = windows.select(windows.lengths >= 2)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
         """Predict the hidden tokens of a batch and return, for each row, what `Calibration.fit` needs of them."""
@@ -487,34 +534,48 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
         masked, rows = batch.masked, []
         parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)
         around = surroundings(batch.inputs, masked.positions, preprocessor, season)
-        truth = masked.values[..., : preprocessor.features]
-        parts = [parameters.double(), *around, outputs(masked.positions, preprocessor), truth]
+        truth, output = masked.values[..., : preprocessor.features], outputs(masked.positions, preprocessor)
+        known = masked.observed_values[..., : preprocessor.features]
+        group = (output * 3 + around.side) * KNOTS + log_distance(around).round().long().clamp(max=KNOTS - 1)
+        parts = [parameters.double(), *around, output, truth]
         if batch.log_errors is not None:
             parts.append(batch.log_errors)
-        known = masked.observed_values[..., : preprocessor.features]
         for row in range(len(known)):
-            rows.append([part[row][known[row]].cpu() for part in parts])
+            chosen, weights = representatives(group[row][known[row]])
+            rows.append([weights.cpu(), *(part[row][known[row]][chosen].cpu() for part in parts)])
         return rows
 
     rows: list[list[Tensor]] = []
+    hidden = 0.0
     for draw in range(MAX_DRAWS):
-        some = _sample(windows, draw)
+        some = _sample(windows, HIDDEN_PER_DRAW, seed + draw)
         examples = preprocessor.examples(some, seed=seed + draw, masking=HIDES[draw % len(HIDES)])
         rows += predict(model, examples, read, inference(pipeline))
-        if draw + 1 >= len(HIDES) and sum(len(row[0]) for row in rows) > MAX_HIDDEN:
+        hidden += float(some.lengths.sum()) * len(preprocessor.value_names) * HIDDEN_BY_EACH
+        if draw + 1 >= len(HIDES) and hidden > ENOUGH_HIDDEN:
             break
-    parameters, guesses, distance, side, described, output, truth, *errors = (
-        torch.cat(part) for part in zip(*rows, strict=True)
-    )
-    if len(truth):
-        around = Surroundings(guesses, distance, side, described)
-        distinct = int(windows.lengths.sum()) * len(preprocessor.value_names)
-        calibration.fit(parameters, around, output, truth, errors[0] if errors else None, distinct)
-    return calibration
+    weights, *parts = (torch.cat(part) for part in zip(*rows, strict=True))
+    # However often it was hidden, a value is one.
+    distinct = float(windows.lengths.sum()) * len(preprocessor.value_names)
+    return [weights * min(1.0, distinct / hidden), *parts]
 
 
-def _sample(dataset: SeriesDataset, seed: int) -> SeriesDataset:
-    """Return random series, in their order, enough to hide about `MAX_HIDDEN` values in all passes together."""
+def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
+    """Choose at most `MOST_ALIKE` values of each group of like ones; return their indices, and a weight for each.
+
+    Together they count as many as independent values with the mean of the group would: n / (1 + (n - 1) · ALIKE).
+    """
+    order = group.argsort(stable=True)
+    alike = group[order].unique_consecutive(return_counts=True)[1]
+    every = (alike + MOST_ALIKE - 1) // MOST_ALIKE
+    rank = torch.arange(len(group), device=group.device) - (alike.cumsum(0) - alike).repeat_interleave(alike)
+    number = (alike + every - 1) // every
+    weights = alike / (1 + ALIKE * (alike - 1.0)) / number
+    return order[rank % every.repeat_interleave(alike) == 0], weights.repeat_interleave(number)
+
+
+def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
+    """Draw random series, enough to hide about so many values."""
     order = np.random.default_rng(seed).permutation(len(dataset))
-    hidden = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH
-    return dataset.select(np.sort(order[: int(np.searchsorted(hidden, MAX_HIDDEN / len(HIDES))) + 1]))
+    hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH
+    return dataset.select(np.sort(order[: int(np.searchsorted(hides, hidden)) + 1]))

@@ -100,7 +100,7 @@ def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B cl
     Args:
         logits: of the intervals, and of "after all".
         possible: weight of each class in the likelihood: 1 for the interval of an observed event; 1 for all later
-            classes of a censored series, and a share of the interval of its censoring (`labels.EventTimes`).
+            classes of a censored series, and a share of the interval of its censoring (`survival.EventTimes`).
     """
     logits = _at_least_float32(logits)
     known = (logits + _at_least_float32(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient

@@ -190,8 +190,10 @@ def interpolation(
         if asinh_scale is not None:
             axes.set_yscale("asinh", linear_width=asinh_scale)
         _limit(axes, y[channel == c], np.ptp(y) if len(y) else 0.0)
-        if asinh_scale is None or not _powers_of_ten(axes, asinh_scale):
+        if asinh_scale is None:
             _plain_numbers(axes.yaxis)
+        elif not _powers_of_ten(axes, asinh_scale):
+            _plain_numbers(axes.yaxis, 3)  # away from 0 an asinh axis crowds them
         if channel_names[c] in invert:
             axes.invert_yaxis()
     figure.supylabel(value_label.replace("$", r"\$"), fontsize=10)

@@ -1,4 +1,4 @@
-"""A bank of Gaussian processes: some fifty kernels answer for each channel of a series, weighed by their evidence.
+"""A bank of Gaussian processes: some seventy kernels answer for each channel of a series, weighed by their evidence.
 
 No hyperparameter is optimised. Each channel's squared amplitude is integrated out (inverse-gamma prior), each kernel
 of a fixed grid of shapes and noise levels is weighed by the marginal likelihood of the observations (Rasmussen &
@@ -28,8 +28,8 @@ SLOPE = 0.2  # variance of its unknown change over half of the observed span, li
 FARTHEST = 1.5  # half spans from the middle of the observations, beyond which the slope adds nothing
 PRIOR_COUNT, PRIOR_SCALE = 1.0, 0.5  # of the inverse-gamma prior of the squared amplitude; values have a spread of 1
 JITTER = 1e-8
-NOISES = (1e-3, 0.05, 0.8)  # variances, in units of the amplitude
-PERIODIC_NOISES = (0.02,)
+NOISES = (1e-3, 0.03, 0.25, 1.5)  # variances, in units of the amplitude
+PERIODIC_NOISES = (0.003, 0.1)
 # The parts of each shape: kind, length in units of position, share of the amplitude.
 BANK_SHAPES: tuple[tuple[tuple[str, float, float], ...], ...] = (
     (("exponential", 4.0, 1.0),),
@@ -194,10 +194,10 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
 
 
 def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
-    """Return, for each kernel shape, its weight, and its amplitude and noise variance averaged over noise levels.
+    """Return [U, S, 3] for S kernel shapes: the weight, and mean amplitude and noise variance over noise levels.
 
     Args:
-        weight, amplitude: [U, kernels], of all kernels.
+        weight, amplitude: of each kernel, [U, kernels].
     """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 

@@ -14,7 +14,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.ensemble import Ensemble
 from rotarymae.errors import InputError, listed
-from rotarymae.interpolation import interpolate
+from rotarymae.interpolation import Interpolation, interpolate
 from rotarymae.labels import Labels
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
@@ -33,6 +33,7 @@ from rotarymae.outcome import Outcome
 from rotarymae.partners import EACH_CHOICE, baselines
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
+from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import as_queries
 from rotarymae.reconstruction import reconstruct
 from rotarymae.series import SeriesDataset, channel_index, hide, known_at
@@ -41,6 +42,7 @@ from rotarymae.system import Reporter
 from rotarymae.targets import has_label, narrowed, one_per_series, truth_at
 
 DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hidden observations, in units of position
+ORIGINS = 8  # times from which each series is forecast
 BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
 
@@ -353,6 +355,24 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
             with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(train).predict(visible, hidden)
 
+    outcome.metrics["interpolation"] = compare_at_hidden(preprocessor, hidden, answers, guesses)
+    for name, row in outcome.metrics["interpolation"].items():
+        _warn_if_behind(outcome, name, row, reporter)
+
+
+def compare_at_hidden(
+    preprocessor: ObservationPreprocessor, hidden: SeriesDataset, answers: Interpolation, guesses: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """Return the errors of the model and of other methods at hidden observations, for each value column.
+
+    Args:
+        hidden: the n hidden observations, with the model's V value columns.
+        answers: the model's answers there.
+        guesses: {method: predictions [n, V]} in the table's units, the model's included.
+
+    Returns:
+        {value: row}, with the errors of all methods and the shares inside the bands; also by channel and by distance.
+    """
     scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
     channels = channel_index(hidden)
     scaled = {name: scaler.transform(guess, channels) for name, guess in guesses.items() if name != "model"}
@@ -383,7 +403,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
         return row
 
     every = np.arange(len(truth))
-    outcome.metrics["interpolation"] = {}
+    rows_of = {}
     for v, name in enumerate(preprocessor.value_names):
         # Channels may have different units (heart rate, pH): only scaled errors are pooled over them.
         row = measure(every, v, own_unit=hidden.channel_names is None)
@@ -400,8 +420,45 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
             for k in range(len(DISTANCES) + 1)
             if (far == k).sum() >= MIN_HIDDEN
         ]
-        outcome.metrics["interpolation"][name] = row
-        _warn_if_behind(outcome, name, row, reporter)
+        rows_of[name] = row
+    return rows_of
+
+
+def evaluate_forecasts(
+    pipeline: Pipeline, dataset: SeriesDataset, horizon: float, on_step: Any = None
+) -> dict[str, Any]:
+    """Return errors of forecasts up to `horizon` ahead, next to simple ones, for each value column.
+
+    Every series is forecast from `ORIGINS` times, evenly spread over its second half, each time from what came before.
+
+    Args:
+        horizon: in the unit of the series' times.
+
+    Returns:
+        As `compare_at_hidden`.
+
+    Raises:
+        InputError: no observation lies that near after any of these times.
+    """
+    preprocessor = pipeline.require_series()
+    first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
+    middle = (first + last) / 2
+    share = np.arange(ORIGINS) / (ORIGINS - 1)
+    origins = middle[:, None] + (last - horizon - middle).clip(0)[:, None] * share
+    new = np.diff(origins, axis=1, prepend=-np.inf) != 0  # of short series all are the same
+    copies = dataset.select(np.repeat(np.arange(len(dataset)), ORIGINS))
+    ahead = copies.times - np.repeat(origins.ravel(), copies.lengths)
+    asked = (ahead > 0) & (ahead <= horizon) & np.repeat(new.ravel(), copies.lengths)
+    answered = np.add.reduceat(asked, copies.offsets[:-1]) > 0
+    if not answered.any():
+        raise InputError(f"no observation lies within {horizon:.6g} after a time in the second half of its series.")
+    part, rows = copies.select(np.flatnonzero(answered)), np.repeat(answered, copies.lengths)
+    visible, hidden = part.mask_observations(ahead[rows] <= 0), part.mask_observations(asked[rows])
+    answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
+    visible, hidden = (each.with_values(preprocessor.value_names) for each in (visible, hidden))
+    fitted = [method().fit(dataset.with_values(preprocessor.value_names)) for method in baselines.FORECASTS]
+    guesses = {method.name: method.predict(visible, hidden) for method in fitted}
+    return compare_at_hidden(preprocessor, hidden, answers, {"model": answers.mean, **guesses})
 
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:

@@ -359,15 +359,7 @@ def _hold_out(
     seed: int,
     latest_first: bool = False,
 ) -> bool:
-    """Move a share of the training series to another part, in place: whole groups, the latest, or random series.
-
-    Args:
-        part_of: the part of each of all series, which is changed.
-        part: number of the other part.
-        rows: indices of the labelled series.
-        classes: of the labelled series, or None.
-        group: group number of each of all series, or None.
-        latest_first: whether the groups with the largest numbers are moved, instead of random ones.
+    """Move a share of the training series to another part: whole groups, the latest, or random series.
 
     Nothing is moved if the share is 0 or fewer than two series are left.
 

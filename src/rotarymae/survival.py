@@ -282,13 +282,16 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool 
 
 
 def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
-    """Return the share [T] of series not yet censored, as `kaplan_meier`; at equal times events come first."""
+    """Return the share [T] of series not yet censored at each time; arguments as in `kaplan_meier`.
+
+    At equal times events come first.
+    """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return _product_limit(time, ~event, time[event], at, before)
 
 
 def _product_limit(time: _Floats, ends: NDArray[np.bool_], earlier: _Floats, at: ArrayLike, before: bool) -> _Floats:
-    """Return the product-limit estimate at given times.
+    """Return the product-limit estimate [T] at given times.
 
     Args:
         time: durations of all series.
@@ -361,6 +364,9 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: Array
 
 
 def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
-    """Return the Brier score averaged over the span of the times; for one time the score itself."""
+    """Return the Brier score averaged over the span of the times; for one time the score itself.
+
+    Arguments are those of `brier_scores`.
+    """
     scores, at = brier_scores(time, event, survival, at), np.asarray(at, np.float64)
     return float(np.trapezoid(scores, at) / (at[-1] - at[0]) if len(at) > 1 else scores.mean())

@@ -206,8 +206,9 @@ def train(
         result.pretrained_on = len(part)
         if dataset.kind == "observations":
             with reporter.bar("calibrating"):
-                unseen: Any = validation if validation is not None else part
-                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
+                unseen: Any = (part,) if validation is None else (validation, part)
+                calibration = calibrate(result.pipeline, *unseen, seed=config.seed)
+                result.pipeline = replace(result.pipeline, calibration=calibration)
     if kind is not None and targets is not None:
         choosing = None
         if validation is not None:

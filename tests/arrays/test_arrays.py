@@ -306,7 +306,7 @@ def test_arrays_are_selected_by_integers_or_a_mask():
     for wrong, parts in (
         ([1.7], ["float64"]),
         ([True], ["1 entries", "6"]),
-        ([6], ["pictures 6", "6"]),
+        ([6], ["index 6", "6 pictures"]),
         ([], ["none"]),
     ):
         with refuses(*parts):

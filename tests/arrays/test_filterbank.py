@@ -57,7 +57,7 @@ def test_a_tone_is_loudest_in_its_bin_and_whole_numbers_are_fractions_of_full_sc
 @pytest.mark.parametrize(
     ("sound", "rate", "parts"),
     [
-        (np.zeros((2, 16_000), np.float32), RATE, ("(2, 16000)", "wanted numbers [n]", "stereo")),
+        (np.zeros((2, 16_000), np.float32), RATE, ("(2, 16000)", "wanted [n]", "stereo")),
         (np.zeros(100, np.float32), RATE, ("100 samples", "0.025 s")),
         (np.full(16_000, np.nan, np.float32), RATE, ("NaN",)),
         (np.zeros(16_000, np.float32), 100, ("sample_rate is 100", "at least 1000")),

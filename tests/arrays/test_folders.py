@@ -123,7 +123,7 @@ def test_a_broken_picture_is_named_counted_and_left_out(tmp_path):
     assert len(found.dataset) == 9 and found.dataset.reading.left_out == ("dark/02.png", "light/03.jpg", "light/05.png")
     for file in (folder / "light").iterdir():
         file.write_bytes(b"")
-    with refuses("6", "6", "01.png"):
+    with refuses("6 pictures", "01.png"):
         read_pictures(folder / "light", 4)
 
 
@@ -136,7 +136,7 @@ def test_what_is_named_as_a_picture_and_is_none_is_not_opened(tmp_path):
 
 
 def test_folders_without_what_is_wanted(tmp_path):
-    with refuses("missing", "pictures", "does not exist"):
+    with refuses("missing", "does not exist", "pictures"):
         read_pictures(tmp_path / "missing", 4)
     with refuses("holds no pictures", "files"):
         read_pictures(tmp_path, 4)
@@ -292,5 +292,5 @@ def test_a_single_file_is_read(tmp_path):
     found = read_pictures(tmp_path / "pictures" / "dark" / "02.png", 4)
     assert found.dataset.ids.tolist() == ["02.png"] and found.labels is None
     assert read_sounds(tmp_path / "sounds" / "low" / "01.wav").dataset.ids.tolist() == ["01.wav"]
-    with refuses("folder", "sounds", "does not exist"):
+    with refuses("gone.wav", "does not exist", "sounds"):
         read_sounds(tmp_path / "sounds" / "low" / "gone.wav")

@@ -377,6 +377,21 @@ def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsy
     assert says_all(capsys.readouterr().err, ["z", "a, b"])
 
 
+def test_evaluate_scores_forecasts(fitted, tmp_path, capsys):
+    given = [fitted / "run", fitted / "stars.csv", "--horizon", "2"]
+    assert command("evaluate", *given, "--out", tmp_path / "m.json") == 0
+    said = capsys.readouterr()
+    assert says_all(said.out, ["up to 2 ahead", "last value", "seasonal naive", "drift", "mean so far", "inside"])
+    metrics = json.loads((tmp_path / "m.json").read_text())
+    assert metrics["series"] == 24 and metrics["horizon"] == "2"
+    (row,) = metrics["interpolation"].values()
+    assert row["hidden_observations"] > 24 and set(row["methods"]) > {"model", "last_value", "drift"}
+    assert command("evaluate", *given, "--label", "kind") == 2
+    assert says_all(capsys.readouterr().err, ["--horizon", "--label"])
+    assert command("evaluate", fitted / "run", fitted / "stars.csv", "--horizon", "soon") == 2
+    assert says_all(capsys.readouterr().err, ["--horizon soon"])
+
+
 def test_python_m_is_the_command():
     out = subprocess.run([sys.executable, "-m", "rotarymae", "--version"], capture_output=True, text=True, check=True)
     assert out.stdout.startswith("rotarymae 0.")

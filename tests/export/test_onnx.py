@@ -213,6 +213,7 @@ def test_what_lies_next_to_a_query_is_found_in_a_pytorch_program_too(tmp_path):
     series = SeriesDataset.from_arrays([np.arange(9.0)] * 9, [np.sin(np.arange(9.0))] * 9)
     near = RoMAEInterpolator(pretrain_epochs=1, min_steps=5, embed_dim=24, num_heads=2, depth=1).fit(series)
     assert near.pipeline_.model.config.neighbours
+    near.pipeline_.calibration.season.fill_(3.0)
     assert export_program(make_program(near.pipeline_, "interpolate"), tmp_path / "model.pt2", "torch") < 1e-4
 
 

@@ -7,9 +7,12 @@ from rotarymae import SeriesDataset
 from rotarymae.partners.baselines import (
     INTERPOLATION,
     ChannelMean,
+    Drift,
     LastValue,
     LinearInterpolation,
     MostCommonClass,
+    SeasonalNaive,
+    SeriesMean,
     TrainingMean,
 )
 
@@ -79,6 +82,24 @@ def test_interpolation_by_hand():
     assert {method.name for method in INTERPOLATION} == {"linear_interpolation", "last_value", "mean"}
     with refuses("same series ids"):
         LinearInterpolation().fit(train).predict(visible, hidden.select([0]))
+
+
+def test_forecasts_by_hand():
+    """0, 4, 0, 4 every unit, then 1: the season is 2; from 0 to 1 in 4 units."""
+    times, values = np.arange(5.0), np.array([0.0, 4, 0, 4, 1])
+    visible = SeriesDataset.from_arrays([times], [values])
+    hidden = SeriesDataset.from_arrays([np.array([5.0, 6, 8])], [np.zeros(3)])
+    for method, wanted in (
+        (LastValue, [1, 1, 1]),
+        (SeasonalNaive, [4, 1, 1]),
+        (Drift, [1.25, 1.5, 2]),
+        (SeriesMean, [1.8, 1.8, 1.8]),
+    ):
+        fitted = method().fit(visible)
+        fitted.season = 2.0
+        np.testing.assert_allclose(fitted.predict(visible, hidden)[:, 0], wanted)
+    fitted = SeasonalNaive().fit(visible)
+    assert fitted.predict(visible, hidden)[:, 0].tolist() == [1, 1, 1], "too short to repeat"
 
 
 def test_linear_interpolation_agrees_with_numpy():

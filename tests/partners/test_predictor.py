@@ -583,11 +583,11 @@ FIELDS = {
     "temperature 0": ("temperatures", lambda d: d["temperatures"].update(model=0.0)),
     "no temperatures": ("temperatures", lambda d: d.update(temperatures={})),
     "losses": ("losses", lambda d: d["losses"].update(other=1.0)),
-    "surplus field": ("fields", lambda d: d.update(extra=1)),
-    "missing field": ("fields", lambda d: d.pop("because")),
+    "surplus field": ("extra", lambda d: d.update(extra=1)),
+    "missing field": ("because", lambda d: d.pop("because")),
     "partners a list": ("partners", lambda d: d.update(partners=[])),
     "another partner": ("partners", lambda d: d["partners"].update({"../../etc": {}})),
-    "settings a list": ("partners", lambda d: d["partners"].update(features=[])),
+    "settings a list": ("settings", lambda d: d["partners"].update(features=[])),
     "surplus setting": ("settings", of_features(more=1)),
     "feature names": ("features", of_features(features="abc")),
     "fewer features": ("features.txt", of_features(features=["a"])),
@@ -598,8 +598,8 @@ FIELDS = {
     "static": ("static", of_features(static=3)),
     "static of nothing": ("features.txt", of_features(static=[])),
     "static std": ("static", of_age(std=0.0)),
-    "static mean": ("static", of_age(mean="x")),
-    "static categories": ("static", of_age(categories=7)),
+    "static mean": ("mean", of_age(mean="x")),
+    "static categories": ("categories", of_age(categories=7)),
 }
 
 

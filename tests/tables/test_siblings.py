@@ -183,7 +183,7 @@ def test_rows_without_a_time_are_said(base, tmp_path):
     table = pd.concat([base.assign(code="HR"), pd.DataFrame({"id": range(SERIES), "code": "SEX//F"})])
     table = table.sort_values("id", kind="stable")
     table.to_csv(tmp_path / "t.csv", index=False)
-    assert any(f"{SERIES} of the first" in text for text in looked_at(tmp_path / "t.csv")[0].unsure)
+    assert any(f"{SERIES} of " in text and "rows seen" in text for text in looked_at(tmp_path / "t.csv")[0].unsure)
 
 
 def test_files_that_begin_alike_are_looked_at_once(tmp_path, monkeypatch):
@@ -272,4 +272,19 @@ def test_a_note_for_each_object_is_no_static_column_however_many_objects_there_a
     monkeypatch.setattr("rotarymae.tables.guess.ROWS", 20)
     label, static, unsure = propose_objects(open_source(objects), "id", "kind")
     assert (label, static) == ("kind", ())
-    assert any("'note': as many texts as half of the first 20" in one for one in unsure)
+    assert any("'note': as many texts as half of 16 series seen" in one for one in unsure)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_of_long_series_is_guessed_from_rows_all_over_it(tmp_path, monkeypatch, suffix):
+    """The first rows hold one series, which shows nothing of what is the same throughout a series."""
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame({"machine_id": np.repeat(range(8), 100), "time": np.tile(range(100), 8)})
+    table["kind"], table["value"] = np.where(table.machine_id % 2, "a", "b"), draw.normal(size=800)
+    path = tmp_path / f"t.{suffix}"
+    table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+    monkeypatch.setattr("rotarymae.tables.guess.ROWS", 40)
+    found = propose(open_source(path), TableSchema(), set())
+    assert (found.schema.id, found.label) == ("machine_id", "kind")
+    seen = open_source(path).sample(40).read(["machine_id"])["machine_id"].to_pylist()
+    assert len(seen) == 40 and [int(one) for one in seen[::5]] == list(range(8))

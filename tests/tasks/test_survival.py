@@ -325,7 +325,7 @@ def test_a_loaded_run_predicts_the_same_and_explains(run):
             pipeline.survival(dataset, times)
     with refuses("Classifier"):
         pipeline.predict_proba(dataset)
-    with refuses("survival", "return_interval"):
+    with refuses("return_interval", "survival"):
         pipeline.predict(dataset, return_interval=0.9)
     whole = predict_outputs(pipeline, dataset)
     last = dataset.lengths[0] - 1

@@ -193,8 +193,8 @@ def signal(numbers: Numbers, times: Tensor, channels: Tensor, padding: Tensor) -
 def process_kernel(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
     """Return the covariance [B, N, N] of a sum of up to three processes.
 
-    Each is rough (exponential; two of seven), once or twice differentiable (Matérn 3/2 and 5/2), smooth (squared
-    exponential), periodic, or periodic with a shape that changes; lengths from 0.7 median gaps to two spans.
+    Each is rough (exponential), once or twice differentiable (Matérn 3/2 and 5/2), smooth (squared exponential),
+    periodic, or periodic with a shape that changes; lengths from 0.7 median gaps to two spans.
     """
     distance = (at[:, :, None] - at[:, None, :]).abs()
     total = torch.zeros_like(distance)
@@ -217,7 +217,7 @@ def process_kernel(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> T
         cycles = distance[rows] / period[rows, p, None, None]
         log_wave = -2 * (cycles * math.pi).sin().square() / rough[rows, p, None, None].square()
         decay = -0.5 * (cycles / lasting[rows, p, None, None]).square()
-        exponent = torch.where((kind == 0) | (kind == 3), -r, -0.5 * r * r)
+        exponent = torch.where(kind == 0, -r, -0.5 * r * r)
         exponent = torch.where(kind == 1, -r3, exponent)
         exponent = torch.where(kind == 2, -r5, exponent)
         exponent = torch.where(kind == 5, log_wave, exponent)
@@ -320,7 +320,7 @@ def measured(
 ) -> tuple[Tensor, Tensor]:
     """Return values as they are read, and their standard errors where known, else NaN.
 
-    Some rows are warped (positive with a long tail, or of two states). Noise is 0.3 to 100 % of the spread, normal or
+    Some rows are warped (positive with a long tail, or of two states). Noise is 0.3 to 150 % of the spread, normal or
     with heavy tails; in a fourth of the rows its size is known and differs from point to point. There are outliers,
     bounds, counts and rounding.
     """
@@ -330,7 +330,7 @@ def measured(
     kind = numbers.uniform(400)[:, None]
     steep = numbers.uniform(401, low=0.3, high=1.2)[:, None]
     before = numbers.happens(402, 0.5)[:, None]  # noise before the warp: its size follows the value
-    level = numbers.log_uniform(403, 0.003, 1.0)[:, None]
+    level = numbers.log_uniform(403, 0.003, 1.5)[:, None]
     level = level * torch.where(numbers.happens(404, 0.1)[:, None], 0.0, 1.0)
     normal = numbers.normal(405, count)
     u = numbers.uniform(406, count).clamp(1e-3, 1)

@@ -222,20 +222,24 @@ def evaluate_command(
     out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
     at: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: whole series)")] = (),
     first: Annotated[str | None, arg(help_behavior_hint="(default: the first observation)")] = None,
+    horizon: Annotated[str | None, arg(help_behavior_hint="(default: no forecasts)")] = None,
     precision: ComputedIn = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Score predictions for labelled series that the model has not seen; print the metrics and write them to a file.
+    """Score predictions of labelled series, or forecasts of any, that the model has not seen; print and write metrics.
 
-    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json. MODEL
-    needs labels; a folder of pictures or sounds has one folder per class inside. A warning says how many of the series
-    the model was trained on.
+    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json; or rotarymae
+    evaluate run new.csv --horizon 6h, which compares with the last value, the season before, the drift and the mean.
+    Labels need a MODEL that has some; a folder of pictures or sounds has one folder per class inside. A warning says
+    how many of the series the model was trained on.
 
     Args:
         out: New JSON file of the metrics. With --at, a PNG picture of the same name is written next to it.
         at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
             observation.
         first: With --at: count from the first observation where this column is not 0, such as a detection.
+        horizon: Score forecasts of the next 30 (in the table's unit of time), 6h or 2d instead, from eight times per
+            series, next to simple methods.
     """
     from rotarymae.ensemble import load
     from rotarymae.scoring import evaluate_predictions
@@ -248,6 +252,13 @@ def evaluate_command(
             raise InputError(f"{file} exists; choose another name, or remove it.")
     if first is not None and not at:
         raise InputError(f"--first {first} says what --at counts from, and there is no --at; give times by --at, too.")
+    if horizon is not None:
+        if at or labels.labels is not None or labels.label is not None:
+            raise InputError(
+                "--horizon scores forecasts of values, and --label, --labels and --at are for labels; leave them out."
+            )
+        _evaluate_forecasts(model, table, columns, horizon, precision, out, reporter)
+        return
     since, spans = None, {}
     with reporter.catching_warnings():
         pipeline = load(model, precision)
@@ -285,7 +296,7 @@ def evaluate_command(
                         f"{pipeline.require_labels().task}; leave it out."
                     )
                 targets = labels.read(dataset, layout, table)
-                spans = {text.lstrip("+"): _span(text, dataset.time_unit) for text in at}
+                spans = {text.lstrip("+"): _span("--at", text, dataset.time_unit) for text in at}
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
@@ -308,10 +319,51 @@ def evaluate_command(
     print_metrics(metrics, reporter)
 
 
-def _span(text: str, unit: str | None) -> float:
+def _evaluate_forecasts(
+    model: Path,
+    table: Path,
+    columns: Columns,
+    horizon: str,
+    precision: ComputedIn,
+    out: Path | None,
+    reporter: system.Reporter,
+) -> None:
+    """Score forecasts of a table's values, print the metrics, and write them to the JSON file `out`, if that is given.
+
+    Parameters are those of `evaluate_command`.
+
+    Raises:
+        InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
+    """
+    from rotarymae.pipeline import Pipeline
+    from rotarymae.run_folder import as_json
+    from rotarymae.scoring import evaluate_forecasts
+
+    with reporter.catching_warnings():
+        pipeline = Pipeline.load(model, precision).pretrained
+        known = pipeline.require_series()
+        with reporter.bar("reading"):
+            dataset = tables.read_table(
+                table,
+                pipeline.layout(asdict(columns)),
+                channel_names=known.channel_names,
+                value_names=known.value_columns,
+            )
+        _warn_of_training_series(model, dataset.ids)
+        with reporter.bar("forecasting") as on_step:
+            span = _span("--horizon", horizon, dataset.time_unit)
+            rows = evaluate_forecasts(pipeline, dataset, span, on_step)
+    metrics = {"series": len(dataset), "noun": dataset.noun, "horizon": horizon.lstrip("+"), "interpolation": rows}
+    if out is not None:
+        system.write_text(out, as_json(metrics))
+    print_metrics(metrics, reporter)
+
+
+def _span(option: str, text: str, unit: str | None) -> float:
     """Return the time span `text`, such as "30", "6h" or "+2d", as a number of `unit`.
 
     Args:
+        option: the command's option, for messages.
         unit: unit of the data set's times: "day", or None for numbers without a unit.
 
     Raises:
@@ -321,7 +373,9 @@ def _span(text: str, unit: str | None) -> float:
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
     if span is None:
-        raise InputError(f"--at {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h.")
+        raise InputError(
+            f"{option} {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h."
+        )
     return span
 
 

@@ -115,9 +115,16 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 
 
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
-    """Return a dataclass from its JSON. Raises ModelDirectoryError for a field that `save` would not write."""
+    """Return an object of the dataclass `kind` from its JSON.
+
+    Args:
+        path: the file named in a message.
+
+    Raises:
+        ModelDirectoryError: a field that is missing, unknown or of another type.
+    """
     try:
-        return from_fields(kind, settings, "its settings")
+        return from_fields(kind, settings, "the record of settings")
     except (InputError, TypeError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
 

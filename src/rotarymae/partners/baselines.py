@@ -1,7 +1,7 @@
 """Simple methods that a user has without this library, with which every result is compared.
 
-`CLASSIFICATION`, `REGRESSION`, `SURVIVAL` and `INTERPOLATION` list them; a new one is a class here, and its name in
-the list. Each has `name`, `fit` and `predict`. Nothing here loops over observations.
+`CLASSIFICATION`, `REGRESSION`, `SURVIVAL`, `INTERPOLATION` and `FORECASTS` list them; a new one is a class here, and
+its name in the list. Each has `name`, `fit` and `predict`. Nothing here loops over observations.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rotarymae.partners.base import AnyDataset, Floats
 from rotarymae.partners.features import SeriesRows, chunks
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.partners.shapes import divide
+from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset
 
 
@@ -84,7 +85,13 @@ class ChannelMean:
         return self
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """Return predictions [n, V] of the n hidden observations; both data sets hold the same series in one order."""
+        """Return predictions [n, V] of the n hidden observations: the training means of their channels.
+
+        They are ordered as in `SeriesRows.of(hidden)`.
+
+        Args:
+            visible: not read here; see `LinearInterpolation`.
+        """
         return self.means[SeriesRows.of(hidden).channels]
 
 
@@ -100,7 +107,7 @@ class LinearInterpolation(ChannelMean):
         """Return predictions [n, V] of the hidden observations from visible ones of the same series and channel.
 
         A prediction is on the straight line in time between its neighbours, constant beyond the first and last, and the
-        training mean without any. They are ordered as in `Rows.of(hidden)`.
+        training mean without any. They are ordered as in `SeriesRows.of(hidden)`.
 
         Raises:
             InputError: the data sets do not hold the same series in one order.
@@ -133,5 +140,41 @@ class LastValue(LinearInterpolation):
         return values[np.searchsorted(times, query_times, side="right").clip(1) - 1]
 
 
+class SeasonalNaive(LinearInterpolation):
+    """Baseline of forecasts: the value whole seasons before, the latest such; the last value where nothing repeats."""
+
+    name = "seasonal_naive"
+
+    def fit(self, dataset: SeriesDataset) -> Self:
+        self.season = find_season(dataset).time
+        return super().fit(dataset)
+
+    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        if self.season:
+            query_times = query_times - self.season * np.ceil((query_times - times[-1]) / self.season)
+        return np.interp(query_times, times, values)
+
+
+class Drift(LinearInterpolation):
+    """Baseline of forecasts: the last value, and the mean slope of the channel's observations from there on."""
+
+    name = "drift"
+
+    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        span = times[-1] - times[0]
+        slope = (values[-1] - values[0]) / span if span > 0 else 0.0
+        return values[-1] + slope * (query_times - times[-1])
+
+
+class SeriesMean(LinearInterpolation):
+    """Baseline of forecasts: the mean of the series' own observations of the channel."""
+
+    name = "mean_so_far"
+
+    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        return np.full(len(query_times), values.mean())
+
+
 OF_TASK = {"classification": (MostCommonClass,), "regression": (TrainingMean,), "survival": (LifeTable,)}
 INTERPOLATION: tuple[type[ChannelMean], ...] = (LinearInterpolation, LastValue, ChannelMean)
+FORECASTS: tuple[type[ChannelMean], ...] = (LastValue, SeasonalNaive, Drift, SeriesMean)

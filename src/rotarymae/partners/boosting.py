@@ -265,7 +265,7 @@ class BoostedTrees:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """What is saved of `BoostedFeatures` beside the trees, as JSON."""
+    """Settings of `BoostedFeatures` that are saved next to the trees, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]
@@ -316,7 +316,11 @@ class BoostedFeatures:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
+        """Read what `save` wrote and returned (`settings`), checking everything.
+
+        Raises:
+            ModelDirectoryError: a file or settings that `save` would not have written for this task.
+        """
         read = read_settings(TreeSettings, settings, path)
         check(read.classes >= 2 if task == "classification" else read.classes == 0, path, "classes")
         for name, of_task in (("center", "regression"), ("scale", "regression"), ("rates", "survival")):

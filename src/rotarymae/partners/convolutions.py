@@ -181,6 +181,7 @@ class RandomConvolutions:
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        """Return whether the task is a classification of sounds or of series on one time grid, not too many."""
         reader = SERIES_READERS.get(dataset.kind)
         return task == "classification" and reader is not None and reader.suits(dataset)
 
@@ -236,7 +237,10 @@ class RandomConvolutions:
         return cls(np.array([length]), center, scale, dilation, mix, bias, *arrays)
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return class probabilities [S, classes]."""
+        """Return class probabilities [S, classes].
+
+        Raises InputError for another number of variables than in training.
+        """
         out, reader, length = [], SERIES_READERS[dataset.kind], int(self.length[0])
         at_once = max(1, min(256, GRID_POINTS // (length * len(self.center))))
         for begin in range(0, len(dataset), at_once):

@@ -28,7 +28,7 @@ COX_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 
 @dataclass(frozen=True)
 class CoxSettings:
-    """What is saved of `CoxFeatures` beside its arrays, as JSON."""
+    """Settings of `CoxFeatures` that are saved next to its arrays, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]
@@ -99,12 +99,16 @@ class CoxFeatures:
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
     def save(self, path: Path) -> dict[str, Any]:
+        """Write the arrays to a safetensors file; return features and static columns as JSON, which `load` needs."""
         save_arrays(path, {name: getattr(self, name) for name in COX_ARRAYS})
         return asdict(CoxSettings(self.features, self.static))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
+        """Read what `save` wrote and returned (`settings`).
+
+        Raises ModelDirectoryError for anything `save` would not write.
+        """
         check(task == "survival", path, "task")
         read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, COX_ARRAYS)
         width = len(read.features) + sum(column.width for column in read.static)

@@ -43,7 +43,12 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return {name: numbers [S]} for a block of series."""
+    """Return {name: numbers [S]} of all features of a block of S series, in the order of the table's columns.
+
+    Args:
+        names: the value columns, one of which may be the standard errors of the first.
+        channel_names: of the channels, which the names of features begin with; ("all",) without channels.
+    """
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
     narrow = rows.num_channels * len(columns) <= MAX_NARROW
@@ -124,7 +129,14 @@ def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class SeriesRows:
-    """Observations of some series as flat columns, in the order of series and time."""
+    """Observations of some series as flat columns, series by series and in the order of time.
+
+    Attributes:
+        series: [n] index of the series that owns each observation, 0 .. num_series - 1.
+        channels: [n] index of the channel; 0 if the data set has no channels.
+        times: [n].
+        values: [n, V], NaN where one is missing.
+    """
 
     series: Integers  # [n] index of the series that owns the row
     channels: Integers  # [n]
@@ -135,7 +147,7 @@ class SeriesRows:
 
     @classmethod
     def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> SeriesRows:
-        """Return the observations of the series at `index`, or of all series."""
+        """Return the observations of the series at `index`, numbered in that order; None means all series."""
         index = np.arange(len(dataset)) if index is None else index
         times, channels, values, _ = dataset.gather(index)
         number = np.zeros(len(times), np.int64) if channels is None else np.asarray(channels, np.int64)
@@ -145,5 +157,5 @@ class SeriesRows:
 
 
 def chunks(dataset: SeriesDataset) -> Iterator[SeriesRows]:
-    """Yield the rows of all series, in parts that fit into memory."""
+    """Yield the rows of all series in order, in parts that fit into memory; each part numbers its series from 0."""
     return (SeriesRows.of(dataset, index) for index in dataset.series_chunks())

@@ -1,7 +1,7 @@
 """Hazards that are constant in each interval, of partners that predict the time to an event by one risk.
 
 A truth float [S, K + 1] has the weight of each interval in the likelihood of what is known of a series
-(`labels.EventTimes`): the last interval, "after all others", counts for each censored series. With a log-risk per
+(`survival.EventTimes`): the last interval, "after all others", counts for each censored series. With a log-risk per
 series, the hazard of a series is its risk times a rate per interval. The rates are those of Breslow (1974), which
 maximise the likelihood for given risks; what is left is Cox's partial likelihood of the grouped times.
 """
@@ -35,7 +35,7 @@ class FollowUp:
         """Compute exposure and events of series from the weights of intervals in their likelihood.
 
         Args:
-            truth: [S, K + 1], see `labels.EventTimes`. A series counts as censored if its last weight is not 0; its
+            truth: [S, K + 1], see `survival.EventTimes`. A series counts as censored if its last weight is not 0; its
                 event, or the end of its follow-up, is in the first interval with a weight.
         """
         intervals = np.arange(truth.shape[1] - 1)

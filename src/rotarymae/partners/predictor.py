@@ -145,7 +145,11 @@ class Predictor:
         return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
-        """Write predictor.json and the partners' files. Raises OSError where there is no room."""
+        """Write predictor.json and the partners' files to a folder, in place of an existing one.
+
+        Raises:
+            OSError: there is no room, for example; an existing folder is left as it is.
+        """
         described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
         with replacing_folder(folder) as temporary:
             files = {name: temporary / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
@@ -176,7 +180,10 @@ class Predictor:
         )
 
     def _check(self, path: Path) -> None:
-        """Raise ModelDirectoryError where a field is not as `save` writes it; partners check theirs."""
+        """Raise ModelDirectoryError if a field of the file `path` is not as `save` writes it.
+
+        Partners check their own.
+        """
         methods, known = {MODEL, *self.partners}, {MODEL, *self.partners, COMBINED}
         check(methods <= {MODEL, *PARTNERS}, path, "partners")
         check(self.task in TASKS, path, "task")

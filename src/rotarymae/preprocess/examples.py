@@ -98,7 +98,12 @@ class DatasetExamples(ABC):
         return Batch(index, round_up(tokens, step), None if masked is None else round_up(masked, step), targets)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
-        """Return the tokens with the augmentations that are on: cut early, tokens dropped, noise added."""
+        """Return the tokens with the augmentations that are on: series cut early, tokens dropped, noise added.
+
+        Args:
+            tokens: of a batch.
+            index: its examples; with `epoch` they decide the random numbers.
+        """
         dropped, noisy, cut = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2, 5))
         if self.early:
             tokens = cut_tokens(tokens, cut)
@@ -328,7 +333,7 @@ def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking)
 
 
 def _maskable(dataset: Any, preprocessor: Any, masking: Masking) -> Iterator[np.ndarray]:
-    """Yield the result of `maskable` in consecutive blocks of series."""
+    """Yield the mask of `maskable` in blocks of consecutive series, one array [block] after another."""
     if isinstance(masking, MaskRatio | MaskBlocks):
         yield dataset.lengths >= 2
         return

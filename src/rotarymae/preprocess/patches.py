@@ -103,7 +103,7 @@ class PatchPreprocessor(Preprocessor):
         for name, given, trained in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
             if given != trained:
                 raise InputError(
-                    f"the {dataset.noun} have {name} {given}, and the model was trained with {trained}; give "
+                    f"the {dataset.noun} have {name} {given}; the model was trained on {trained}. Give "
                     f"{dataset.noun} with {name} {trained}."
                 )
         if self.sample_rate is not None:  # every spectrogram is in the same unit

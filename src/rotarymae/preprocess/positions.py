@@ -133,10 +133,7 @@ class PositionScaling(nn.Module):
         return torch.where(real & (times >= low), times, torch.inf).amin(1, keepdim=True)
 
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return each series' largest |position| on each axis, float64 [S, 1 + P].
-
-        Times far from their series are ignored.
-        """
+        """Return each series' largest |position| on each axis [S, 1 + P], time first; outlying times are ignored."""
         low, high = fences(dataset)
         origins, lengths = self.origins(dataset), np.diff(dataset.offsets)
         reach = np.zeros((len(lengths), len(self.units)))

@@ -170,7 +170,7 @@ def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray
 
 
 def _column(dataset: Any, name: str) -> np.ndarray:
-    """Return a static column [S] of the data set. Raises InputError if it has none of this name."""
+    """Return the values [S] of a static column of the data set. Raises InputError if it is absent."""
     if name not in dataset.static:
         raise InputError(
             f"the model reads the static column {name!r}, which the data set does not have; its static columns are "

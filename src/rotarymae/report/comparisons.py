@@ -29,7 +29,8 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
     Classes, numbers and times to an event have a row per method, and so have scores of early predictions and of hidden
     patches. Errors at hidden observations have a row per column of values and per channel.
     """
-    tables, where = [], f"on {scored_words(metrics)}"
+    ahead = metrics.get("horizon")
+    tables, where = [], f"on {scored_words(metrics)}" if ahead is None else f"up to {ahead} ahead"
     for task, name in (("classification", "Classes"), ("regression", "Regression"), ("survival", "Time to event")):
         if task in metrics:
             tables.append(_methods(f"{name}, {where}", metrics[task], interval_words(metrics)))

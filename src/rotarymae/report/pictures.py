@@ -544,8 +544,7 @@ PICTURES = [
     Picture(
         "mistakes",
         "Where it fails",
-        "Of each of the most frequent confusions, the wrong prediction with the highest probability; for numbers, the "
-        "largest errors.",
+        "For classes, the most certain mistake of each frequent confusion; for numbers, the largest errors.",
         draw_mistakes,
         private=True,
         kind="observations",
@@ -601,7 +600,7 @@ PICTURES = [
     Picture(
         "embedding",
         "Map of embeddings",
-        "Each point is one series as the encoder sees it; neighbours are similar to the model.",
+        "Each point is one series as the encoder sees it; neighbours are series that the model finds similar.",
         draw_embedding,
         of_model=True,
     ),

@@ -22,7 +22,7 @@ from rotarymae.series.dates import ELAPSED, ISO
 from rotarymae.tables.schema import TableSchema
 from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, open_source
 
-ROWS = 20_000  # from the beginning, from which a table is guessed
+ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
 ORDERS = ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d", "%d/%b/%Y", "%d/%b/%y", "%Y/%b/%d", "%d/%B/%Y")
 CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
@@ -136,7 +136,7 @@ def looks_like_outcome(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as described by its `cells` in the first rows of a table.
+    """A column as described by its `cells` in some rows of a table.
 
     `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
     """
@@ -217,7 +217,7 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
     """
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
-    read = source.read(names, ROWS // 100 if lists else ROWS)
+    read = source.sample(ROWS // 100 if lists else ROWS).read(names)
     lengths = cells.list_lengths(read[min(lists)]) if lists else None
     columns = {}
     for name, column in read.items():
@@ -343,7 +343,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     name = given.get("id", schema.id)
     series = columns[name].codes if name in columns else np.zeros(n, np.int64)
     if name not in columns and several_files and time is not None and not time.listed:
-        series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
+        series = cells.encode(source.sample(ROWS).with_ids_of_files().read(["file", time.name])["file"])[0]
     if "clock" not in named and time is not None and time.dates and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
@@ -375,7 +375,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         take("channel", _channel(varying, series, times, {*errors, *limits}, unsure))
     known = given.get("channel", schema.channel)
     if known and "untimed" not in named and time is not None and (untimed := int((time.codes < 0).sum())):
-        unsure.append(f"{untimed:,} of the first {n:,} rows have no time: --untimed static reads them as facts")
+        unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if "values" not in named:
         best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
@@ -543,7 +543,7 @@ def _channel(
         unsure.append(f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)")
         return best
     if bare:
-        unsure.append(f"{bare:,} of the first {len(series):,} rows repeat the series and time of another")
+        unsure.append(f"{bare:,} of {len(series):,} rows seen repeat the series and time of another")
     return None
 
 
@@ -650,7 +650,7 @@ def _of_series(
             static.append(c.name)
     outcomes += more_outcomes
     unsure += (
-        [f"{listed(many)}: as many texts as half of the first {count:,} series or more, and not read (--static)"]
+        [f"{listed(many)}: as many texts as half of {count:,} series seen or more, and not read (--static)"]
         if many
         else []
     )

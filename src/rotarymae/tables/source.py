@@ -60,6 +60,8 @@ SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the de
 COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
+RUNS = 8  # of rows that a sample takes from a table
+LONG = 1 << 24  # bytes of text; more are not read for a sample of rows
 ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
@@ -216,10 +218,25 @@ class Source:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def sample(self, rows: int) -> Source:
+        """Return at most so many rows: runs spread over the table; of text that is long to read, the first ones."""
+        text = self.table is None and self.format != "parquet"
+        if (
+            text
+            and sum(path.stat().st_size * (8 if path.suffix.lower() in PACKED else 1) for path in self.paths) > LONG
+        ):
+            starts, count = [0], rows
+        else:
+            all_rows, count = self.rows(), rows // RUNS
+            if all_rows <= rows:
+                return self
+            starts = [k * (all_rows - count) // (RUNS - 1) for k in range(RUNS)]
+        runs = (f"(SELECT * FROM {self.relation} LIMIT {count} OFFSET {start})" for start in starts)
+        return replace(self, relation=f"({' UNION ALL '.join(runs)})")
+
     def read(
         self,
         columns: Sequence[str],
-        rows: int | None = None,
         distinct: bool = False,
         numbers: Set[str] = frozenset(),
         labels: Set[str] = frozenset(),
@@ -237,8 +254,7 @@ class Source:
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
-        every, limit = "DISTINCT " if distinct else "", "" if rows is None else f" LIMIT {rows}"
-        query = f"SELECT {every}{self._selected(columns)} FROM {self.relation}{limit}"
+        query = f"SELECT {'DISTINCT ' if distinct else ''}{self._selected(columns)} FROM {self.relation}"
         texts = [k for k, name in enumerate(columns) if name in numbers and cells.is_text(self.kinds[name])]
         coded = [k for k, name in enumerate(columns) if name in labels]
         if texts:  # DuckDB takes an underscore as a mark between digits, and rounds numbers beyond 2^53
@@ -256,7 +272,7 @@ class Source:
                 read[columns[k]] = to_arrow(table[f"n{k}"])
             elif table[f"n{k}"].null_count < len(table):
                 mixed.append(columns[k])
-        return read | (self.read(mixed, rows) if mixed else {})
+        return read | (self.read(mixed) if mixed else {})
 
     def distinct(self, column: str) -> pa.Array:
         """Read the different cells of a column (of a column of lists, its entries) in any order."""

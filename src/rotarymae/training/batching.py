@@ -86,12 +86,12 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
 def _pools(
     order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
 ) -> Iterator[np.ndarray]:
-    """Yield consecutive pieces of the shuffled `order`, of about `POOL_BATCHES` batches each.
+    """Yield consecutive pieces of the shuffled order, of about `POOL_BATCHES` batches each.
 
     Args:
-        order: indices of all examples.
-        lengths: [S] tokens of each example, by index and not in the order of `order`.
-        batch_size, batch_tokens: as in `plan`.
+        order: indices of the examples.
+        lengths: [S] tokens of all examples, which `order` indexes.
+        batch_size, batch_tokens: size of a batch, in examples or in tokens; the other one is None.
     """
     if batch_tokens is None:
         size = POOL_BATCHES * (batch_size or 1)

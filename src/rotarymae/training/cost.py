@@ -389,7 +389,13 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per training step, measured on some steps with a copy of the model."""
+    """Return the seconds of a training step: the median of some steps with a copy of the model, after a warm-up.
+
+    Args:
+        objective: model and loss, which are not changed.
+        examples: training data.
+        training: settings, of which the number of steps is replaced.
+    """
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:

@@ -43,7 +43,7 @@ EXAMPLES = (
     ("JapaneseVowels", "random", "frames", "coefficient"),
 )
 NOTE = """It answers any table of irregular series without training: gaps, values at any time, oddities. It corrects a
-bank of some fifty Gaussian processes, and was trained on drawn functions alone: it holds nobody's data.
+bank of some seventy Gaussian processes, and was trained on drawn functions alone: it holds nobody's data.
 
 It is made for tables with too few series to train on, and for a first look. Where many series resemble each other, a
 model trained on them (`rotarymae fit`) knows what this one cannot. Each series is read by itself, in windows of 160
