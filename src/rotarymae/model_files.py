@@ -267,7 +267,13 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
 
 
 def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelDirectoryError, naming `path` and the tensor, where one is missing or has an unexpected name."""
+    """Raise ModelDirectoryError where a tensor is missing or has an unexpected name.
+
+    Args:
+        expected: names.
+        tensors: by name.
+        path: where they are from, for the message.
+    """
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
         raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")

@@ -95,7 +95,12 @@ class Target:
 
 
 def refuse_class_options(config: FitConfig, task: str) -> None:
-    """Raise InputError for an option that only classification has; `task` names the other task in the message."""
+    """Raise InputError for an option that only classification has, if it is not at its default.
+
+    Args:
+        config: the options.
+        task: what the message calls the other task.
+    """
     defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
     for name, unused in defaults.items():
         if getattr(config, name) != unused:

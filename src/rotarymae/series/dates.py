@@ -160,7 +160,12 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
 
 
 def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
-    """Evaluate an SQL expression on each text `c`; return its timestamps, with or without zone."""
+    """Return the timestamps [n], with or without zone, that an SQL expression makes of each text `c`.
+
+    Args:
+        texts: [n].
+        **parameters: values of the expression's parameters.
+    """
     with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
         stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])
     return stamps.cast(pa.timestamp("us", "UTC" if getattr(stamps.type, "tz", None) else None))

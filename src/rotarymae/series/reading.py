@@ -76,6 +76,7 @@ class ReadingReport:
         return "; ".join([*parts, *self.notes])
 
     def _reasons(self) -> str:
+        """Return why rows were left out, and how many for each reason, as one text; of many reasons the first."""
         reasons = [f"{reason} in {count:,}" for reason, count in {**self.missing, **self.left_out}.items()]
         more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
         return ", ".join(reasons[:MAX_REASONS]) + more

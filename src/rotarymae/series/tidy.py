@@ -221,7 +221,10 @@ def _out_of_range(rows: Observations, schema: Any) -> Iterator[tuple[str, np.nda
 
 
 def with_typical_errors(rows: Observations) -> Observations:
-    """Give series without any standard errors the median error of their channel, and note it in the report."""
+    """Return the rows with the median error of their channel for series that have no standard errors at all.
+
+    Such series are counted in the report, as a doubt. Without any error in the table nothing is changed.
+    """
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
         known = ~np.isnan(rows.values[:, e])

@@ -181,7 +181,10 @@ class Column:
         return looks_like_outcome(self.name)
 
     def rank(self, rule: Rule) -> float:
-        """Return how well the column's name fits a role: the smaller the better, infinity if no known word is in it."""
+        """Return how well the column's name fits the role of a rule: the smaller the better.
+
+        It is infinity if no word of the rule is in the name, or one that the rule excludes.
+        """
         places = [rule.words.index(word) for word in self.words if word in rule.words]
         if not places or set(self.words) & rule.never:
             return np.inf
@@ -297,7 +300,10 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
-    """Propose the layout of a table whose numbered columns and parts of dates are joined already; see `propose`."""
+    """Propose the layout of a table whose numbered columns and parts of dates are joined already.
+
+    Arguments, result and errors are those of `propose`.
+    """
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
     unsure: list[str] = []

@@ -412,7 +412,13 @@ class TableReader:
         series = series if row_of is None else series[row_of]
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
-            """Read a column as numbers; NaN for an absent one. Words and notes are collected for the report."""
+            """Read a column as numbers [n], converted by its factor; NaN for an absent one.
+
+            Words and notes are added to `report`.
+
+            Args:
+                limits: whether "<0.01" is read as 0.01.
+            """
             nonlocal report
             if name in self.absent:
                 return np.full(len(series), np.nan)

@@ -173,7 +173,12 @@ class Source:
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
     def with_integers(self, names: Sequence[str]) -> Source:
-        """Return the table with these text columns as integers, if all their cells are (1, but not 01 or 1.0)."""
+        """Return the table with some text columns as integers, if all their cells are written as such (1, but not 01 or
+        1.0).
+
+        Args:
+            names: these columns. Columns of another type, and all of a table that is no text file, stay.
+        """
         kinds, sql = dict(self.kinds), dict(self.sql)
         for name in (name for name in names if self.is_text and cells.is_text(kinds[name])):
             cell = f"nullif(trim({sql[name]}), '')"
@@ -497,7 +502,13 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
     sql: dict[str, str] = {}
 
     def add(name: str, kind: pa.DataType, cell: str, of_list: str | None = None) -> None:
-        """Add a column, or the fields of a struct, to the two results."""
+        """Add a column, or each field of a struct, to `kinds` and `sql`, unless its name is there.
+
+        Args:
+            kind: its type.
+            cell: its SQL expression; `_x` stands for an entry of `of_list`.
+            of_list: the SQL expression of the list of structs that it is a field of; None outside of one.
+        """
         if of_list is None and is_list(kind) and pa.types.is_struct(kind.value_type):
             kind, cell, of_list = kind.value_type, "_x", cell
         if pa.types.is_struct(kind):
@@ -601,7 +612,11 @@ def _with_index(frame: Any) -> Any:
 
 
 def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
-    """Return a column as an Arrow array. Raises InputError for mixed types, or a type that Arrow lacks."""
+    """Return the column `name` of a data frame as an Arrow array.
+
+    Raises:
+        InputError: values of mixed type, or of one that Arrow lacks ("mixed-type").
+    """
     try:
         column = frame.get_column(name)
         if column.dtype in (nw.Int128, nw.UInt128):  # which Arrow does not have
