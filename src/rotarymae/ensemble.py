@@ -50,9 +50,10 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor in use: the choice of all folds, or `EACH_CHOICE` where they chose differently; it has no partners.
+        """Predictor in use: the choice of all folds, or `EACH_CHOICE` if they chose differently.
 
-        Its errors are the validation errors of all folds, sorted in each output, for what every fold has.
+        It is not calibrated and names only the partners that every fold has, with the first fold's. Its errors are the
+        validation errors of all folds, sorted in each output, for the predictors that every fold has.
         """
         every = [member.predictor for member in self.members]
         choices = {one.choice for one in every}

@@ -111,9 +111,9 @@ class Queries:
         """Create queries for every time of a series in every one of its channels, channel after channel.
 
         Args:
-            dataset: the series; without channels, each time is asked for once.
+            dataset: the S series; without channels, each time is asked for once.
             times: for each series an array [q_i].
-            channels: for each series channel numbers from 0; None means all channels.
+            channels: for each series channel numbers from 0, not read without channels; None means all channels.
             positions: for each series an array [q_i, P], where the data set has further positions; None without.
         """
         if dataset.channel_names is None:
@@ -317,13 +317,13 @@ class QueryTable:
 
     @classmethod
     def of(cls, table: pa.Table, layout: TableSchema, name: str = "the table of times") -> QueryTable:
-        """Read ids, times and channels of queries from a table.
+        """Read ids, times and channels of queries from a table with one row per time.
 
         Args:
-            layout: names of the columns, and how times and missing cells are written. Times are in its time column, or
-                else in "time". Channels are in its channel column, or else in "channel"; without either, each row asks
-                for all channels. Columns of standard errors, if all are present, ask for observations with these errors
-                rather than for the curve.
+            layout: names of the columns, and how times and missing cells are written. Ids and further positions are in
+                its columns for these. Times are in its time column, or else in "time". Channels are in its channel
+                column, or else in "channel"; without either, each row asks for all channels. Columns of standard
+                errors, if all are present, ask for observations with these errors rather than for the curve.
             name: of the table, for messages.
 
         Raises:

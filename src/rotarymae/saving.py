@@ -337,7 +337,14 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
 
 def _labels(content: dict[str, Any]) -> Labels:
-    """Return the labels that config.json describes by "task" and fields; raise InputError for others."""
+    """Return the labels that config.json describes.
+
+    Args:
+        content: their task under "task", and their fields.
+
+    Raises:
+        InputError: an unknown task, or other fields.
+    """
     task = content.get("task")
     choose("task", task, tuple(LABELS))
     return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")

@@ -31,7 +31,10 @@ def free_name(name: str, *taken: Iterable[str]) -> str:
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs (value column, column of its standard errors), recognised by name.
 
-    The errors of NAME are in NAME_err, NAME_error or NAMEerr, in either case.
+    The errors of NAME are in NAME_err, NAME_error or NAMEerr, in any case; a value without such a column is in no pair.
+
+    Args:
+        names: of all columns of values.
     """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]

@@ -290,10 +290,11 @@ def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
 
 
 def parse_time(text: str, zone: str | None) -> float:
-    """Parse a time that a user typed: a number, or an ISO date as days where the times are dates.
+    """Parse a time that a user typed, as a number in the unit of the times.
 
     Args:
-        zone: time zone of the dates; None where times are numbers.
+        text: a number; where times are dates, an ISO date or a number of days since 1970-01-01 UTC.
+        zone: time zone of a date that names none; None where times are numbers.
 
     Raises:
         InputError: the text is neither.
@@ -318,10 +319,11 @@ def parse_span(text: str, unit: str | None) -> float | None:
     """Parse "+4" or "+4h", a time after each series' first observation; return None for other text.
 
     Args:
-        unit: unit of the times, to which hours are converted; None where it is unknown.
+        unit: unit of the times: with "day", spans may be in d, h, min or s, and become days. With another unit, or
+            None, spans are numbers alone.
 
     Raises:
-        InputError: a span in hours where the unit of the times is unknown.
+        InputError: a span with a unit where that of the times is not "day".
     """
     match = re.fullmatch(r"\+\s*(\d+\.?\d*|\.\d+)\s*(d|h|min|s)?", text)
     if match is None:
@@ -332,9 +334,10 @@ def parse_span(text: str, unit: str | None) -> float | None:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Convert days read without a time zone to UTC, as clocks of `zone` show them.
+    """Convert days since 1970-01-01, read without a time zone from clocks of `zone`, to days of UTC.
 
-    Where these clocks skip a time or show it twice, the earlier one is taken.
+    Where these clocks skip a time or show it twice, the earlier one is taken. For UTC or None the days are returned as
+    they are.
     """
     if not zone or zone == "UTC":
         return days

@@ -29,7 +29,7 @@ class Columns(NamedTuple):
     positions: np.ndarray | None
 
     def take(self, rows: Any) -> Columns:
-        """Select the rows of a mask, an order or a slice."""
+        """Return the rows that a mask, an order or a slice selects."""
         channels = None if self.channels is None else self.channels[rows]
         positions = None if self.positions is None else self.positions[rows]
         return Columns(self.times[rows], channels, self.values[rows], positions)

@@ -101,7 +101,7 @@ class ReadingReport:
             )
 
     def refuse_words(self) -> None:
-        """Raise InputError ("unusable-cell") for texts among numbers."""
+        """Raise InputError ("unusable-cell") if there are texts among numbers."""
         if self.words:
             said = "; ".join(self._words_by_column())
             raise InputError(f"{said}. Correct them, or read without strict.", code="unusable-cell")

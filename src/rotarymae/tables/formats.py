@@ -370,7 +370,7 @@ def sheet_as_text(path: Path, changed: int) -> Path:
 
 
 def _cell(cell: Any) -> str:
-    """Return a cell of a sheet as text."""
+    """Return a filled cell of a sheet as text: 1 or 0 for a boolean, an ISO date for a date."""
     if isinstance(cell, bool):
         return str(int(cell))
     return cell.isoformat() if hasattr(cell, "isoformat") else str(cell)

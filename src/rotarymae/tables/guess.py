@@ -237,9 +237,10 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     """Describe a column: whether it holds dates, clock times, numbers or text, and how it varies.
 
     Args:
+        name: of the column.
         column: its first cells; for lists, their entries.
         of_lists: whether the cells were entries of lists.
-        na: cells that mean "missing".
+        na: cells that mean "missing", besides the usual ones.
     """
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
@@ -418,11 +419,13 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the column of times: the one whose name fits best, or the only column of dates; None without one.
+    """Return the column of times, or None.
+
+    The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
 
     Args:
-        free: columns without a role so far.
-        unsure: list of doubts, to which sentences are added.
+        free: {name: column} without a role so far.
+        unsure: list of doubts. A sentence is added if other columns hold dates, too, or if the times only ascend.
     """
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
     named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
@@ -562,10 +565,10 @@ def _stem(name: str) -> str:
 
 
 def key_column(table: Source, id: str) -> str:
-    """Return the id column of a table of objects: `id`, or else the only column whose name looks like an id.
+    """Return the name of the id column of a table of objects: `id`, or else the only one that looks like an id.
 
     Raises:
-        InputError: no such column, or several ("unknown-column").
+        InputError: the table lacks `id`, and none or several others look like ids ("unknown-column").
     """
     likely = [name for name in table.columns if looks_like_id(name)]
     if id not in table.columns and len(likely) == 1:
