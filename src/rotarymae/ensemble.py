@@ -33,9 +33,15 @@ class Ensemble(Pipeline):
 
     @classmethod
     def of(cls, members: Sequence[Pipeline]) -> Self:
-        """Create an ensemble of the folds' pipelines, at least one; its decision weights are their geometric mean.
+        """Create an ensemble of the folds' pipelines.
 
-        Raises InputError where the first is not fine-tuned.
+        Preprocessor, model and options are the first's; the labels decide by the geometric mean of all folds' weights.
+
+        Args:
+            members: at least one.
+
+        Raises:
+            InputError: one is not fine-tuned.
         """
         first = members[0]
         labels = first.require_labels().averaged([member.require_labels() for member in members])  # pyright: ignore
@@ -44,9 +50,10 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor in use: the choice of all folds, or `EACH_CHOICE` where they chose differently; it has no partners.
+        """Predictor in use: the choice of all folds, or `EACH_CHOICE` if they chose differently.
 
-        Its errors are the validation errors of all folds, sorted in each output, for what every fold has.
+        It is not calibrated and names only the partners that every fold has, with the first fold's. Its errors are the
+        validation errors of all folds, sorted in each output, for the predictors that every fold has.
         """
         every = [member.predictor for member in self.members]
         choices = {one.choice for one in every}
@@ -62,15 +69,23 @@ class Ensemble(Pipeline):
         return Predictor(every[0].task, choice, because, shared, {}, {}, {}, merged)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        """Return the mean of the folds' outputs; arguments as `Pipeline.outputs`."""
+        """Return the mean of the folds' outputs, float [S, K], converted to the labels of the ensemble.
+
+        Args:
+            X, predictor: as in `Pipeline.outputs`. With "auto" each fold uses its own choice.
+            on_step: called in each fold as in `Pipeline.outputs`.
+        """
         dataset = self.dataset(X)
         each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
         return np.mean([self.require_labels().convert(one, member.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Return {predictor: outputs}, each the mean over the folds' pipelines, for what every fold has.
+        """Return {predictor: outputs [S, K]}, each the mean over the folds' pipelines, for what every fold has.
 
-        Where the folds chose differently, `EACH_CHOICE` is the mean of each fold's choice.
+        If the folds chose differently, `EACH_CHOICE` is the mean of each fold's choice; else it is absent.
+
+        Args:
+            X, on_step: as in `Pipeline.every`.
         """
         dataset = self.dataset(X)
         each = [member.every(dataset, on_step) for member in self.members]

@@ -77,8 +77,11 @@ def find_model(source: str | Path) -> Path:
 def _within_run(folder: Path) -> Path:
     """Return the folder `model` inside a run folder; a folder with a config.json, or without `model`, as it is.
 
+    If the run has a metrics.json, the checksum in it is compared.
+
     Raises:
-        ModelDirectoryError: the pipeline is not the one that the run's metrics.json was computed with.
+        ModelDirectoryError: the pipeline is not the one that the run's metrics.json was computed with, or that is no
+            JSON.
     """
     if (folder / CONFIG).exists() or not (folder / MODEL).is_dir():
         return folder
@@ -119,7 +122,11 @@ def fold_folders(run: Path) -> list[Path]:
 
 
 def several_models(count: int) -> InputError:
-    """Return the error ("several-models") for anything but predictions of the average of `count` folds' models."""
+    """Return the error ("several-models") for anything but predictions of the average of several folds' models.
+
+    Args:
+        count: the number of folds.
+    """
     return InputError(
         f"these are {count} models, one for each fold: together (rotarymae.load) they predict and no more. Name the "
         f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
@@ -128,22 +135,25 @@ def several_models(count: int) -> InputError:
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:
-    """Write `content` to config.json of the folder, and under "files" the SHA-256 of it and of all other files.
+    """Write `content` to config.json of the folder, with the checksums of all files that decide predictions added.
 
-    All other files must be there already.
+    They are SHA-256 under the key "files": of `content` itself, and of each file in `files_of`, which must be there
+    already.
     """
     sums = {name: sha256(folder / name) for name in files_of(folder) if name != CONFIG}
     dump_json(folder / CONFIG, content | {"files": {CONFIG: sha256_of(content), **sums}})
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json, compare all files of the folder with its checksums, and return it without the key "files".
+    """Read config.json, compare the files of the folder with its checksums, and return it without the key "files".
+
+    The model card is not compared.
 
     Args:
         version: the only value of "format" that is accepted.
 
     Raises:
-        ModelDirectoryError: another format version; a file that is missing, changed or surplus.
+        ModelDirectoryError: another format version; no checksums; a file that is missing, changed or surplus.
     """
     path = folder / CONFIG
     content = read_json(path)
@@ -228,6 +238,7 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
     """Load copies of weights into a model on the meta device, in the floating point type that they have.
 
     Args:
+        model: changed in place.
         tensors: by name, exactly those of the model's state_dict.
         path: where they are from, for messages.
 
@@ -256,7 +267,13 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
 
 
 def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelDirectoryError, naming `path` and the tensor, where one is missing or has an unexpected name."""
+    """Raise ModelDirectoryError where a tensor is missing or has an unexpected name.
+
+    Args:
+        expected: names.
+        tensors: by name.
+        path: where they are from, for the message.
+    """
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
         raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")

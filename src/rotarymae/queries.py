@@ -61,10 +61,10 @@ class Queries:
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
-        """Return one query for each different time (and position) of a series, and where the n queries are among them.
+        """Return one query for each different time (and position) of a series, and the place of each query among them.
 
-        The queries that are returned are sorted by time in each series, and have no channels and no errors. The index
-        is int [n]: `distinct.times[index]` are the times of all queries.
+        The queries that are returned are sorted by time in each series, and have no channels and no errors. The place
+        is int [n]: `distinct.times[place]` are the times of all n queries.
         """
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
@@ -80,8 +80,9 @@ class Queries:
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
         """Return the queries sorted by the window that answers them, and how to blend their answers.
 
-        A query between two windows is asked in both. The sorted queries have one pair of offsets per window, and no
-        errors; their answers [W, ...] are blended into those of the original queries [n, ...].
+        A query between two windows is asked in both, so that the m sorted queries are at least n. They have one pair of
+        offsets per window, and no errors. `WindowBlend.mixed` blends their answers [m, ...] into those of the original
+        queries [n, ...].
 
         Args:
             windows: of the series to which the queries belong.
@@ -110,9 +111,9 @@ class Queries:
         """Create queries for every time of a series in every one of its channels, channel after channel.
 
         Args:
-            dataset: the series; without channels, each time is asked for once.
+            dataset: the S series; without channels, each time is asked for once.
             times: for each series an array [q_i].
-            channels: for each series channel numbers from 0; None means all channels.
+            channels: for each series channel numbers from 0, not read without channels; None means all channels.
             positions: for each series an array [q_i, P], where the data set has further positions; None without.
         """
         if dataset.channel_names is None:
@@ -212,7 +213,11 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError for more than 10⁸ queries: `times` for each series and channel of the data set."""
+    """Raise InputError for more than `MAX_QUERIES`: `times` for each series and channel of the data set.
+
+    Args:
+        times: number of times of each series.
+    """
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -259,8 +264,9 @@ class QueryTable:
         answered has a row with empty cells.
 
         Args:
-            answers: the ids in the first column; the answers of a series are in the order of its queries, and may lie
-                anywhere in the table. A series that could not be answered has one row.
+            answers: the ids in the first column, then "time" and, if there are channels, "channel". The answers of a
+                series are in the order of its queries, and may lie anywhere in the table. A series that could not be
+                answered has one row.
         """
         assert self.table is not None
         id, time, channel = self.roles
@@ -291,12 +297,16 @@ class QueryTable:
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
-        """Read a table of queries from a file; see `of`, which also says what is raised.
+        """Read a table of queries from a file.
 
         Args:
-            layout: of the table of observations.
-            observed: the file of observations. Where it is one series without an id column, the queries need none
-                either, and get its file name as id.
+            path: the file.
+            layout: as in `of`.
+            observed: the file of observations. If it is one series without an id column, the queries need no ids
+                either, and get the name of this file as id.
+
+        Raises:
+            InputError: as `of`; a file that cannot be read.
         """
         source = open_source(path).with_time(layout.time)
         columns = source.read(source.columns)
@@ -307,13 +317,13 @@ class QueryTable:
 
     @classmethod
     def of(cls, table: pa.Table, layout: TableSchema, name: str = "the table of times") -> QueryTable:
-        """Read ids, times and channels of queries from a table.
+        """Read ids, times and channels of queries from a table with one row per time.
 
         Args:
-            layout: names of the columns, and how times and missing cells are written. Times are in its time column, or
-                else in "time". Channels are in its channel column, or else in "channel"; without either, each row asks
-                for all channels. Columns of standard errors, if all are present, ask for observations with these errors
-                rather than for the curve.
+            layout: names of the columns, and how times and missing cells are written. Ids and further positions are in
+                its columns for these. Times are in its time column, or else in "time". Channels are in its channel
+                column, or else in "channel"; without either, each row asks for all channels. Columns of standard
+                errors, if all are present, ask for observations with these errors rather than for the curve.
             name: of the table, for messages.
 
         Raises:
@@ -399,7 +409,7 @@ class QueryTable:
         return Queries(times, number[order], offsets, errors, where)
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
-        """Raise InputError where the table of queries has an id that is not among `ids`; compared as text."""
+        """Raise InputError if the table of queries has an id that is not among `ids`; ids are compared as text."""
         there = set(map(as_text, ids))
         unknown = [name for name in self.ids if as_text(name) not in there]
         if unknown:
@@ -410,9 +420,10 @@ class QueryTable:
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:
-    """Create queries at a data set's observations, in their order; with their errors if the preprocessor reads errors.
+    """Create queries at a data set's observations, in their order.
 
-    Without a preprocessor there are no errors.
+    Args:
+        preprocessor: one that reads standard errors gives the queries those of the observations; None gives none.
     """
     errors = None
     if preprocessor is not None and preprocessor.errors:
@@ -424,8 +435,12 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
     """Raise InputError for queries that a model cannot answer for a data set.
 
-    Refused are: no queries, another number of series, times or positions that are not finite, positions or channels
-    where the preprocessor has none or none where it has some, and an unknown channel.
+    Refused are: no queries, another number of series or of times than the offsets say, times or positions that are not
+    finite, positions or channels where the preprocessor has none or none where it has some, and an unknown channel.
+
+    Args:
+        dataset: the series that the queries are for.
+        preprocessor: the model's.
     """
     if len(queries.offsets) != len(dataset) + 1:
         raise InputError(
@@ -603,7 +618,8 @@ def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
 def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     """Return times, of any shape, as float64; dates and texts that are dates become days since 1970-01-01 UTC.
 
-    Dates without a zone are read in the zone of the series. Raises InputError for dates where the series have numbers.
+    Dates without a zone are read in the zone of the series. Raises InputError for dates where the series have numbers,
+    and for other texts.
     """
     array = np.asarray(times)
     if array.dtype.kind in "iufb":

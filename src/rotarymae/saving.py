@@ -81,9 +81,16 @@ class Described:
 
 
 def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Sequence[str]) -> None:
-    """Write a pipeline to a folder; arguments and errors are those of `Pipeline.save`.
+    """Write a pipeline to a folder, which it replaces if that is a saved pipeline or empty.
 
     What a killed process left half-written next to the folder is removed, if it is older than an hour.
+
+    Args:
+        note, license, tags: as in `Pipeline.save`.
+
+    Raises:
+        InputError: a licence or tag of other characters; as `check_replaceable`.
+        OSError: the folder cannot be written.
     """
     folder = Path(folder)
     for word in (license, *tags):
@@ -165,7 +172,10 @@ def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> s
 
 
 def _module_settings(model: nn.Module) -> dict[str, Any]:
-    """Return "kind" (its class), "config" and "head" of a model, from which `_built` builds it again."""
+    """Return the settings from which `_built` builds a model again: "kind" (its class), "config" and "head".
+
+    The head is None for a model without one.
+    """
     return {
         "kind": type(model).__name__,
         "config": dataclasses.asdict(encoder_of(model).config),
@@ -196,7 +206,7 @@ def check_replaceable(folder: str | Path) -> None:
 def _is_model(folder: Path) -> bool:
     """Return whether a folder looks like a saved pipeline.
 
-    It does with a config.json of ours, no folder but that of partners, and no README.md but a model card.
+    It does with a config.json of this library, no folder but that of partners, and no README.md but a model card.
     """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
@@ -214,7 +224,8 @@ def _is_model(folder: Path) -> bool:
 def read(folder: Path) -> dict[str, Any]:
     """Read the parts of a saved pipeline, and return them as {field of `Pipeline`: value}, modules in evaluation mode.
 
-    Parts that a pipeline need not have are None or absent; whether the parts fit together is not checked.
+    "preprocessor", "labels" and "partners" are None if the pipeline has none; "autoencoder" and "calibration" are then
+    absent. Whether the parts fit together is not checked.
 
     Raises:
         ModelDirectoryError: a file is missing, unreadable or changed, or says what no pipeline can be.
@@ -254,8 +265,8 @@ def read(folder: Path) -> dict[str, Any]:
 def check_parts(pipeline: Pipeline) -> None:
     """Raise InputError where the parts of a loaded pipeline do not fit together.
 
-    Checked are: columns and options, the tokens of preprocessor, model and autoencoder, statistics, calibration, and
-    the number of outputs.
+    Checked are: columns and options, the tokens of preprocessor, model and autoencoder, static features, statistics,
+    calibration, and the number of outputs.
     """
     from_fields(TableSchema, pipeline.columns, "columns")
     options = {each.name for each in dataclasses.fields(FitConfig)}
@@ -326,7 +337,14 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
 
 def _labels(content: dict[str, Any]) -> Labels:
-    """Return the labels that config.json describes by "task" and fields; raise InputError for others."""
+    """Return the labels that config.json describes.
+
+    Args:
+        content: their task under "task", and their fields.
+
+    Raises:
+        InputError: an unknown task, or other fields.
+    """
     task = content.get("task")
     choose("task", task, tuple(LABELS))
     return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
@@ -350,6 +368,9 @@ def _calibration(modules: dict[str, nn.Module]) -> Calibration:
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
     """Load the predictor of a pipeline from its folder of partners.
+
+    Args:
+        labels: the pipeline's; None if it has none, which no partners fit.
 
     Raises:
         ModelDirectoryError: it is damaged, or of another task or number of outputs than the labels.

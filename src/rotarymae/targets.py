@@ -29,7 +29,12 @@ class Target:
 
     @staticmethod
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
-        """Warn where the spans of time [S] over which series were observed reveal their targets [S]; here never."""
+        """Warn where the spans of time over which series were observed reveal their targets; here do nothing.
+
+        Args:
+            targets: [S], or as the kind takes them.
+            spans: [S], from the first to the last observation of each series.
+        """
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
@@ -47,7 +52,11 @@ class Target:
         return 1
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
-        """Return the labels with what decides between outputs; see `ClassLabels.decided`."""
+        """Return the labels with what decides between outputs; here they are returned as they are.
+
+        Args:
+            truth, unseen, config, reporter: as in `ClassLabels.decided`.
+        """
         return self
 
     @classmethod
@@ -74,7 +83,7 @@ class Target:
         return truth
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Return probabilities float64 [S, outputs] from the model's outputs [S, outputs], by softmax."""
+        """Return float64 [S, outputs] from the model's outputs [S, outputs]; here probabilities, by softmax."""
         return outputs.double().softmax(-1)
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
@@ -86,7 +95,12 @@ class Target:
 
 
 def refuse_class_options(config: FitConfig, task: str) -> None:
-    """Raise InputError for an option that only classification has; `task` names the other task in the message."""
+    """Raise InputError for an option that only classification has, if it is not at its default.
+
+    Args:
+        config: the options.
+        task: what the message calls the other task.
+    """
     defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
     for name, unused in defaults.items():
         if getattr(config, name) != unused:
@@ -96,7 +110,11 @@ def refuse_class_options(config: FitConfig, task: str) -> None:
 def numbers_of(targets: Any, series: int) -> np.ndarray:
     """Return targets [series] or [series, outputs] as float64 [series, outputs]; NaN stays.
 
-    Raises InputError for another number of targets, dates, text, infinity, or numbers that 32 bits cannot hold.
+    Args:
+        series: the number of series.
+
+    Raises:
+        InputError: another number of targets, dates, text, infinity, or numbers that 32 bits cannot hold.
     """
     given = one_per_series(targets, series)
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
@@ -125,9 +143,10 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
 
 
 def as_targets(targets: Any) -> np.ndarray:
-    """Return targets as an array; one that is none yet becomes one of objects where some are missing.
+    """Return targets as an array, of their own type if they have one.
 
-    Otherwise numpy would make NaN among strings the text "nan".
+    A flat list in which some targets are missing becomes an array of objects. Otherwise numpy would make NaN among
+    strings the text "nan".
     """
     if hasattr(targets, "dtype"):
         return np.asarray(targets)
@@ -157,9 +176,9 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return an array of objects, none of them None, as one of numbers or strings; text among numbers stays objects.
+    """Return an array of objects, none of them None, as one of numbers, strings or booleans.
 
-    Other arrays are returned as they are.
+    Text among other labels stays objects. Arrays of other types, and empty ones, are returned as they are.
     """
     return np.array(labels.tolist()) if labels.dtype == object and len(labels) and not are_mixed(labels) else labels
 
@@ -170,7 +189,14 @@ def are_mixed(labels: np.ndarray) -> bool:
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array [series, ...]; raise InputError for a scalar or another number of them."""
+    """Return targets as an array [series, ...], a copy only if they were no array.
+
+    Args:
+        series: the number of series.
+
+    Raises:
+        InputError: a scalar, or another number of targets.
+    """
     given = np.asarray(targets)
     if given.ndim == 0 or len(given) != series:
         count = "one value" if given.ndim == 0 else f"{len(given)} labels"
@@ -182,11 +208,15 @@ def truth_at(labels: Any, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the true values of the series at `rows`, in an array [S, ...] for all series that is 0 elsewhere.
 
     Args:
-        targets: labels [S, ...] of all series.
-        rows: indices of series with a label.
+        labels: those of a model, whose `truth` converts.
+        targets: [S, ...], the targets of all series as the caller gave them.
+        rows: indices of series with a target.
 
     Returns:
         What `labels.truth` returns: class numbers, numbers, or durations and events.
+
+    Raises:
+        InputError: as `labels.truth`.
     """
     known = labels.truth(narrowed(targets[rows]))
     truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)

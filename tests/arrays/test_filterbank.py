@@ -59,7 +59,7 @@ def test_a_tone_is_loudest_in_its_bin_and_whole_numbers_are_fractions_of_full_sc
     [
         (np.zeros((2, 16_000), np.float32), RATE, ("(2, 16000)", "wanted [n]", "stereo")),
         (np.zeros(100, np.float32), RATE, ("100 samples", "0.025 s")),
-        (np.full(16_000, np.nan, np.float32), RATE, ("NaN",)),
+        (np.r_[np.zeros(9), np.full(16_000, np.nan)], RATE, ("NaN", "first at sample 9")),
         (np.zeros(16_000, np.float32), 100, ("sample_rate is 100", "at least 1000")),
         (np.zeros(16_000, np.float32), 16_000.0, ("sample_rate is 16000.0",)),
         (np.array(["a"]), RATE, ("wanted numbers",)),

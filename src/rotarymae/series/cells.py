@@ -51,16 +51,26 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_list(kind: pa.DataType) -> bool:
+    """Return whether a type is one of lists, of any length or a fixed one."""
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
 def is_numeric(kind: pa.DataType) -> bool:
+    """Return whether a type is one of numbers, or of lists of numbers; booleans are not."""
     kind = kind.value_type if is_list(kind) else kind
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
 def to_arrow(values: Any) -> pa.Array:
-    """Return values as one contiguous Arrow array; dictionary-encoded arrays are decoded."""
+    """Return values as one contiguous Arrow array; dictionary-encoded arrays are decoded.
+
+    Args:
+        values: a numpy array, a list, or an Arrow array, chunked or not.
+
+    Raises:
+        ArrowException: values of mixed type, or of one that Arrow lacks; as pyarrow.array, also TypeError or
+            ValueError.
+    """
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in "YMWDhm":
@@ -115,7 +125,7 @@ def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
 
 
 def counted(cells: pa.Array) -> dict[str, int]:
-    """Return {text: count}, the most frequent first."""
+    """Return {text: count} of texts, cut to 60 characters, the most frequent first."""
     table = pc.value_counts(pc.utf8_slice_codeunits(cells, 0, MAX_WORD))  # pyright: ignore
     pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
@@ -128,11 +138,13 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     """Convert a column to floats; booleans become 0 and 1, and texts are parsed.
 
     Args:
-        na: cells that mean "missing": texts, or numbers in any spelling.
+        name: of the column, for messages.
+        na: cells that mean "missing", besides the usual ones: texts, or numbers in any spelling.
         limits: whether "<0.01" is read as 0.01; otherwise it counts as a word.
 
     Returns:
-        The values, NaN where a cell is missing or no number, and the words that were not numbers.
+        The values, NaN where a cell is missing or no number; {word: count} of cells that were not numbers; and a note,
+            or None, on what was assumed of decimal marks or units.
 
     Raises:
         InputError: the column holds no numbers at all ("not-numeric").
@@ -159,10 +171,10 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 def _parse_numbers(
     column: pa.Array, name: str, na: Sequence[str], limits: bool
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse texts as numbers.
+    """Parse texts as numbers; arguments and errors as in `numbers`.
 
     Returns:
-        The numbers, {word: count} for cells that are no numbers, and a note on decimal marks or None.
+        The numbers [n], {word: count} for cells that are no numbers, and a note on decimal marks or a unit, or None.
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
@@ -192,7 +204,7 @@ def _parse_numbers(
 
 
 def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) -> pa.Array:
-    """Replace a pattern in the texts that match the pattern `of`."""
+    """Replace a regular expression in the texts that match the pattern `of`, or in all if that is None."""
     replaced = pc.replace_substring_regex(column, pattern, by)  # pyright: ignore
     return replaced if of is None else pc.if_else(pa.array(matches(column, of)), replaced, column)  # pyright: ignore
 
@@ -200,8 +212,10 @@ def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) ->
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     """Convert "1.234,5" or "1,234.5" to plain numbers, as far as the column shows which mark is the decimal one.
 
+    "1,234" by itself may be one thousand or not, and then stays.
+
     Returns:
-        The cells, and a note on what was assumed or None. "1,234" by itself may be one thousand or not.
+        The cells as text, and a note on what was assumed, or None.
     """
     note = None
     if matches(cells, SPACED).any():
@@ -238,6 +252,11 @@ def is_number(cell: Any) -> bool:
 
 def labels(column: pa.Array, name: str) -> pa.Array:
     """Return a column of ids or channels as int64, double, string or bool; null where missing or empty.
+
+    Floats with gaps that are all whole become integers.
+
+    Args:
+        name: of the column, for messages.
 
     Raises:
         InputError: integers or floats too large to be exact; another type.
@@ -276,9 +295,11 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 
 
 def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
-    """Return texts without blanks around them as numbers if all are written as such (1, but not 01), or are null.
+    """Return texts as numbers if all are written as such (1, but not 01) or are null; else unchanged.
 
-    With `integers`, they are int64 if all are whole (1, but not 1.0), else float64.
+    Args:
+        texts: without blanks around them.
+        integers: whether they become int64 if all are whole (1, but not 1.0); else numbers are float64.
     """
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():
@@ -316,7 +337,11 @@ def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None)
 
 
 def by_distinct_text(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Apply `read` to a column; for texts only once to each different text, to save time."""
+    """Return `read(column)`; for texts, call `read` only with the different texts, to save time.
+
+    Args:
+        read: converts each cell alone, to an array of the same length.
+    """
     if not is_text(_decoded(column.type)):
         return read(column)
     coded = column.dictionary_encode()

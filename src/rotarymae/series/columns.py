@@ -17,21 +17,24 @@ ERROR_ENDINGS = ("_err", "_error", "err")
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:
-    """Raise InputError where a name occurs twice."""
+    """Raise InputError for a name that occurs twice; `where` names the list of names in the message."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
 
 
 def free_name(name: str, *taken: Iterable[str]) -> str:
-    """Return a name for a column, with a mark added where the name is taken."""
+    """Return `name`, with as many marks (') added as it takes to be in none of the collections `taken`."""
     return name if not any(name in names for names in taken) else free_name(f"{name}'", *taken)
 
 
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs (value column, column of its standard errors), recognised by name.
 
-    The errors of NAME are in NAME_err, NAME_error or NAMEerr, in either case.
+    The errors of NAME are in NAME_err, NAME_error or NAMEerr, in any case; a value without such a column is in no pair.
+
+    Args:
+        names: of all columns of values.
     """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
@@ -39,7 +42,11 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def channel_index(observed: Any) -> np.ndarray:
-    """Return the channel number of each observation, from 0; zeros without channels."""
+    """Return the channel number of each observation, int [n] from 0; zeros without channels.
+
+    Args:
+        observed: a data set or a series.
+    """
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
@@ -57,7 +64,14 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
-    """Return a list or array as an Arrow array. Raises InputError for mixed types."""
+    """Return a list or array as an Arrow array.
+
+    Args:
+        name: of the values, for messages.
+
+    Raises:
+        InputError: values of mixed type, or of one that no table holds.
+    """
     try:
         return cells.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -83,10 +97,18 @@ def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
 
 
 def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub") -> np.ndarray:
-    """Return one series' values as an array [n, V], or its times as [n] with axes=1. Raises InputError otherwise.
+    """Return one series' values as an array [n, V], or its times as [n] with axes=1.
+
+    Masked values become NaN, and objects float64; another type is kept.
 
     Args:
+        what: what the values are, for messages.
+        id: name of the series, for messages.
+        axes: the number of axes of the result; values [n] get a second one.
         kinds: the kinds of numpy types that are accepted.
+
+    Raises:
+        InputError: no array of these kinds, or with more axes or none.
     """
     try:
         array = unmasked(values)

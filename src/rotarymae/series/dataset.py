@@ -160,7 +160,10 @@ class SeriesDataset:
         return len(self.ids)
 
     def __getitem__(self, index: SupportsIndex) -> Series:
-        """Return one series by its index; negative ones count from the end."""
+        """Return one series by its index; negative ones count from the end.
+
+        Raises TypeError for anything but an integer, and IndexError for a series that does not exist.
+        """
         try:
             at = operator.index(index)
         except TypeError:

@@ -44,12 +44,16 @@ class Times:
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days.
 
+    Single texts that are no times become NaN, and are counted in `Times.words`.
+
     Args:
-        how: format of texts, for strptime.
-        na: cells that mean "missing".
+        name: of the column, for messages.
+        how: format of texts, for strptime; None reads numbers, ISO dates and elapsed times such as 26:30.
+        na: cells that mean "missing", besides the usual ones.
 
     Raises:
-        InputError: the column holds neither numbers nor dates; numbers have lost digits, or would lose them.
+        InputError: the column holds neither numbers nor dates ("not-numeric", "time-text", "clock-alone"); dates with
+            and without zone ("mixed-zones"); numbers have lost digits, or would lose them.
     """
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
@@ -83,7 +87,15 @@ def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
-    """Convert a column that already has a numeric, date or duration type."""
+    """Convert a column that already has a numeric, date or duration type.
+
+    Args:
+        name: of the column, for messages.
+        na: numbers that mean "missing", in any spelling; they are not looked for in dates and durations.
+
+    Raises:
+        InputError: times of day ("clock-alone"); another type ("not-numeric"); numbers too large to be exact.
+    """
     types, kind = pa.types, column.type
     zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
     if types.is_date32(kind):
@@ -111,7 +123,11 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
 
 
 def _from_numbers(texts: pa.Array, name: str) -> Times:
-    """Convert texts that are numbers. Raises InputError, with advice on formats, for other texts."""
+    """Convert texts that are numbers.
+
+    Raises:
+        InputError: other texts, with advice on formats ("time-text"); numbers too large to be exact.
+    """
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
@@ -127,7 +143,11 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
 
 
 def _from_iso(texts: pa.Array, name: str) -> pa.Array:
-    """Parse ISO texts as timestamps; null where a text is no ISO date or names a day that does not exist."""
+    """Parse ISO texts as timestamps; null where a text is no ISO date or names a day that does not exist.
+
+    Timestamps are of UTC if the texts have offsets, else without a zone. Raises InputError ("mixed-zones") for some of
+    each.
+    """
     texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
     texts = pc.replace_substring_regex(texts, r"([T ]\d\d)($|Z|[+-])", r"\1:00\2")  # pyright: ignore
     offset = cells.matches(texts, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & cells.matches(texts, ":|Z$")
@@ -140,14 +160,23 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
 
 
 def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
-    """Evaluate an SQL expression on each text `c`; return its timestamps, with or without zone."""
+    """Return the timestamps [n], with or without zone, that an SQL expression makes of each text `c`.
+
+    Args:
+        texts: [n].
+        **parameters: values of the expression's parameters.
+    """
     with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
         stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])
     return stamps.cast(pa.timestamp("us", "UTC" if getattr(stamps.type, "tz", None) else None))
 
 
 def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
-    """Parse texts as timestamps by the format `how`; null where a text does not match."""
+    """Parse texts as timestamps by the format `how`; null where a text does not match.
+
+    Raises:
+        InputError: no text matches ("time-text"); the format has a zone by name, %Z.
+    """
     if "%Z" in how:
         raise InputError(
             f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be left out; "
@@ -169,7 +198,7 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:
-    """Convert "26:30" and "1 days 02:30:00" to days."""
+    """Convert "26:30" and "1 days 02:30:00" to days, float64 [n]; NaN for other texts."""
     parts = pc.extract_regex(texts, ELAPSED)  # pyright: ignore
     total = np.zeros(len(texts))
     for part, size in (("d", 1.0), ("h", 1 / 24), ("m", 1 / 1440), ("s", 1 / 86400)):
@@ -180,10 +209,16 @@ def _elapsed(texts: pa.Array) -> np.ndarray:
 
 
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
-    """Add a column with the time of day (texts, times or hours) to times that are whole days.
+    """Add a column with the time of day to times that are whole days.
+
+    The result is NaN for a missing cell, and for a text that is no time of day.
+
+    Args:
+        clock: [n] texts such as 10:15, Arrow times, or hours as numbers.
+        name: of the column of days, for messages.
 
     Raises:
-        InputError: a cell that is no time of day.
+        InputError: hours beyond 24; a column of another type.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
@@ -203,7 +238,9 @@ def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -
     """Raise InputError for numbers beyond 2^53, where neighbouring integers become equal as float64.
 
     Args:
-        integers: the original integers, if any, of which only those that became equal are refused.
+        numbers: float64 [n].
+        integers: the original integers, if any; then only some that became equal are refused.
+        name: of the column, for the message.
     """
     large = np.flatnonzero((np.abs(numbers) > 2**53) & (np.abs(numbers) <= 2**63))
     if not len(large):
@@ -222,7 +259,13 @@ def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError for a column of texts that are all dates but not ISO dates, whose order as text is wrong."""
+    """Raise InputError for a column of texts that are all dates but not all ISO dates, whose order as text is wrong.
+
+    Empty cells do not count. Nothing is done for any other column.
+
+    Args:
+        name: of the column, for the message.
+    """
     there = [text for text in column.unique().to_pylist() if text]
     if there and all(map(OTHER_DATE.match, there)):
         other = next((text for text in there if not re.match(r"\d{4}-", text)), there[0])
@@ -247,10 +290,11 @@ def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
 
 
 def parse_time(text: str, zone: str | None) -> float:
-    """Parse a time that a user typed: a number, or an ISO date as days where the times are dates.
+    """Parse a time that a user typed, as a number in the unit of the times.
 
     Args:
-        zone: time zone of the dates; None where times are numbers.
+        text: a number; where times are dates, an ISO date or a number of days since 1970-01-01 UTC.
+        zone: time zone of a date that names none; None where times are numbers.
 
     Raises:
         InputError: the text is neither.
@@ -275,10 +319,11 @@ def parse_span(text: str, unit: str | None) -> float | None:
     """Parse "+4" or "+4h", a time after each series' first observation; return None for other text.
 
     Args:
-        unit: unit of the times, to which hours are converted; None where it is unknown.
+        unit: unit of the times: with "day", spans may be in d, h, min or s, and become days. With another unit, or
+            None, spans are numbers alone.
 
     Raises:
-        InputError: a span in hours where the unit of the times is unknown.
+        InputError: a span with a unit where that of the times is not "day".
     """
     match = re.fullmatch(r"\+\s*(\d+\.?\d*|\.\d+)\s*(d|h|min|s)?", text)
     if match is None:
@@ -289,9 +334,10 @@ def parse_span(text: str, unit: str | None) -> float | None:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Convert days read without a time zone to UTC, as clocks of `zone` show them.
+    """Convert days since 1970-01-01, read without a time zone from clocks of `zone`, to days of UTC.
 
-    Where these clocks skip a time or show it twice, the earlier one is taken.
+    Where these clocks skip a time or show it twice, the earlier one is taken. For UTC or None the days are returned as
+    they are.
     """
     if not zone or zone == "UTC":
         return days

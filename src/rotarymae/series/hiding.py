@@ -11,12 +11,23 @@ from rotarymae.series.dataset import SeriesDataset
 
 
 def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
-    """Return the series without their observations after a given time for each [S]."""
+    """Return the series without their observations after a time of each.
+
+    Args:
+        when: the last time that is kept, [S], in the unit of the data set.
+
+    Raises:
+        InputError: a series without an observation until then.
+    """
     return dataset.mask_observations(dataset.times <= np.repeat(when, dataset.lengths))
 
 
 def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the S series, followed by `copies` · S copies of them, each cut after a random observation."""
+    """Return the S series, followed by `copies` · S copies of them, each cut after the time of a random observation.
+
+    Args:
+        seed: of the draw.
+    """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     share = np.random.default_rng(seed).random(len(every))
     last = (share * every.lengths).astype(np.int64)

@@ -29,7 +29,7 @@ class Columns(NamedTuple):
     positions: np.ndarray | None
 
     def take(self, rows: Any) -> Columns:
-        """Select the rows of a mask, an order or a slice."""
+        """Return the rows that a mask, an order or a slice selects."""
         channels = None if self.channels is None else self.channels[rows]
         positions = None if self.positions is None else self.positions[rows]
         return Columns(self.times[rows], channels, self.values[rows], positions)
@@ -40,7 +40,14 @@ class Columns(NamedTuple):
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Return runs of consecutive observations, joined; long ones of memory-mapped columns stay memory-mapped."""
+        """Return runs of consecutive observations, joined, as `runs` does.
+
+        Runs of memory-mapped columns with more than `SAMPLE` observations in all stay memory-mapped, in a temporary
+        folder.
+
+        Args:
+            starts, lengths: int [k], first observation and number of observations of each run.
+        """
         if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
             return self.runs(starts, lengths)
         ends = np.concatenate([[0], np.cumsum(lengths)])
@@ -52,7 +59,12 @@ def is_mapped(column: np.ndarray) -> bool:
 
 
 def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
-    """Yield slices of consecutive series with about `MAPPED_CHUNK` observations, or one longer series."""
+    """Yield slices of consecutive series with at most `size` observations, or one longer series.
+
+    Args:
+        offsets: [S + 1], as in `SeriesDataset`.
+        size: number of observations; `MAPPED_CHUNK` if None.
+    """
     start, last = 0, len(offsets) - 1
     while start < last:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + (size or MAPPED_CHUNK), side="right")) - 1)
@@ -61,14 +73,17 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield slices of observations, each with whole series, that fit into memory."""
+    """Yield slices of observations, each with whole series: at most `MAPPED_CHUNK`, or one longer series."""
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 
 def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:
-    """Write parts of columns to files in a folder and return them joined, memory-mapped.
+    """Write parts of columns to files, and return them joined and memory-mapped; the files are removed at once.
+
+    What killed processes left in `folder` is removed, too. Raises OSError if there is no room.
 
     Args:
+        parts: at least one, all with the same columns.
         folder: where the files go; a temporary folder if None.
     """
     if folder is not None:
@@ -79,7 +94,10 @@ def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Col
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove columns that killed processes left behind; recent ones stay, as another process may be writing them."""
+    """Remove folders of columns that killed processes left in `folder`, if they did not change for a day.
+
+    Younger ones stay, as another process may be writing them.
+    """
     for left in folder.glob(".rotarymae-*.columns"):
         with contextlib.suppress(OSError):
             changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
@@ -88,7 +106,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
-    """Write columns part by part to files such as `times.f8`, and return them memory-mapped."""
+    """Write columns part by part to files such as `times.f8` in an existing folder, and return them memory-mapped."""
     files: dict[str, tuple[Any, np.dtype]] = {}
     with contextlib.ExitStack() as stack:
         for part in parts:
@@ -103,7 +121,7 @@ def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
 
 
 def _map_columns(folder: Path) -> Columns:
-    """Memory-map the columns in a folder."""
+    """Memory-map the columns in a folder, read-only; channels and positions are None without a file."""
     names = Columns._fields
     columns = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in names for path in folder.glob(f"{name}.*")}
     positions, n = columns.get("positions"), len(columns["times"])

@@ -76,6 +76,7 @@ class ReadingReport:
         return "; ".join([*parts, *self.notes])
 
     def _reasons(self) -> str:
+        """Return why rows were left out, and how many for each reason, as one text; of many reasons the first."""
         reasons = [f"{reason} in {count:,}" for reason, count in {**self.missing, **self.left_out}.items()]
         more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
         return ", ".join(reasons[:MAX_REASONS]) + more
@@ -89,7 +90,7 @@ class ReadingReport:
             values: number of value columns.
 
         Raises:
-            InputError: naming the columns that lack a value ("mostly-dropped").
+            InputError: more values are lost than kept; the message names the columns that lack some ("mostly-dropped").
         """
         if self.lost > values * (self.kept + self.merged):
             raise InputError(
@@ -100,7 +101,7 @@ class ReadingReport:
             )
 
     def refuse_words(self) -> None:
-        """Raise InputError ("unusable-cell") for texts among numbers."""
+        """Raise InputError ("unusable-cell") if there are texts among numbers."""
         if self.words:
             said = "; ".join(self._words_by_column())
             raise InputError(f"{said}. Correct them, or read without strict.", code="unusable-cell")

@@ -55,13 +55,17 @@ class Observations:
     static: dict[str, np.ndarray] = field(default_factory=dict)
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Select rows by a mask or an order."""
+        """Select rows by a mask [n] or by their indices in a new order; ids and static columns stay whole."""
         columns = ("series", "times", "channels", "values", "positions", "row")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
     def noting(self, **changes: Any) -> Observations:
-        """Return the observations with changes to their report."""
+        """Return the observations with changes added to their report.
+
+        Args:
+            **changes: fields of a `ReadingReport`; numbers and counts are added to those that are there.
+        """
         return replace(self, report=self.report + ReadingReport(**changes))
 
     def doubting(self, reason: str, count: int, first: str) -> Observations:
@@ -77,12 +81,15 @@ class Observations:
     def leave_out(
         self, reasons: Iterable[tuple[str, np.ndarray]], counter: str = "left_out", strict: bool = False
     ) -> Observations:
-        """Remove rows and count them by reason.
+        """Return the observations without some rows, which are counted by reason in the report.
 
         Args:
             reasons: pairs (words, mask [n]); a row with several reasons counts for the first.
             counter: the field of the report that counts them.
-            strict: whether they are refused instead ("unusable-cell").
+            strict: whether such rows are refused instead.
+
+        Raises:
+            InputError: there are such rows, and `strict` ("unusable-cell").
         """
         keep, counts, first = np.ones(len(self.times), bool), {}, {}
         for reason, wrong in reasons:
@@ -135,7 +142,10 @@ def dataset_fields(rows: Observations, schema: Any, part: bool = False, channels
         channels_known: whether channels without rows stay.
 
     Raises:
-        InputError: a cell that cannot be used ("unusable-cell") in a strict reading; and as the single steps.
+        NoObservations: no row is left.
+        InputError: a cell that cannot be used, in a strict reading ("unusable-cell"); a row that lacks some values,
+            with tokens="time" ("missing-values"); most rows are dropped ("mostly-dropped"); many duplicates
+            ("duplicates").
     """
     width, rows = len(rows.value_names), with_typical_errors(rows)
     if schema.wide and schema.tokens == "channel":
@@ -200,7 +210,10 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _out_of_range(rows: Observations, schema: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (reason, mask [n]) for rows before `since` and after `until`."""
+    """Yield (reason, mask [n]) for rows before `schema.since` and after `schema.until`, if these are set.
+
+    Raises InputError where one of these is no time.
+    """
     if schema.since is not None:
         yield f"{schema.time!r} is before {schema.since}", rows.times < parse_time(schema.since, rows.time_zone)
     if schema.until is not None:
@@ -208,7 +221,10 @@ def _out_of_range(rows: Observations, schema: Any) -> Iterator[tuple[str, np.nda
 
 
 def with_typical_errors(rows: Observations) -> Observations:
-    """Give series without any standard errors the median error of their channel, and note it in the report."""
+    """Return the rows with the median error of their channel for series that have no standard errors at all.
+
+    Such series are counted in the report, as a doubt. Without any error in the table nothing is changed.
+    """
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
         known = ~np.isnan(rows.values[:, e])
@@ -227,7 +243,10 @@ def with_typical_errors(rows: Observations) -> Observations:
 
 
 def far_times(rows: Observations) -> Observations:
-    """Note in the report the observations at the ends of series that lie far away in time from all others."""
+    """Return sorted rows with a doubt in the report on ends of series that lie far away in time from all others.
+
+    No row is changed. Series of few observations are not judged.
+    """
     offsets = offsets_of(rows.lengths)
     many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
     ends = (offsets[many], offsets[many + 1] - 1)
@@ -250,7 +269,7 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Note in the report times of 32 bits that are too coarse for their gaps."""
+    """Return sorted rows with a doubt in the report if times of 32 bits are too coarse for most of their gaps."""
     if not rows.time_step:
         return rows
     gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
@@ -269,10 +288,10 @@ def _coarse(rows: Observations) -> str:
 
 
 def suspects(rows: Observations) -> Observations:
-    """Note in the report values that look like codes for "not observed", such as -999.
+    """Return the rows with a doubt in the report for values that look like codes for "not observed", such as -999.
 
     Such a value is the largest or smallest of its column (and channel), nothing else is near it, and it is tens of
-    deviations away from the median, or hundreds if it occurs only a few times.
+    deviations away from the median, or hundreds if it occurs only a few times. No row is changed.
     """
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
@@ -294,7 +313,10 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield the extreme values of a column that may be codes; see `suspects`."""
+    """Yield the extreme values of a column [n] that may be codes; see `suspects`.
+
+    Short columns have none. The column holds no NaN.
+    """
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
         again, some = False, column[:: 1 + len(column) // TYPICAL_VALUES]
@@ -315,12 +337,15 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
 
 
 def _width(column: np.ndarray) -> float:
-    """Return a robust standard deviation, or the plain one where that is 0."""
+    """Return a robust standard deviation of values [n], or the plain one where that is 0; 0 without values."""
     return 1.4826 * np.median(np.abs(column - np.median(column))) or column.std() if len(column) else 0.0
 
 
 def sort(rows: Observations) -> Observations:
-    """Sort rows by series, time, positions and channel, stably; count the series whose times did not ascend."""
+    """Return the rows sorted by series, time, positions and channel, stably.
+
+    Series whose times did not ascend in the table are counted in the report, as a doubt.
+    """
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
     backwards = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] < rows.times[:-1])
@@ -343,19 +368,23 @@ def sort(rows: Observations) -> Observations:
 
 
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:
-    """Return a mask [n - 1], True for each row with the same keys as the row before."""
+    """Return a mask [n - 1], True for each row, from the second, with the same keys [n] as the row before."""
     return np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
 
 
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
-    """Merge sorted rows with equal series, time, position and channel.
+    """Return sorted rows with one row for each series, time, position and channel.
 
-    Rows that are equal in all columns always become one. Others are merged as `duplicates` says: "mean" averages,
-    weighted by standard errors if there are any; "first" and "last" keep one; "error" keeps the first if few rows are
-    concerned.
+    Merged rows are counted in the report. Rows that are equal in all columns always become one. Others are merged as
+    `duplicates` says.
+
+    Args:
+        duplicates: "mean" averages, weighted by standard errors if there are any; "first" and "last" keep one; "error"
+            keeps the first, with a doubt in the report, if few rows are concerned.
+        strict: whether "error" refuses few rows, too.
 
     Raises:
-        InputError: many different rows for one time, with "error" ("duplicates").
+        InputError: different rows for one time, with "error" ("duplicates").
     """
     again = _repeats(rows.keys)
     if not again.any():
@@ -399,7 +428,10 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def melt(rows: Observations) -> Observations:
-    """Turn value columns into channels: each value [n, C] that is not NaN becomes a row."""
+    """Turn value columns into channels: each value [n, C] that is not NaN becomes a row.
+
+    The others are counted as missing in the report.
+    """
     row, column = np.nonzero(~np.isnan(rows.values))
     absent = len(rows.times) - np.bincount(column, minlength=len(rows.value_names))
     missing = {
@@ -415,7 +447,11 @@ def melt(rows: Observations) -> Observations:
 
 
 def refuse_incomplete(rows: Observations, partial: np.ndarray) -> None:
-    """Raise InputError ("missing-values") for a row that lacks only some values, with tokens="time"."""
+    """Raise InputError ("missing-values") for a row that lacks only some values, with tokens="time".
+
+    Args:
+        partial: mask [n], True for such rows, of which there is at least one; the message names the first.
+    """
     row = int(partial.argmax())
     absent = np.isnan(rows.values[row])
     raise InputError(

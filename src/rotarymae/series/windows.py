@@ -25,9 +25,13 @@ class Windows:
 
     @classmethod
     def cut(cls, dataset: SeriesDataset, window: int | None, overlap: int = 0) -> Windows:
-        """Cut series into windows of `window` observations, evenly spread, which overlap by `overlap` at least.
+        """Cut series into windows of `window` observations, evenly spread.
 
-        `window` None leaves every series whole.
+        Series of at most `window` observations stay whole.
+
+        Args:
+            window: number of observations; None leaves every series whole.
+            overlap: the least number of observations that neighbouring windows share; less than `window`.
         """
         lengths = np.asarray(dataset.lengths)
         if window is None or lengths.max() <= window:
@@ -48,7 +52,10 @@ class Windows:
         return cls(cut, series)
 
     def mean(self, answers: np.ndarray) -> np.ndarray:
-        """Average outputs [W, K] of windows to outputs [S, K] of series, weighted by each window's observations."""
+        """Average outputs [W, K] of windows to outputs [S, K] of series, weighted by each window's observations.
+
+        If every series is one window, the outputs are returned as they are.
+        """
         if len(self.series) == self.series[-1] + 1:
             return answers
         weights = np.asarray(self.dataset.lengths, np.float64)
@@ -63,11 +70,11 @@ class Windows:
         smoothly from one window to the next, so that it has no step there.
 
         Args:
-            times: of all queries, series after series [n].
-            lengths: number of queries of each series [S].
+            times: [n], of all queries, series after series.
+            lengths: [S], number of queries of each series.
 
         Returns:
-            Two window numbers for each query, often equal, and the weight of the second.
+            Two window numbers for each query, int [n], often equal, and the weight [n] of the second.
         """
         first, last = self.dataset.times[self.dataset.offsets[:-1]], self.dataset.times[self.dataset.offsets[1:] - 1]
         stops, begins = np.cumsum(lengths), np.searchsorted(self.series, np.arange(len(lengths) + 1))

@@ -236,7 +236,7 @@ def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> Seri
 
 
 def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> SeriesDataset:
-    """Return the data set with its channels numbered as in the model, which may have more.
+    """Return the data set with its channels numbered as in the model `like`, which may have more.
 
     Without channels in the data set or the model it is returned as it is. Raises InputError for an observation of a
     channel that the model does not know.

@@ -116,8 +116,13 @@ def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool
     Copies are cached by the arguments.
 
     Args:
-        changed: time of the file's last change, so that a changed file is copied again.
+        changed: time of the file's last change. It is not read, but a changed file is copied again.
+        encoding: of the file.
+        skip: number of lines.
         blanks: whether runs of blanks separate cells; they become tabs.
+
+    Raises:
+        UnicodeDecodeError: text in another encoding.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     with _open_unpacked(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
@@ -228,7 +233,10 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split lines into cells; a quoted cell with line breaks counts in its first line."""
+    """Split each line into cells at `separator`; a blank means runs of blanks.
+
+    A quoted cell with line breaks counts in its first line.
+    """
     if separator == " ":
         return [line.split() for line in lines]
     try:
@@ -362,7 +370,7 @@ def sheet_as_text(path: Path, changed: int) -> Path:
 
 
 def _cell(cell: Any) -> str:
-    """Return a cell of a sheet as text."""
+    """Return a filled cell of a sheet as text: 1 or 0 for a boolean, an ISO date for a date."""
     if isinstance(cell, bool):
         return str(int(cell))
     return cell.isoformat() if hasattr(cell, "isoformat") else str(cell)

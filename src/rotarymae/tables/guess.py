@@ -181,7 +181,10 @@ class Column:
         return looks_like_outcome(self.name)
 
     def rank(self, rule: Rule) -> float:
-        """Return how well the column's name fits a role: the smaller the better, infinity if no known word is in it."""
+        """Return how well the column's name fits the role of a rule: the smaller the better.
+
+        It is infinity if no word of the rule is in the name, or one that the rule excludes.
+        """
         places = [rule.words.index(word) for word in self.words if word in rule.words]
         if not places or set(self.words) & rule.never:
             return np.inf
@@ -234,9 +237,10 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     """Describe a column: whether it holds dates, clock times, numbers or text, and how it varies.
 
     Args:
+        name: of the column.
         column: its first cells; for lists, their entries.
         of_lists: whether the cells were entries of lists.
-        na: cells that mean "missing".
+        na: cells that mean "missing", besides the usual ones.
     """
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
@@ -297,7 +301,10 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
-    """Propose the layout of a table whose numbered columns and parts of dates are joined already; see `propose`."""
+    """Propose the layout of a table whose numbered columns and parts of dates are joined already.
+
+    Arguments, result and errors are those of `propose`.
+    """
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
     unsure: list[str] = []
@@ -412,11 +419,13 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the column of times: the one whose name fits best, or the only column of dates; None without one.
+    """Return the column of times, or None.
+
+    The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
 
     Args:
-        free: columns without a role so far.
-        unsure: list of doubts, to which sentences are added.
+        free: {name: column} without a role so far.
+        unsure: list of doubts. A sentence is added if other columns hold dates, too, or if the times only ascend.
     """
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
     named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
@@ -556,10 +565,10 @@ def _stem(name: str) -> str:
 
 
 def key_column(table: Source, id: str) -> str:
-    """Return the id column of a table of objects: `id`, or else the only column whose name looks like an id.
+    """Return the name of the id column of a table of objects: `id`, or else the only one that looks like an id.
 
     Raises:
-        InputError: no such column, or several ("unknown-column").
+        InputError: the table lacks `id`, and none or several others look like ids ("unknown-column").
     """
     likely = [name for name in table.columns if looks_like_id(name)]
     if id not in table.columns and len(likely) == 1:

@@ -218,10 +218,14 @@ class TableReader:
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None) -> SeriesDataset:
-        """Read all series; a table larger than `memory` (half of what is free) gets memory-mapped columns.
+        """Read all series; `reading` of the result says what became of the rows.
+
+        Args:
+            memory: bytes; a table that takes more gets memory-mapped columns. None means half of what is free.
 
         Raises:
-            InputError: columns that are not numeric; a table without an observation; see `TableSchema`.
+            InputError: a file that cannot be read; columns that are not numeric; as `dataset_fields`.
+            NoObservations: a table without an observation.
 
         Warns:
             InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
@@ -256,7 +260,10 @@ class TableReader:
         why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def columns() -> Iterator[Any]:
-            """Yield the columns of each part of the table; keep what is stored once per series, and the reports."""
+            """Yield the columns of each part of the table that has observations.
+
+            What is stored once per series is added to `per_series`, and the report of each part to `reports`.
+            """
             nonlocal first, why
             for part in self._parts(READ, whole=False):
                 reports.append(part.report)
@@ -292,7 +299,8 @@ class TableReader:
     def parts(self) -> Iterator[Part]:
         """Yield the table in parts of whole series, in the order of first appearance.
 
-        Errors and warnings are those of `read`; but a part without observations is no error.
+        Errors and warnings are those of `read`, after the last part for what concerns the whole table. A part without
+        observations is no error.
         """
         reports, observed = [], False
         whole = self.source.observations(self.columns) <= PART
@@ -412,7 +420,13 @@ class TableReader:
         series = series if row_of is None else series[row_of]
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
-            """Read a column as numbers; NaN for an absent one. Words and notes are collected for the report."""
+            """Read a column as numbers [n], converted by its factor; NaN for an absent one.
+
+            Words and notes are added to `report`.
+
+            Args:
+                limits: whether "<0.01" is read as 0.01.
+            """
             nonlocal report
             if name in self.absent:
                 return np.full(len(series), np.nan)

@@ -183,7 +183,19 @@ class TableSchema:
 
     @classmethod
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
-        """Merge options: those given (None, False and () count as not given), else the model's, else the defaults.
+        """Merge options: those given, else the model's, else the defaults.
+
+        Parameters
+        ----------
+        given : mapping
+            Fields by name; None, False and () count as not given, and names of no field are passed over.
+        of_model : mapping or None
+            Fields of the schema of a model's training table, but for `objects`; None without a model.
+
+        Returns
+        -------
+        TableSchema
+            The schema. A given `wide` drops the model's `channel`, and the other way round.
 
         Raises
         ------

@@ -173,7 +173,11 @@ class Source:
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
     def with_integers(self, names: Sequence[str]) -> Source:
-        """Return the table with these text columns as integers, if all their cells are (1, but not 01 or 1.0)."""
+        """Return the table with some text columns as integers, if all their cells are whole (1, but not 01 or 1.0).
+
+        Args:
+            names: these columns. Columns of another type, and all of a table that is no text file, stay.
+        """
         kinds, sql = dict(self.kinds), dict(self.sql)
         for name in (name for name in names if self.is_text and cells.is_text(kinds[name])):
             cell = f"nullif(trim({sql[name]}), '')"
@@ -283,7 +287,10 @@ class Source:
             return to_arrow(self._database.sql(f"SELECT DISTINCT {cell} FROM {self.relation}").to_arrow_table()[0])
 
     def rejected(self) -> tuple[int, str]:
-        """Return how many text lines had a wrong number of cells in the last reading, and the first such line."""
+        """Return how many text lines had a wrong number of cells in the last reading, and the first of them as text.
+
+        It is (0, "") without such a line, and for a table that is no text file.
+        """
         if not self.is_text:
             return 0, ""
         paths = ", ".join(_literal(str(path)) for path in self.read_from)
@@ -299,7 +306,10 @@ class Source:
         return count, f"line {line}{where}: {why}".replace("\n", " ") if count else ""
 
     def observations(self, columns: Sequence[str]) -> int:
-        """Return the number of rows, or of entries of lists in these columns; for text an estimate by file size."""
+        """Return the number of rows, or of entries of lists in these columns.
+
+        For a file of text or JSON it is an estimate by the file's size.
+        """
         if self.table is not None:
             lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
             if not lists:
@@ -426,7 +436,11 @@ class Source:
 
 @functools.cache
 def _database_of(process: int) -> duckdb.DuckDBPyConnection:
-    """Open this process's DuckDB database, with limits on memory and threads and a temporary folder."""
+    """Open a process's DuckDB database, with limits on memory and threads and a temporary folder.
+
+    Args:
+        process: id of this process, only to be cached by: a forked process needs a database of its own.
+    """
     folder = tempfile.mkdtemp(prefix="rotarymae-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
@@ -488,7 +502,9 @@ def _with_point(cell: str) -> str:
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-    """Return types and SQL expressions of all columns of a schema; fields of structs are named "column.field".
+    """Return {column: Arrow type} and {column: SQL expression} of a schema; fields of structs are named "column.field".
+
+    Of two columns with one name the first counts, and a plain column before a field.
 
     Args:
         columns: what DuckDB calls the columns, if not as the schema does.
@@ -498,7 +514,13 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
     sql: dict[str, str] = {}
 
     def add(name: str, kind: pa.DataType, cell: str, of_list: str | None = None) -> None:
-        """Add a column, or the fields of a struct, to the two results."""
+        """Add a column, or each field of a struct, to `kinds` and `sql`, unless its name is there.
+
+        Args:
+            kind: its type.
+            cell: its SQL expression; `_x` stands for an entry of `of_list`.
+            of_list: the SQL expression of the list of structs that it is a field of; None outside of one.
+        """
         if of_list is None and is_list(kind) and pa.types.is_struct(kind.value_type):
             kind, cell, of_list = kind.value_type, "_x", cell
         if pa.types.is_struct(kind):
@@ -594,7 +616,10 @@ def _open_frame(frame: Any) -> Source:
 
 
 def _with_index(frame: Any) -> Any:
-    """Return a pandas frame with its named index levels, or an index of dates, as columns."""
+    """Return a pandas frame with its named index levels as columns.
+
+    An index of dates without a name becomes the column "time". Levels whose name a column has stay in the index.
+    """
     if frame.index.names == [None] and frame.index.dtype.kind in "mM" and "time" not in frame.columns:
         frame = frame.rename_axis("time")
     levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
@@ -602,7 +627,11 @@ def _with_index(frame: Any) -> Any:
 
 
 def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
-    """Return a column as an Arrow array. Raises InputError for mixed types, or a type that Arrow lacks."""
+    """Return the column `name` of a data frame as an Arrow array.
+
+    Raises:
+        InputError: values of mixed type, or of one that Arrow lacks ("mixed-type").
+    """
     try:
         column = frame.get_column(name)
         if column.dtype in (nw.Int128, nw.UInt128):  # which Arrow does not have
@@ -662,7 +691,10 @@ def _units_of(schema: pa.Schema) -> dict[str, str]:
 
 
 def table_files(path: Path) -> tuple[Path, ...]:
-    """Return the table files in a folder or pattern, sorted by name, or a single file.
+    """Return the table files in a folder or pattern, sorted by path, or a single file.
+
+    In a folder, folders inside it are looked through, too. Other suffixes, and names that begin with "." or "_", are
+    passed over. Files of a pattern may have any suffix.
 
     Raises:
         InputError: there is none ("no-file").
@@ -701,7 +733,11 @@ def _suffix(path: Path) -> str | None:
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file by its suffix. Raises InputError for an unknown one."""
+    """Return the format of a file by its suffix, a value of `FORMATS`.
+
+    Raises:
+        InputError: an unknown suffix ("unknown-format").
+    """
     suffix = _suffix(path)
     if suffix is None:
         raise InputError(
@@ -715,7 +751,10 @@ def format_of(path: Path) -> str:
 
 @functools.cache
 def standard_input() -> Path:
-    """Save standard input to a temporary file, so that it can be read more than once; return its path."""
+    """Save standard input to a temporary file, so that it can be read more than once; return its path.
+
+    Its suffix is guessed from the first bytes; the same path is returned each time.
+    """
     head = sys.stdin.buffer.read(8)
     suffix = next((suffix for start, suffix in BEGINNINGS.items() if head.startswith(start)), ".csv")
     path = scratch() / f"standard input{suffix}"
