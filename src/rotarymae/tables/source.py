@@ -61,7 +61,7 @@ COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
-LONG = 1 << 24  # bytes of text; more are not read for a sample of rows
+BIG_TEXT = 1 << 24  # bytes of text; more are not read for a sample of rows
 ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
@@ -223,7 +223,7 @@ class Source:
         text = self.table is None and self.format != "parquet"
         if (
             text
-            and sum(path.stat().st_size * (8 if path.suffix.lower() in PACKED else 1) for path in self.paths) > LONG
+            and sum(path.stat().st_size * (8 if path.suffix.lower() in PACKED else 1) for path in self.paths) > BIG_TEXT
         ):
             starts, count = [0], rows
         else:
