@@ -192,7 +192,7 @@ class ScalingOptions:
     """Both trainings: times count from each series' first observation (first), or from the table's zero (zero). Set
     zero if absolute time matters."""
     channel_spacing: float = 1.0
-    """Both trainings: the model places channels on an axis beside time, this far apart (1 is one --time-unit). Set it
+    """Both trainings: the model places channels on an axis next to time, this far apart (1 is one --time-unit). Set it
     to repeat another run."""
     join_times: bool = False
     """Both trainings: all channels of a time become one token, missing ones carried forward. Set it for many channels
