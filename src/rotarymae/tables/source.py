@@ -61,7 +61,7 @@ COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
-LONG = 1 << 24  # bytes of text; more are not read for a sample of rows
+LONG_TEXT = 1 << 24  # bytes of text; more are not read for a sample of rows
 ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
@@ -223,11 +223,16 @@ class Source:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sample(self, rows: int) -> Source:
-        """Return at most so many rows: runs spread over the table; of text that is long to read, the first ones."""
+        """Return a table with at most `rows` rows of this one: eight runs spread over it.
+
+        A table with no more rows is returned as it is. Of files of text or JSON that are long to read, it has the first
+        rows.
+        """
         text = self.table is None and self.format != "parquet"
         if (
             text
-            and sum(path.stat().st_size * (8 if path.suffix.lower() in PACKED else 1) for path in self.paths) > LONG
+            and sum(path.stat().st_size * (8 if path.suffix.lower() in PACKED else 1) for path in self.paths)
+            > LONG_TEXT
         ):
             starts, count = [0], rows
         else:
@@ -248,7 +253,6 @@ class Source:
         """Read columns: {name: Arrow array}.
 
         Args:
-            rows: so many first rows only; None for all.
             distinct: different rows only, in any order.
             numbers: of these columns of text, those whose cells are all plain numbers are read as float64.
             labels: of these columns, those of text are read as dictionaries, which take less memory.
