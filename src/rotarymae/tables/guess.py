@@ -210,7 +210,7 @@ def _count(*keys: np.ndarray) -> int:
 
 
 def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
-    """Read the first rows of a table and describe each column: {name: column}.
+    """Read some rows, spread over a table, and describe each column: {name: column}.
 
     Columns of lists are described by their entries, and others next to them are repeated to their length. Columns with
     names such as "index" or "Unnamed: 0" are left out, unless they hold dates.
@@ -238,7 +238,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 
     Args:
         name: of the column.
-        column: its first cells; for lists, their entries.
+        column: some of its cells; for lists, their entries.
         of_lists: whether the cells were entries of lists.
         na: cells that mean "missing", besides the usual ones.
     """
@@ -282,7 +282,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     `schema`: the result holds a new one, what was proposed in it, and sentences on what is doubtful.
 
     Args:
-        source: the table, of which the first rows are read.
+        source: the table, of which some rows are read.
         named: the fields of the schema that the user has named, and that stay.
 
     Raises:
@@ -456,7 +456,7 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 
 def _time_formats(time: Column) -> tuple[list[str], str]:
-    """Return the date formats that fit all of the first times, and one of these times as an example.
+    """Return the date formats that fit all times of the sample, and one of these times as an example.
 
     Of numbers, only whole ones may be dates, such as 20240331, if all look like that. Otherwise there is no format.
     """

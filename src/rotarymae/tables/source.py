@@ -223,7 +223,11 @@ class Source:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sample(self, rows: int) -> Source:
-        """Return at most so many rows: runs spread over the table; of text that is long to read, the first ones."""
+        """Return a table with at most `rows` rows of this one: eight runs spread over it.
+
+        A table with no more rows is returned as it is. Of files of text or JSON that are long to read, it has the first
+        rows.
+        """
         text = self.table is None and self.format != "parquet"
         if (
             text
@@ -249,7 +253,6 @@ class Source:
         """Read columns: {name: Arrow array}.
 
         Args:
-            rows: so many first rows only; None for all.
             distinct: different rows only, in any order.
             numbers: of these columns of text, those whose cells are all plain numbers are read as float64.
             labels: of these columns, those of text are read as dictionaries, which take less memory.
