@@ -261,7 +261,7 @@ def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, 
         away.append(np.abs(kaplan_meier(time, event, times) - survival[rows].mean(0))[followed])
         weights.append(np.full(followed.sum(), len(rows)))
     weight = np.concatenate(weights)
-    return float(np.concatenate(away) @ weight / weight.sum()) if len(weight) else np.nan
+    return float(np.concatenate(away) @ weight / weight.sum()) if weight.sum() else np.nan
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:

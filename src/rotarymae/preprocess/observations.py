@@ -219,7 +219,10 @@ class ObservationPreprocessor(Preprocessor):
         if not (np.isfinite(channel_spacing) and channel_spacing > 0):
             raise InputError(f"channel_spacing of positions is {channel_spacing}; give a positive number.")
         if join_times and dataset.channel_names is None:
-            raise InputError("join_times joins the channels observed at one time, and the data set has no channels.")
+            raise InputError(
+                "join_times joins the channels observed at one time, and the data set has no channels; leave join_times "
+                "out, or name the column of channels."
+            )
         if join_times and inputs is not None and inputs.width:
             raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
         values = ValueScaling.fit(dataset, transforms)

@@ -73,8 +73,8 @@ class TableSchema:
         Reading: cells such as <0.01 or >100 are left out and counted (drop), or read as the number (number). For
         detection limits.
     untimed
-        Reading: rows without a time are left out and counted (drop), or become static columns (static), for facts
-        known beforehand.
+        Reading: rows without a time are left out and counted (drop), or become columns with one value per series
+        (static), such as age at admission.
     since
         Reading: leave out and count rows before this time, a number or a date. Set it to cut off an old or faulty
         part.

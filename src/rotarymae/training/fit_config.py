@@ -189,8 +189,8 @@ class ScalingOptions:
     """Both trainings: times are divided by this number. Without it, by the training series' median gap; set it to scale
     as another run did."""
     time_origin: Literal["first", "zero"] = "first"
-    """Both trainings: times count from each series' first observation (first), or from the table's zero (zero). Set
-    zero if absolute time matters."""
+    """Both trainings: times count from each series' first observation (first), or stay as in the table (zero), for
+    effects of the season or the calendar."""
     channel_spacing: float = 1.0
     """Both trainings: the model places channels on an axis next to time, this far apart (1 is one --time-unit). Set it
     to repeat another run."""
@@ -198,8 +198,8 @@ class ScalingOptions:
     """Both trainings: all channels of a time become one token, missing ones carried forward. Set it for many channels
     measured together."""
     channel_one_hot: bool = True
-    """Both trainings: show the encoder the channel as a one-hot vector (2 to 64 channels), too; with
-    --no-channel-one-hot, only as a position. Rarely needed."""
+    """Both trainings: with --no-channel-one-hot the encoder reads channels only as positions, without the one-hot
+    vector that 2 to 64 channels otherwise get. Rarely needed."""
     errors: tuple[str, ...] = ()
     """Reading: columns of the values' standard errors, in the order of --values. Name them if known: they weigh
     observations."""
@@ -261,8 +261,8 @@ class FinetuningOptions:
     """Fine-tuning: number of passes over the series; with --minutes, as many as fit into that time instead. Raise it if
     the loss still falls."""
     finetune_batch_size: int | None = None
-    """Fine-tuning: number of series per step. Without it, that of --batch-size; set it where fine-tuning needs
-    another."""
+    """Fine-tuning: number of series per step. Without it, that of --batch-size. Lower it if fine-tuning alone runs
+    out of memory."""
     finetune_lr: float | None = None
     """Fine-tuning: peak of the learning rate. Without it --base-lr, or 30 times that with --tune probe. Lower it if the
     loss jumps."""
