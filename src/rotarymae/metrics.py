@@ -339,7 +339,7 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the scored examples of a metrics.json, such as "250 held-out series"."""
+    """Return the words for the scored examples of a metrics.json: "held-out series", or "250 of ..." of a sample."""
     noun, counts = content["noun"], content["series"]
     some = f"{content['sample']['scored']:,} of the " if "sample" in content else ""
     return (

@@ -109,7 +109,10 @@ def literal(text: object) -> str:
 
 
 def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
-    """Add a legend of (handle, name) pairs to a figure, below its panels, in as many columns as fit its width."""
+    """Add a legend of (handle, name) pairs, at least one, below the panels, in as many columns as the width takes.
+
+    The figure has constrained layout, which makes room for the legend.
+    """
     handles, labels = zip(*entries)
     # A column takes its longest name and the handle; a line of 9 pt text has about 13 characters per inch.
     columns = int(np.clip(13 * figure.get_figwidth() // (max(map(len, labels)) + 6), 1, len(labels)))

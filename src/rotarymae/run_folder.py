@@ -83,7 +83,9 @@ def identify(
     split_by: SplitColumn | Fold | None = None,
     start: torch.nn.Module | None = None,
 ) -> Any:
-    """Return everything that a run's results depend on, as JSON; a resumed run must have the same.
+    """Return everything that a run's results depend on, as a dictionary; a resumed run must have the same one.
+
+    Data and weights count by digest; options that may change between runs, such as `log_every`, are left out.
 
     Args:
         labels: [S], or None to pre-train only.

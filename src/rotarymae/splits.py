@@ -359,7 +359,7 @@ def _hold_out(
     seed: int,
     latest_first: bool = False,
 ) -> bool:
-    """Move a share of the training series to another part: whole groups, the latest, or random series.
+    """Move a share of the training series to another part: whole groups if there are two or more, else random series.
 
     Nothing is moved if the share is 0 or fewer than two series are left.
 
@@ -368,7 +368,7 @@ def _hold_out(
         part: the part to which series are moved, `TEST` or `VALIDATION`.
         share: of the training series among `rows`.
         rows: indices of the labelled series; others move only with their group.
-        classes: [rows], or None without classes.
+        classes: [rows], whose shares a draw of single series keeps; None draws without classes.
         group: [S] groups that stay together; None moves single series.
         latest_first: hold out the groups with the largest numbers instead of random ones.
 

@@ -93,8 +93,8 @@ class ArrayDataset:
         name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
             raise InputError(
-                f"{name} has the shape {array.shape}; wanted {axes} axes, as many as patch_size {self.patch_size} has, and "
-                "one more for the channels, last."
+                f"{name} has the shape {array.shape}; wanted {axes} axes, as many as patch_size {self.patch_size} has, "
+                "and one more for the channels, last."
             )
         if array.shape[-1] != self.arrays[0].shape[-1]:
             raise InputError(

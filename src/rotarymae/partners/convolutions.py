@@ -345,11 +345,10 @@ def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.f
 
 
 def _view(x: NDArray[np.float32], group: int, dilation: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the input [s, V, L] of a group of kernels: `x` itself for the first half of groups, else its differences.
-
-    The series of `x` have the shape [..., L]; differences are one point shorter.
+    """Return what a group of kernels reads: `x` itself in the first half of the groups, else its differences.
 
     Args:
+        x: series of L points [..., L]; differences have the shape [..., L - 1].
         group: index of the group in `dilation` [G].
     """
     return np.diff(x) if group >= len(dilation) // 2 else x

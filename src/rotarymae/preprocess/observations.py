@@ -220,7 +220,7 @@ class ObservationPreprocessor(Preprocessor):
             raise InputError(f"channel_spacing of positions is {channel_spacing}; give a positive number.")
         if join_times and dataset.channel_names is None:
             raise InputError(
-                "join_times joins the channels observed at one time, and the data set has no channels; leave join_times "
+                "join_times joins the channels observed at one time, and the data set has no channels; leave it "
                 "out, or name the column of channels."
             )
         if join_times and inputs is not None and inputs.width:

@@ -376,7 +376,10 @@ def draw_classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def draw_mistakes(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Draw a series of each of the most frequent confusions, or the series with the largest errors of numbers."""
+    """Draw, for classes, one scored series of each of the most frequent confusions; for a regression, the worst series.
+
+    Yields nothing for other tasks.
+    """
     predictions, at = ClassPredictions.of(outcome), outcome.split.scored
     if predictions is not None:
         mistakes = _confusions(predictions, words)

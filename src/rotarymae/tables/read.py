@@ -299,8 +299,8 @@ class TableReader:
     def parts(self) -> Iterator[Part]:
         """Yield the table in parts of whole series, in the order of first appearance.
 
-        Errors and warnings are those of `read`, after the last part for what concerns the whole table. A part without
-        observations is no error.
+        A part whose series have no observations is yielded with `dataset` None; a table of only such parts ends without
+        an error. What `read` warns of or refuses for the whole table comes after the last part.
         """
         reports, observed = [], False
         whole = self.source.observations(self.columns) <= PART

@@ -414,9 +414,9 @@ class Source:
         return ", ".join(f"{self._expression(name)} AS c{i}" for i, name in enumerate(columns)) or "1"
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return {name: array} in the columns' original types, of which DuckDB lacks some, such as durations.
+        """Return {name: array} of a query's result, cast back to the types that the columns had before DuckDB.
 
-        A column that cannot be cast keeps DuckDB's type.
+        DuckDB lacks some types, such as durations. A column that cannot be cast keeps DuckDB's type.
 
         Args:
             table: what a query of `_selected(columns)` returned, in this order.

@@ -45,7 +45,9 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
 
 
 def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> float:
-    """Return the learning rate at a step: linear up to `base_lr` at step `warmup`, then a cosine to zero at `steps`.
+    """Return the learning rate at a step: a line up to `base_lr` at step `warmup`, then a cosine to zero at `steps`.
+
+    The line begins at base_lr / (warmup + 1) at step 0.
 
     Args:
         step: steps taken before, from 0; may be a fraction.
