@@ -1,6 +1,6 @@
 """How well does a model fill the gaps of real series, if it has only seen drawn functions?
 
-Not in the paper: `rotarymae-experiments run prior --hours 1` trains the model in the box `any-series`.
+Not in the paper: `rotarymae-experiments run prior --hours 0.45` trains the model in the box `any-series`.
 
 The model corrects a bank of Gaussian processes (`rotarymae.any_series`); what it is trained on is in
 `rotarymae_experiments.prior`, what it is scored on in `rotarymae_experiments.gaps`. The budget is counted in steps, of
