@@ -67,7 +67,7 @@ def full(text="plain"):
         [text],
         [text],
     )
-    return Report(text, text, [Headline(text, 0.712, {text: 0.644}, note=text)], [section])
+    return Report(text, text, text, [Headline(text, 0.712, {text: 0.644}, note=text)], [section])
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_everything_a_user_wrote_is_escaped(hostile):
     page = Page(hostile)
     assert "script" not in page.tags and not any(name.startswith("on") for name in page.attributes)
     # It is still there to be read, wherever it was given.
-    assert page.words.count(HOSTILE) == 20
+    assert page.words.count(HOSTILE) == 21
 
 
 def test_nothing_is_loaded_from_anywhere(hostile):

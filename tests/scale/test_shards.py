@@ -233,7 +233,7 @@ def test_the_shards_of_a_killed_worker_are_done_by_the_next_run(folder, tmp_path
         work.options,
         work.layout,
     )
-    with refuses("was killed", "of 30 are left", error=RotaryMAEError):
+    with refuses("was killed", "of 30 files are left", error=RotaryMAEError):
         answer_shards(once, folder, tmp_path / "out", workers=2)
     assert (tmp_path / "killed").exists()
     assert answer_shards(once, folder, tmp_path / "out").rows == 145
