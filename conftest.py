@@ -87,7 +87,7 @@ def quick(request, monkeypatch):
 @pytest.fixture
 def uncalibrated(monkeypatch):
     """Fits do not calibrate interpolations, which takes half of the time of a tiny one."""
-    monkeypatch.setattr("rotarymae.train.calibrate", lambda *_: None)
+    monkeypatch.setattr("rotarymae.train.calibrate", lambda *_, **__: None)
 
 
 @pytest.fixture(autouse=True, scope="session")

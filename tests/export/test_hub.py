@@ -83,7 +83,7 @@ def test_a_model_comes_from_the_hub(endpoint, tmp_path):
     saved = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
     Hub.files |= {path.relative_to(tmp_path / "model").as_posix(): path.read_bytes() for path in saved}
     card = Hub.files["README.md"].decode()
-    parts = ("library_name: rotarymae", "license: cc-by-4.0", "waves]", "best validation loss", "licence cc-by-4.0")
+    parts = ("library_name: rotarymae", "license: cc-by-4.0", "waves]", "licence cc-by-4.0")
     assert [part for part in parts if part not in card] == []
     Hub.files["code.py"] = b"print('never fetched')"
     loaded = RoMAEClassifier.from_pretrained("owner/name")

@@ -25,7 +25,7 @@ def test_hide_is_a_partition_that_leaves_one(data):
     assert np.array_equal(hide(data, 0.4, seed=0)[2], mask) and not np.array_equal(hide(data, 0.4, seed=1)[2], mask)
     single = SeriesDataset.from_arrays([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.0]])
     assert hide(single, 0.9, seed=0)[0].ids.tolist() == [1]
-    with refuses("share 1.0"):
+    with refuses("share", "1.0"):
         hide(data, 1.0, seed=0)
 
 

@@ -191,7 +191,7 @@ def test_classes_weigh_as_their_windows():
     seen = []
 
     def look(objective, examples, _held, settings):
-        seen.append((objective.class_weights, np.asarray(examples.targets)))
+        seen.append((objective.loss.keywords["class_weights"], np.asarray(examples.targets)))
         return settings
 
     finetune(pretrain(data, config).pipeline, data, np.array(list("aabb")), config, schedule=look)

@@ -112,7 +112,7 @@ def test_what_lies_around_a_query():
     preprocessor = pretrain(waves(), FIT).pipeline.preprocessor
     around = surroundings(visible, asked, preprocessor)
     assert around.side.flatten().tolist() == [BETWEEN, BEYOND, BEYOND, NOWHERE]
-    assert torch.allclose(around.distance.flatten(), torch.tensor([1.0, 2, 2, 0]), atol=1e-4)
+    assert torch.allclose(around.distance.flatten(), torch.tensor([4 / 3, 2, 2, 0]), atol=1e-4)  # 2 / (1 / 1 + 1 / 2)
     line, latest, mean, drift, season, change = around.guesses[0, :, 0].unbind(-1)
     assert torch.allclose(drift, torch.tensor([2.0, 3, 5, 0])), "from 0 to 2 in 4 units: 2 units later it is 1 more"
     assert torch.equal(season, mean) and torch.equal(change, line), "no season is known"

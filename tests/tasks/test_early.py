@@ -84,7 +84,7 @@ def run(tmp_path_factory):
 def test_evaluate_scores_what_was_known(run, capsys):
     given = ["evaluate", run / "run", run / "t.csv", "--label", "kind", "--at", "2", "+1000"]
     assert command(*given, "--out", run / "m.json") == 0
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert "+2" in shown and "whole" in shown and "first observation" in shown
     metrics = json.loads((run / "m.json").read_text())
     early = metrics["early"]

@@ -63,7 +63,7 @@ def test_bad_queries(pretrained, data):
     assert interpolate(pretrained, data, good).mean.shape == (16, 1)
     for wrong, parts in (
         (dataclasses.replace(good, offsets=offsets[:-1]), ["15 series", "16"]),
-        (dataclasses.replace(good, times=np.full(16, np.nan)), ["NaN"]),
+        (dataclasses.replace(good, times=np.full(16, np.nan)), ["nan"]),
         (dataclasses.replace(good, channels=None), ["channel"]),
         (dataclasses.replace(good, channels=np.full(16, 2)), ["channel 2", "0 to 1"]),
         (Queries(np.zeros(0), np.zeros(0, int), np.zeros(17, int)), ["no times"]),
