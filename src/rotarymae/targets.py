@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,7 +22,7 @@ LARGEST_TARGET = float(np.finfo(np.float32).max)
 MIN_SERIES_TO_JUDGE = 10  # with fewer series, the values of labels do not show what these are
 
 
-class Target:
+class Target(ABC):
     """Base of the kinds of targets, with what most of them have in common; a kind overrides where it differs."""
 
     head: ClassVar[type[Classifier | Regressor]] = Classifier
@@ -35,6 +36,7 @@ class Target:
             targets: [S], or as the kind takes them.
             spans: [S], from the first to the last observation of each series.
         """
+        return  # classes and numbers have nothing to warn of
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
@@ -65,9 +67,9 @@ class Target:
         return each[0]
 
     @property
+    @abstractmethod
     def outputs(self) -> int:
         """Number of outputs of the model."""
-        raise NotImplementedError
 
     def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier | Regressor:
         """Return the encoder, not copied, with a new head of `outputs` outputs.

@@ -173,7 +173,7 @@ class FolderLock:
             self._lock.acquire(blocking=False)
         except Timeout:
             raise InputError(f"{folder} is in use by another process; wait for it, or choose another folder.") from None
-        except NotImplementedError:
+        except NotImplementedError:  # a disk that has no locks: a run there is not guarded, as without this class
             return
 
     def release(self) -> None:

@@ -641,7 +641,7 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
             return to_arrow(column.to_list())
         try:
             return to_arrow(column.to_arrow())
-        except (pa.ArrowException, NotImplementedError):
+        except (pa.ArrowException, NotImplementedError):  # a library that cannot convert a type of its own
             return to_arrow(column.to_numpy())
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = str(error).strip().splitlines()[0]
