@@ -106,6 +106,8 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
 
+    from rotarymae.report.content import as_text
+
     if reporter.quiet:
         return
     rows, columns = dict(table.rows), table.columns
@@ -116,7 +118,7 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
         grid.add_column(column, justify="right", overflow="fold")
     for name, row in rows.items():
         cells = (row.get(column, "") for column in columns)
-        grid.add_row(name, *(f"{cell:.4g}" if type(cell) is float else str(cell) for cell in cells))
+        grid.add_row(name, *map(as_text, cells))
     console = Console()  # results go to standard output, progress to standard error
     console.print(grid)
     if table.caption:
