@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,22 +13,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from rotarymae.errors import InputError
-from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
-from rotarymae.estimators.parameters import takes
+from rotarymae.estimators.base import ArrayOptions, Estimator
+from rotarymae.estimators.parameters import documented
 from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
 from rotarymae.survival import concordance, event_times
 from rotarymae.targets import as_targets, has_label, narrowed
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
-# Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
-SUPERVISED = shared_options(FinetuningOptions, ArrayOptions, min_steps=150)
 
-
-class _Supervised(Estimator):
+@dataclass(kw_only=True, repr=False, eq=False)
+class _Supervised(ArrayOptions, FinetuningOptions, Estimator):
     """Base class of the classifier, the regressor and the estimator of survival."""
 
     task: ClassVar[str]
+    # Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
+    min_steps: int = 150
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
@@ -133,8 +134,9 @@ class _Supervised(Estimator):
         return truth, predicted
 
 
-@takes(SUPERVISED | shared_options(ClassificationOptions, min_steps=150))
-class RoMAEClassifier(ClassifierMixin, _Supervised):
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
+class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     """Pre-train on the series, fine-tune to tell classes apart, and predict their probabilities.
 
     With `predictor="auto"` predictions may be those of gradient boosting on summary features, or of an ensemble of the
@@ -200,7 +202,8 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         return self._fitted().outputs(self._read(X))
 
 
-@takes(SUPERVISED)
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
 class RoMAERegressor(RegressorMixin, _Supervised):
     """Pre-train on the series, then fine-tune to predict numbers, each output in its own units.
 
@@ -287,7 +290,8 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return values if half is None else (values, values - half, values + half)
 
 
-@takes(SUPERVISED)
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
 class RoMAESurvival(_Supervised):
     """Pre-train on the series, then fine-tune to predict the time to an event, of which some are censored.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -13,8 +13,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputWarning, choose
-from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple, shared_options
-from rotarymae.estimators.parameters import Parameter, takes
+from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple
+from rotarymae.estimators.parameters import documented
 from rotarymae.heads import encoder_of
 from rotarymae.interpolation import interpolated, standardise_truth
 from rotarymae.model_files import ANY_SERIES
@@ -22,16 +22,9 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries
 from rotarymae.series import hide
 
-# The unsupervised estimators have no validation part by default, as nothing else needs one.
-POOL = Parameter(
-    "pool",
-    AutoPool,
-    "auto",
-    "The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used.",
-)
 
-
-@takes(shared_options(validation_fraction=0.0))
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
 class RoMAEInterpolator(Estimator):
     """Learn to predict hidden observations; then predict values at any time, with a standard deviation.
 
@@ -47,6 +40,7 @@ class RoMAEInterpolator(Estimator):
 
     takes_arrays = False
     interpolates = True
+    validation_fraction: float = 0.0  # none by default, as nothing else needs one
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
@@ -65,7 +59,7 @@ class RoMAEInterpolator(Estimator):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
         warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
-        return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})  # type: ignore[attr-defined]
+        return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train by hiding observations and predicting them.
@@ -159,8 +153,9 @@ class RoMAEInterpolator(Estimator):
         return float(r2_score(truth.ravel(), answer.scaled_mean.ravel()))
 
 
-@takes(shared_options(ArrayOptions, validation_fraction=0.0) | {"pool": POOL})
-class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
+class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOptions, Estimator):
     """Learn by predicting hidden observations or patches; then turn every series, picture or sound into one vector.
 
     Attributes
@@ -170,6 +165,10 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     history_ : dict
         What was logged; not of a loaded estimator.
     """
+
+    validation_fraction: float = 0.0
+    pool: AutoPool = "auto"
+    """The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used."""
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
@@ -209,9 +208,8 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         InputError
             Series or a parameter that cannot be used; before any training.
         """
-        pool: str = self.pool  # type: ignore[attr-defined]
-        choose("pool", pool, get_args(AutoPool))
-        self._train(X, None, None, self._config(pool="cls" if pool == "cls" else "mean"))
+        choose("pool", self.pool, get_args(AutoPool))
+        self._train(X, None, None, self._config(pool="cls" if self.pool == "cls" else "mean"))
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -227,5 +225,4 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         ndarray of shape [S, D]
             One vector for each series, float32; D is the width of the encoder.
         """
-        pool: str = self.pool  # type: ignore[attr-defined]
-        return self._fitted().embed(self._read(X), None if pool == "auto" else pool)
+        return self._fitted().embed(self._read(X), None if self.pool == "auto" else self.pool)
