@@ -35,8 +35,6 @@ class EstimatorOptions:
     pretrained: Any = None
     """The pipeline to start from: a run folder, a saved pipeline, a model's name, or a Pipeline. It is pre-trained
     further only if pretrain_epochs is given."""
-    warm_start: bool = False
-    """A further `fit` continues from the fitted model, with its scalers and without a new pre-training."""
     id: str = "id"
     """For data frames: the column that says which series a row belongs to."""
     time: str = "time"
@@ -181,7 +179,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return FitConfig(**{**given, "seed": seed, **changes})
 
     def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
-        """Train a pipeline and keep it as `pipeline_`; with `warm_start`, continue with the fitted one.
+        """Train a pipeline and keep it as `pipeline_`.
 
         Also sets `history_`, `loaded_` and `trained_weights_`.
 
@@ -196,9 +194,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         Warns:
             InputWarning: static columns that no option names; series without a label.
         """
-        pretrained = self.pretrained
-        continues = bool(self.warm_start) and hasattr(self, "pipeline_")
-        start = self.pipeline_ if continues else None if pretrained is None else open_start(pretrained)
+        start = None if self.pretrained is None else open_start(self.pretrained)
         dataset = self._dataset(X, start, fits=task or "unsupervised")
         embeds = task is None and not self.interpolates
         if embeds and config.pretrained is None and config.neighbours == "auto":
@@ -216,7 +212,6 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             start=start,
             task=task or "auto",
             columns=self._columns_of(X, start, config),
-            continue_training=continues,
             reporter=Reporter(quiet=not self.verbose),
         )
         assert result.split is not None

@@ -1,4 +1,4 @@
-"""The documentation of the estimators' parameters, made from the strings below the fields of their options."""
+"""The documentation of the estimators: parameters, from the strings below the fields, and common attributes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,30 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from rotarymae.system import field_docs
 
 Class = TypeVar("Class", bound=type)
+ATTRIBUTES = """
+pipeline_ : Pipeline
+    The fitted model with its preprocessor and partners.
+loaded_ : tuple of str
+    Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
+history_ : dict
+    What was logged, by training; not of a loaded estimator.
+"""
 
 
 def documented(cls: Class) -> Class:
-    """Add a numpydoc section of the parameters to the docstring of a dataclass, before its attributes; return it."""
+    """Add numpydoc sections of parameters and attributes to the docstring of a dataclass, and return it.
+
+    The docstring may end with a section of attributes of its own.
+    """
     lines, docs, hints = ["Parameters", "----------"], field_docs(cls), get_type_hints(cls)
     for field in dataclasses.fields(cls):
         lines.append(f"{field.name} : {_type(hints[field.name])}, default={field.default!r}")
         # The command types --batch-size, Python batch_size.
         doc = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), docs[field.name])
         lines += textwrap.wrap(doc, 100, initial_indent="    ", subsequent_indent="    ")
-    above, attributes, below = inspect.cleandoc(cls.__doc__ or "").partition("Attributes\n----------")
-    parts = (above.strip(), "\n".join(lines), (attributes + below).strip())
-    cls.__doc__ = "\n\n".join(part for part in parts if part) + "\n"
+    head = "Attributes\n----------\n"
+    above, _, attributes = inspect.cleandoc(cls.__doc__ or "").partition(head)
+    cls.__doc__ = "\n\n".join((above.strip(), "\n".join(lines), head + (attributes + ATTRIBUTES).strip())) + "\n"
     return cls
 
 

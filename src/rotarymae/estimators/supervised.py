@@ -119,19 +119,32 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator):
         """
         return self._fitted().importance(self._read(X))
 
-    def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return the labels, and the predictions, of the series that have a label.
+    def score(self, X: Any, y: Any) -> float:
+        """Return the score of the predictions on series with known targets.
 
-        Args:
-            dataset: X as a data set.
-            y: labels in any form that `fit` accepts.
-            predicted: predictions of all series, [S] or [S, outputs].
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+        y : array, dict, str, DataFrame or tuple
+            Their targets, as in `fit`; series without one are left out.
+
+        Returns
+        -------
+        float
+            The accuracy of classes; R² of numbers, the mean over outputs; Harrell's concordance of times to an event:
+            the share of pairs predicted in the order of their events, among those whose order is known.
         """
-        truth = self._labels_of(dataset, X, y)
+        dataset = self._read(X)
+        truth, predicted = self._labels_of(dataset, X, y), self.predict(dataset)
         known = has_label(truth)
         if len(known) == len(predicted) and not known.all():
             truth, predicted = narrowed(as_targets(truth)[known]), predicted[known]
-        return truth, predicted
+        return self._score(truth, predicted)
+
+    def _score(self, truth: Any, predicted: np.ndarray) -> float:
+        """Return the score of predictions [S] or [S, outputs] of series whose labels are all known."""
+        raise NotImplementedError
 
 
 @documented
@@ -147,12 +160,6 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     ----------
     classes_ : ndarray
         The classes, sorted.
-    pipeline_ : Pipeline
-        The fitted model with its preprocessor and partners.
-    loaded_ : tuple of str
-        Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
-    history_ : dict
-        What was logged, by training; not of a loaded estimator.
     """
 
     task = "classification"
@@ -166,25 +173,13 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         """Return class labels, those of one column [S, 1] flat; raise InputError for measurements."""
         return _class_labels(y)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy on series with known classes.
+    score = _Supervised.score
 
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-        y : array of shape [S], dict or str
-            Their classes, as in `fit`; series without a label are left out.
-
-        Returns
-        -------
-        float
-            Share of the series that are predicted right.
-        """
+    def _score(self, truth: Any, predicted: np.ndarray) -> float:
+        """Return the accuracy."""
         from sklearn.metrics import accuracy_score
 
-        dataset = self._read(X)
-        return float(accuracy_score(*self._labelled(dataset, X, y, self.predict(dataset))))
+        return float(accuracy_score(truth, predicted))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class.
@@ -209,15 +204,6 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 
     With `predictor="auto"` predictions may be those of gradient boosting on summary features, or of both together:
     whatever is best on the validation series. predictor="model" is the model alone.
-
-    Attributes
-    ----------
-    pipeline_ : Pipeline
-        The fitted model with its preprocessor and partners.
-    loaded_ : tuple of str
-        Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
-    history_ : dict
-        What was logged, by training; not of a loaded estimator.
     """
 
     task = "regression"
@@ -239,25 +225,12 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return y
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return R² of the predictions on series with known targets.
+    score = _Supervised.score
 
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-        y : array of shape [S] or [S, outputs], dict or str
-            Targets, as in `fit`; missing ones are left out.
-
-        Returns
-        -------
-        float
-            R², the mean over outputs: 1 is perfect, 0 as good as the mean of `y`.
-        """
+    def _score(self, truth: Any, predicted: np.ndarray) -> float:
+        """Return R², the mean over outputs."""
         from sklearn.metrics import r2_score
 
-        dataset = self._read(X)
-        truth, predicted = self._labelled(dataset, X, y, self.predict(dataset))
         truth = NumberTargets.check(truth, len(predicted))
         columns = zip(truth.T, predicted.reshape(truth.shape).T, strict=True)
         return float(np.mean([r2_score(known[~np.isnan(known)], guess[~np.isnan(known)]) for known, guess in columns]))
@@ -302,12 +275,6 @@ class RoMAESurvival(_Supervised):
     ----------
     edges_ : ndarray
         Ends of the intervals into which an event may fall, from 0 to the last event of the training series.
-    pipeline_ : Pipeline
-        The fitted model with its preprocessor and partners.
-    loaded_ : tuple of str
-        Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
-    history_ : dict
-        What was logged, by training; not of a loaded estimator.
     """
 
     task = "survival"
@@ -332,24 +299,8 @@ class RoMAESurvival(_Supervised):
         event, time = (aligned(dataset, X, part) for part in y)
         return event_times(time, event)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return Harrell's concordance of the predictions.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-        y : structured array of shape [S], DataFrame of two columns, or tuple of two
-            Events and durations, as in `fit`; series without a duration are left out.
-
-        Returns
-        -------
-        float
-            The share of pairs of series that are predicted in the order of their events, among those whose order is
-            known; one half for a guess.
-        """
-        dataset = self._read(X)
-        truth, predicted = self._labelled(dataset, X, y, self.predict(dataset))
+    def _score(self, truth: Any, predicted: np.ndarray) -> float:
+        """Return Harrell's concordance."""
         event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
         return concordance(time, event, predicted)
 

@@ -23,29 +23,62 @@ from rotarymae.queries import as_queries
 from rotarymae.series import hide
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
+class _Unsupervised(Estimator):
+    """Base class of the interpolator and the embedder."""
+
+    validation_fraction: float = 0.0  # none by default, as nothing else needs one
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train by hiding observations or patches and predicting them.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
+            pictures, videos and sounds, with `patch_size` or `sample_rate`.
+        y : Any
+            Not used; for the interface of scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Series or a parameter that cannot be used; before any training.
+        """
+        self._train(X, None, None, self._config(**self._changes()))
+        return self
+
+    def _changes(self) -> dict[str, Any]:
+        """Return the options of the fit that differ from the parameters; subclasses raise InputError for wrong ones."""
+        return {}
+
+
 @documented
 @dataclass(kw_only=True, repr=False, eq=False)
-class RoMAEInterpolator(Estimator):
+class RoMAEInterpolator(_Unsupervised):
     """Learn to predict hidden observations; then predict values at any time, with a standard deviation.
 
     Before `fit`, the model any-series answers, which was trained on drawn functions alone; an `InputWarning` says so.
-
-    Attributes
-    ----------
-    pipeline_ : Pipeline
-        The fitted `MaskedAutoencoder` with its preprocessor.
-    history_ : dict
-        What was logged; not of a loaded estimator.
     """
 
     takes_arrays = False
     interpolates = True
-    validation_fraction: float = 0.0  # none by default, as nothing else needs one
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
         """Return the part with the autoencoder; raise InputError without one."""
         return pipeline.pretrained
+
+    def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_`; raise InputError for a pipeline without an autoencoder."""
+        pipeline.require_autoencoder()
+        super()._keep(pipeline)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: it answers before `fit`, too."""
@@ -60,31 +93,6 @@ class RoMAEInterpolator(Estimator):
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
         warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
         return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Train by hiding observations and predicting them.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation.
-        y : Any
-            Not used; for the interface of scikit-learn.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series or a parameter that cannot be used; before any training.
-        """
-        self._train(X, None, None, self._config())
-        self.pipeline_.require_autoencoder()
-        return self
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Predict values of the series at other times, in their units.
@@ -155,18 +163,9 @@ class RoMAEInterpolator(Estimator):
 
 @documented
 @dataclass(kw_only=True, repr=False, eq=False)
-class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOptions, Estimator):
-    """Learn by predicting hidden observations or patches; then turn every series, picture or sound into one vector.
+class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOptions, _Unsupervised):
+    """Learn by predicting hidden observations or patches; then turn every series, picture or sound into one vector."""
 
-    Attributes
-    ----------
-    pipeline_ : Pipeline
-        The fitted model with its preprocessor.
-    history_ : dict
-        What was logged; not of a loaded estimator.
-    """
-
-    validation_fraction: float = 0.0
     pool: AutoPool = "auto"
     """The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used."""
 
@@ -186,31 +185,10 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
         super()._keep(pipeline)
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Train by hiding observations or patches and predicting them.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`.
-        y : Any
-            Not used; for the interface of scikit-learn.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series or a parameter that cannot be used; before any training.
-        """
+    def _changes(self) -> dict[str, Any]:
+        """Return the pooling of training; raise InputError for an unknown `pool`."""
         choose("pool", self.pool, get_args(AutoPool))
-        self._train(X, None, None, self._config(pool="cls" if self.pool == "cls" else "mean"))
-        return self
+        return {"pool": "cls" if self.pool == "cls" else "mean"}
 
     def transform(self, X: Any) -> np.ndarray:
         """Embed the series.
