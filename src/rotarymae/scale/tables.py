@@ -28,7 +28,7 @@ from rotarymae.scale.answers import (
     embeddings,
     open_embeddings,
 )
-from rotarymae.series import SeriesDataset, as_text
+from rotarymae.series import as_text
 from rotarymae.tables import Part, TableReader, TableSchema
 
 OnProgress = Callable[[int, int], None]
@@ -97,7 +97,7 @@ def answer_file(
             list(tables())  # which raises: without a part nothing was written
     except InputError as error:
         raise error.within(table) from error
-    return replace(totals, what=question.empty)
+    return totals
 
 
 def answer_parts(
@@ -129,9 +129,7 @@ def answer_parts(
             # Called with k of n parts of this part, it reports progress in the table.
             step = on_step and (lambda k, n, at=done, size=size: on_step(min(at + size * k // n, total), total))
             with gathered_warnings() as caught:
-                part = _answerable(question, part, part.dataset)
-                if part.dataset is not None:
-                    part_answers = question.answer(part.dataset, step)
+                part_answers = question.answer(part.dataset, step)
             raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
             if schema is None and part_answers is not None and part_answers.columns.num_columns:
@@ -145,24 +143,6 @@ def answer_parts(
         warnings.warn(warning, stacklevel=3)
     if held:
         raise held[0][0].why or NoObservations("none of the series that are asked for can be answered")
-
-
-def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
-    """Return the part with each series that the question cannot answer marked as one without observations.
-
-    These series are left out of its data set, which is None where none is left.
-
-    Args:
-        dataset: the part's data set.
-    """
-    if question.answerable is None:
-        return part
-    able = question.answerable(dataset)
-    if able.all():
-        return part
-    observed = part.observed.copy()
-    observed[observed] = able
-    return replace(part, observed=observed, dataset=dataset.select(np.flatnonzero(able)) if able.any() else None)
 
 
 def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema, name: str) -> pa.Table:
