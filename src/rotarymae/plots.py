@@ -131,7 +131,7 @@ def interpolation(
     curve: Curve | None = None,
     time_label: str = "time",
     value_label: str = "value",
-    asinh_scale: float | None = None,
+    linear_up_to: float | None = None,
     dates: bool = False,
 ) -> Figure:
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
@@ -143,7 +143,7 @@ def interpolation(
         errors: [n], one standard deviation in the unit of the values; None draws no bars.
         hidden: bool [n]; None means that none is.
         curve: predicted curve; None for none.
-        asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign; None
+        linear_up_to: makes the value axis linear up to that value and logarithmic beyond, of either sign; None
             leaves it linear.
         dates: times are days since 1970-01-01 UTC, and are labelled as dates.
     """
@@ -180,8 +180,8 @@ def interpolation(
         last = i >= len(drawn) - columns
         axes.set(title=literal(channel_names[c]), xlabel=literal(time_label) if last else "")
         axes.tick_params(labelbottom=last)
-        if asinh_scale is not None:
-            axes.set_yscale("asinh", linear_width=asinh_scale)
+        if linear_up_to is not None:
+            axes.set_yscale("symlog", linthresh=linear_up_to)
         _limit(axes, y[channel == c])
         if not dates:
             axes.locator_params(axis="x", nbins=4)

@@ -214,7 +214,7 @@ def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys)
         (["--images", "--id", "star"], "--id are not for pictures"),
         (["--images", "--audio"], "--images and --audio are both given"),
         (["--images", "--label", "kind"], "--label are not for pictures"),
-        (["--images", "--patch-size", "1", "2", "3"], "pictures need two numbers"),
+        (["--images", "--patch-size", "1", "2", "3"], "wanted 2 numbers"),
         (["--images", "--time-unit", "3", "--patch-size", "4"], "time_unit: pictures have no times"),
     ):
         assert command("fit", folder, *options, "--out", tmp_path / "run", "--quiet") == 2

@@ -486,7 +486,7 @@ def test_explain_writes_a_row_per_observation(fitted, tmp_path, capfd):
     assert (
         found.star.tolist() == np.repeat(stars.ids, stars.lengths).tolist() and (found.flux == stars.values[:, 0]).all()
     )
-    assert np.allclose(found.importance, np.concatenate(model.importance(stars)))
+    assert np.allclose(found.importance, np.concatenate(model.pipeline_.importance(stars)))
     best = model.classes_[model.pipeline_.outputs(stars).argmax(1)]
     assert found.predicted.tolist() == np.repeat(best, stars.lengths).tolist()
     assert command("explain", fitted / "autoencoder", fitted / "stars.csv", "--out", tmp_path / "b.csv") == 2

@@ -63,9 +63,7 @@ def read_pictures(
     """
     image = import_extra("PIL.Image", "images")
     turn = import_extra("PIL.ImageOps", "images").exif_transpose
-    patch = sides(patch_size)
-    if len(patch) != 2:
-        raise InputError(f"patch_size is {patch}; pictures need two numbers, rows and columns.")
+    patch = sides(patch_size, 2)
     if channels not in (None, 1, 3):
         raise InputError(f"channels is {channels}; wanted 1 (grey) or 3 (colours).")
     if longest_side is not None and longest_side < max(patch):
@@ -131,9 +129,7 @@ def read_sounds(
             sounds that were resampled.
     """
     soundfile = import_extra("soundfile", "audio")
-    patch = sides(patch_size)
-    if len(patch) != 2:
-        raise InputError(f"patch_size is {patch}; sounds need two numbers, frames and bins.")
+    patch = sides(patch_size, 2)
     rate, converted = sample_rate, []
 
     def read(path: Path) -> np.ndarray:

@@ -96,29 +96,6 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator):
         """
         return self._fitted().predict(self._read(X))
 
-    def importance(self, X: Any) -> list[np.ndarray]:
-        """Measure how much each observation matters to the network, which may not be all that predicts (`predictor`).
-
-        A series of n observations costs n predictions.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`; no pictures or sounds.
-
-        Returns
-        -------
-        list of ndarray
-            For each series an array [n], in the order of time. For classes it is the drop of the predicted class's
-            log-probability without the observation; `rotarymae.importance` says what it is for other targets.
-
-        Raises
-        ------
-        InputError
-            Series that cannot be used, and as `rotarymae.importance`.
-        """
-        return self._fitted().importance(self._read(X))
-
     def score(self, X: Any, y: Any) -> float:
         """Return the score of the predictions on series with known targets.
 

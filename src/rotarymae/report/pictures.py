@@ -39,7 +39,7 @@ MISTAKES = 3  # series shown that were predicted wrong
 EXAMPLES = 6  # series shown with their hidden points
 CURVE_POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
-HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn by asinh
+HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn on a logarithmic axis
 GROUPS = 3  # of like prediction, whose survival is drawn
 SQUARE = (4.6, 4.4)  # inches
 
@@ -83,8 +83,8 @@ def draw_series(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, **marks: Any) -> Drawing:
     """Draw one series in the table's units, with error bars where the table has errors, by the first column of values.
 
-    Only the 12 channels with most observations are drawn. The axis of values is that of an asinh where a few values
-    reach far beyond the others.
+    Only the 12 channels with most observations are drawn. The axis of values is logarithmic, linear around 0, where a
+    few values reach far beyond the others.
 
     Args:
         parts: the series, or parts of it.
@@ -116,8 +116,8 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
         errors=errors,
         time_label=f"{time} (UTC)" if dates else time,
         value_label=first,
-        # Far from zero an asinh is a logarithm with hardly a tick.
-        asinh_scale=spread if abs(middle) < HEAVY_TAILED * spread < away.max() else None,
+        # Far from zero a logarithmic axis has hardly a tick.
+        linear_up_to=spread if abs(middle) < HEAVY_TAILED * spread < away.max() else None,
         dates=dates,
         **marks,
     )
