@@ -10,7 +10,7 @@ import pytest
 from rotarymae import plots
 from rotarymae.report.build import render
 from rotarymae.report.comparisons import error_table
-from rotarymae.report.content import Best, Drawing, Section, Table, as_text
+from rotarymae.report.content import Best, Drawing, Section, Table, cell_text
 
 HOSTILE = '<script>alert(\'a & "b"\')</script>$_$" onload="x'
 
@@ -152,4 +152,4 @@ def test_the_smallest_error_of_each_row_is_the_best():
     ],
 )
 def test_values_as_text(value, text):
-    assert as_text(value) == text
+    assert cell_text(value) == text

@@ -106,7 +106,7 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
 
-    from rotarymae.report.content import as_text
+    from rotarymae.report.content import cell_text
 
     if reporter.quiet:
         return
@@ -118,7 +118,7 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
         grid.add_column(column, justify="right", overflow="fold")
     for name, row in rows.items():
         cells = (row.get(column, "") for column in columns)
-        grid.add_row(name, *map(as_text, cells))
+        grid.add_row(name, *map(cell_text, cells))
     console = Console()  # results go to standard output, progress to standard error
     console.print(grid)
     if table.caption:

@@ -21,7 +21,7 @@ from rotarymae.outcome import Outcome
 from rotarymae.plots import STYLE
 from rotarymae.preprocess import WORDS
 from rotarymae.report.comparisons import comparisons
-from rotarymae.report.content import Best, Drawing, Section, Table, as_text
+from rotarymae.report.content import Best, Drawing, Section, Table, cell_text
 from rotarymae.report.pictures import PICTURES
 from rotarymae.splits import split_words
 from rotarymae.system import as_json, duration, hardware, versions, write_text
@@ -67,7 +67,7 @@ def render(title: str, verdict: str, sections: Sequence[Section]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"as_text": as_text, "data_uri": data_uri}
+    environment.filters |= {"cell_text": cell_text, "data_uri": data_uri}
     environment.tests["best"] = lambda value: isinstance(value, Best)
     return environment.get_template("template.html.j2").render(title=title, verdict=verdict, sections=sections)
 
@@ -93,7 +93,7 @@ def _verdict(outcome: Outcome) -> str:
     if "regression" in metrics:
         name = next(name for name in metrics["regression"]["model"] if name.startswith(RMSE))
         says = f"{where}, the typical error (root mean square) is {{}}"
-        return _compared(says, metrics["regression"], name, chosen, as_text)
+        return _compared(says, metrics["regression"], name, chosen, cell_text)
     if "survival" in metrics:
         says = f"{where}, the expected times have the order of the events in {{}} of pairs"
         return _compared(says, metrics["survival"], CONCORDANCE, chosen, _per_cent)
@@ -217,4 +217,4 @@ def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section
 
 def _pairs(facts: Mapping[str, object], title: str = "", caption: str = "") -> Table:
     """Return facts as a table of two columns without a head: name, and value as text."""
-    return Table([(name, {"": as_text(value)}) for name, value in facts.items()], title, caption=caption)
+    return Table([(name, {"": cell_text(value)}) for name, value in facts.items()], title, caption=caption)

@@ -21,7 +21,7 @@ from rotarymae.metrics import (
 )
 from rotarymae.report.content import Best, Table
 
-MOST_CHANNELS = 20  # rows of a table of channels
+CHANNEL_ROWS = 20  # rows of a table of channels
 
 
 def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
@@ -70,10 +70,10 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
         channels = scores.get("channels")
         each += [(name, scores)] if channels is None else [(f"{name} of {c}", part) for c, part in channels.items()]
     caption, count = "Root mean squared errors, each in its own unit.", len(each)
-    if count > MOST_CHANNELS:
+    if count > CHANNEL_ROWS:
         each = sorted(each, key=lambda row: -np.nan_to_num(row[1]["methods"]["model"][SCALED_RMSE], nan=-1.0))
-        caption += f" Of {count:,}, the {MOST_CHANNELS} with the largest scaled errors; all are in metrics.json."
-    yield error_table(f"In the table's units, {where}", each[:MOST_CHANNELS], RMSE, caption)
+        caption += f" Of {count:,}, the {CHANNEL_ROWS} with the largest scaled errors; all are in metrics.json."
+    yield error_table(f"In the table's units, {where}", each[:CHANNEL_ROWS], RMSE, caption)
 
 
 def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:

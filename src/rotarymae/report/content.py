@@ -55,15 +55,15 @@ class Section:
     code: Sequence[str] = ()  # the command, and settings as JSON
 
 
-def as_text(value: object) -> str:
+def cell_text(value: object) -> str:
     """Return a value as text: 12,345 · 0.7035 · 3.21e-05 · yes · a: 1, b: 2; a dash for None, NaN and anything empty.
 
     Numbers have four digits; from 1,000 to 10 million they are whole.
     """
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {as_text(one)}" for name, one in value.items()) or "–"
+        return ", ".join(f"{name}: {cell_text(one)}" for name, one in value.items()) or "–"
     if isinstance(value, list | tuple):
-        return ", ".join(map(as_text, value)) or "–"
+        return ", ".join(map(cell_text, value)) or "–"
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
