@@ -65,7 +65,7 @@ def full(text="plain"):
         [Drawing(figure, text, text, text), Drawing(figure, text)],
         [Table([(text, {text: Best(0.5), "kind": text}), (text, {})], text, text, text)],
         [text],
-        [text],
+        text,
     )
     return text, text, [section]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,6 @@ import matplotlib.style
 import numpy as np
 from matplotlib.figure import Figure
 
-from rotarymae.heads import encoder_of
 from rotarymae.metrics import CONCORDANCE, RMSE, SCALED_RMSE, method_words, metric_of, sample_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.plots import STYLE
@@ -24,7 +22,7 @@ from rotarymae.report.comparisons import comparisons
 from rotarymae.report.content import Best, Drawing, Section, Table, cell_text
 from rotarymae.report.pictures import PICTURES
 from rotarymae.splits import split_words
-from rotarymae.system import as_json, duration, hardware, versions, write_text
+from rotarymae.system import duration, hardware, versions, write_text
 
 
 def write_report(
@@ -173,7 +171,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
 
 
 def _run(outcome: Outcome) -> Section:
-    """Return the section on the run: time, seed, hardware, versions, the command, and all settings as JSON.
+    """Return the section on the run: the command, time, seed, hardware and versions.
 
     Hardware and versions are read now. They are not those of training if another process wrote the page later.
     """
@@ -183,16 +181,12 @@ def _run(outcome: Outcome) -> Section:
         "hardware": hardware(),
         **versions(),
     }
-    configuration = {
-        "model": dataclasses.asdict(encoder_of(outcome.pipeline.autoencoder or outcome.pipeline.model).config),
-        **dataclasses.asdict(outcome.config),
-    }
     return Section(
         "run",
         "How to repeat it",
-        "The command, settings and versions that made this page.",
+        "What made this page; all settings are in metrics.json.",
         tables=(_pairs(facts),),
-        code=[text for text in (outcome.command, as_json(configuration)) if text],
+        code=outcome.command,
     )
 
 

@@ -52,7 +52,7 @@ class Section:
     drawings: Sequence[Drawing] = ()
     tables: Sequence[Table] = ()
     items: Sequence[str] = ()
-    code: Sequence[str] = ()  # the command, and settings as JSON
+    code: str = ""  # the command
 
 
 def cell_text(value: object) -> str:
