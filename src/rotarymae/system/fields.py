@@ -99,30 +99,23 @@ def _read(value: Any, kind: Any, name: str) -> Any:
         raise _wrong(name, value, kind)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return from_fields(kind, value, name)
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise _wrong(name, value, kind)
-        each = [options[0]] * len(value) if options[-1:] == (...,) else list(options)
-        if len(each) != len(value):
-            raise _wrong(name, value, kind)
-        return tuple(_read(one, option, name) for one, option in zip(value, each, strict=True))
-    read: Any = lambda: float(value) if kind is float else value  # noqa: E731
-    if origin is Literal:
-        fits = value in options and type(value) in {type(option) for option in options}
-    elif kind is float:
-        fits = type(value) in (int, float) and math.isfinite(value)
-    elif kind in (int, str, bool, type(None)):
-        fits = type(value) is kind
-    elif origin is list:
-        fits, read = isinstance(value, list), lambda: [_read(one, options[0], name) for one in value]
+    if origin in (tuple, list):
+        if isinstance(value, list | tuple):
+            each = [options[0]] * len(value) if origin is list or options[-1:] == (...,) else options
+            if len(each) == len(value):
+                return origin(_read(one, option, name) for one, option in zip(value, each, strict=True))
     elif origin is dict:
-        fits = isinstance(value, dict) and all(isinstance(key, str) for key in value)
-        read = lambda: {key: _read(one, options[1], f"{name}.{key}") for key, one in value.items()}  # noqa: E731
-    else:
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {key: _read(one, options[1], f"{name}.{key}") for key, one in value.items()}
+    elif origin is Literal:
+        if value in options and type(value) in {type(option) for option in options}:
+            return value
+    elif kind is float:
+        if type(value) in (int, float) and math.isfinite(value):
+            return float(value)
+    elif kind not in (int, str, bool, type(None)) or type(value) is kind:
         return value
-    if not fits:
-        raise _wrong(name, value, kind)
-    return read()
+    raise _wrong(name, value, kind)
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -54,12 +53,12 @@ def processor() -> str:
 def free_memory(root: Path = Path("/")) -> float:
     """Return the bytes of memory that this process may still take, at least 0.
 
-    It is the least of what is free in the computer, in its control groups, and below its limit on the address space.
+    It is the least of what is free in the computer and in its control groups, which containers limit.
 
     Args:
         root: the folder in which proc and sys lie; another one for tests.
     """
-    least = min([psutil.virtual_memory().available, *_left_in_groups(root), *_left_of_addresses()])
+    least = min([psutil.virtual_memory().available, *_left_in_groups(root)])
     return max(float(least), 0.0)
 
 
@@ -79,16 +78,6 @@ def _left_in_groups(root: Path) -> Iterator[int]:
                 yield limit - used + int(stat.get("inactive_file", 0))
             if folder == mount:
                 return
-
-
-def _left_of_addresses() -> Iterator[int]:
-    """Yield the bytes left of this process's limit on its address space; nothing without a limit, or on Windows."""
-    if sys.platform != "win32":
-        import resource
-
-        most = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if most != resource.RLIM_INFINITY:
-            yield most - psutil.Process().memory_info().vms
 
 
 @contextmanager

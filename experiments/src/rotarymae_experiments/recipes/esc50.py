@@ -104,7 +104,7 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
         strange = ~np.isin(pictures.labels, TEN) & ~np.isin(_sources(pictures), _sources(sounds))
         others = average(pictures.select(np.flatnonzero(strange)).spectrograms, max(1, setup.frame_ms // 20))
     elif setup.pretrain_dir is not None:
-        recordings = read_sounds(setup.pretrain_dir, data.PATCH, setup.sample_rate, resample=True).dataset
+        recordings = read_sounds(setup.pretrain_dir, data.PATCH, setup.sample_rate).dataset
         beginnings = tuple(array[:LONGEST] for array in recordings.arrays)
         others = average(dataclasses.replace(recordings, arrays=beginnings), frames)
     if setup.per_bin or case == OTHERS:
