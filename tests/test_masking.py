@@ -248,7 +248,7 @@ def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placemen
         (lambda t: split(t, torch.zeros(2, 4, dtype=torch.bool)), ("hides nothing",)),
         (lambda t: MaskRatio(0.0), ("mask_ratio is 0.0", "more than 0")),
         (lambda t: MaskRows(1.0), ("mask_ratio is 1.0", "less than 1")),
-        (lambda t: MaskRatio((0.8, 0.3)), ("from 0.8 to 0.3", "smaller must come first")),
+        (lambda t: MaskRatio((0.8, 0.3)), ("mask_ratio is (0.8, 0.3)", "(0.3, 0.8)")),
         (lambda t: MaskChannels((0.5, 1.5)), ("mask_ratio is 1.5",)),
         (lambda t: MaskRatio((0.1, 0.2, 0.3)), ("mask_ratio is (0.1, 0.2, 0.3)", "(0.3, 0.8)")),
         (lambda t: MaskChannels(0.5)(t), ("masking 'channels'", "the last axis", "only that of time")),

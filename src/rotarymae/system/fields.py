@@ -1,4 +1,4 @@
-"""The fields of dataclasses: their documentation, and as JSON, written and read whatever a file says."""
+"""The fields of dataclasses: their documentation, their types and ranges, and as JSON, whatever a file says."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import textwrap
 import types
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, choose
 
 
 @functools.cache
@@ -51,6 +51,40 @@ def plain_json(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
+class Range(NamedTuple):
+    """The numbers that a setting may hold: at least `least` and at most `most`, above `above` and below `below`."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InputError unless `value` is a finite number in the range; None, True and False are no numbers."""
+        if not (_is_number(value) and self.least <= value <= self.most and self.above < value < self.below):
+            words = {"least": "at least", "most": "at most", "above": "more than", "below": "less than"}
+            limits = [f"{words[key]} {limit:g}" for key, limit in self._asdict().items() if math.isfinite(limit)]
+            raise InputError(f"{name} is {value!r}; wanted a number of {' and '.join(limits)}.")
+
+
+type_hints = functools.cache(get_type_hints)
+
+
+def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
+    """Raise InputError where a field of a dataclass has a value of another type than its annotation, or out of range.
+
+    Args:
+        ranges: by name, for the numbers in a field; None is in every range.
+    """
+    hints = type_hints(type(holder))
+    for field in dataclasses.fields(holder):
+        value = getattr(holder, field.name)
+        _read(value, hints[field.name], field.name)
+        if field.name in ranges and value is not None:
+            for number in value if isinstance(value, list | tuple) else (value,):
+                ranges[field.name].check(field.name, number)
+
+
 def from_fields(kind: type, fields: Any, where: str) -> Any:
     """Return an instance of the dataclass `kind`, from a dictionary as `dataclasses.asdict` makes it, or JSON of that.
 
@@ -66,7 +100,7 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     """
     if not isinstance(fields, dict):
         raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")
-    known, hints = {field.name: field for field in dataclasses.fields(kind)}, get_type_hints(kind)
+    known, hints = {field.name: field for field in dataclasses.fields(kind)}, type_hints(kind)
     for name in fields:
         if name not in known:
             raise InputError(f"{where} has no field {name!r}; there are {', '.join(known)}.")
@@ -99,6 +133,9 @@ def _read(value: Any, kind: Any, name: str) -> Any:
         raise _wrong(name, value, kind)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return from_fields(kind, value, name)
+    if origin is Literal:
+        choose(name, value, options)
+        return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
             raise _wrong(name, value, kind)
@@ -107,16 +144,14 @@ def _read(value: Any, kind: Any, name: str) -> Any:
             raise _wrong(name, value, kind)
         return tuple(_read(one, option, name) for one, option in zip(value, each, strict=True))
     read: Any = lambda: float(value) if kind is float else value  # noqa: E731
-    if origin is Literal:
-        fits = value in options and type(value) in {type(option) for option in options}
-    elif kind is float:
-        fits = type(value) in (int, float) and math.isfinite(value)
+    if kind is float:
+        fits = _is_number(value)
     elif kind in (int, str, bool, type(None)):
         fits = type(value) is kind
     elif origin is list:
         fits, read = isinstance(value, list), lambda: [_read(one, options[0], name) for one in value]
-    elif origin is dict:
-        fits = isinstance(value, dict) and all(isinstance(key, str) for key in value)
+    elif origin in (dict, Mapping):
+        fits = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
         read = lambda: {key: _read(one, options[1], f"{name}.{key}") for key, one in value.items()}  # noqa: E731
     else:
         return value
@@ -127,5 +162,20 @@ def _read(value: Any, kind: Any, name: str) -> Any:
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
     """Return the error for a field `name` whose value does not fit the annotation `kind`."""
-    text, needed = repr(value), kind.__name__ if isinstance(kind, type) else kind
-    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {needed}.")
+    text = repr(value)
+    return InputError(f"{name} is {text if len(text) < 80 else text[:77] + '...'}; wanted {_words(kind)}.")
+
+
+def _words(kind: Any) -> str:
+    """Return an annotation in words, for a message."""
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(map(_words, get_args(kind)))
+    if get_origin(kind) is tuple:
+        return f"a list, each {_words(get_args(kind)[0])}"
+    plain = {float: "a finite number", int: "a whole number", bool: "True or False", type(None): "None", str: "text"}
+    return plain.get(kind, str(kind))
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a finite number; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
