@@ -526,15 +526,6 @@ def test_outputs_that_are_known_of_some_series_alone(lists):
             assert np.isfinite(model.score(lists[0], numbers))
 
 
-def test_a_warm_start_without_a_class_keeps_the_model(lists):
-    three = np.array(["a", "b", "c"] * 8)
-    model = RoMAEClassifier(**BOTH, warm_start=True, class_weights="balanced", label_smoothing=0.1).fit(lists[0], three)
-    two = [i for i in range(24) if three[i] != "c"]
-    model.fit([lists[0][i] for i in two], three[two])
-    assert model.predict_proba(lists[0]).shape == (24, 3) and model.pipeline_.partners.available == ("model",)
-    assert np.isfinite([line["validation"] for line in model.history_["finetune"]]).all()
-
-
 def test_labels_by_id_are_those_of_their_series_wherever_they_come(lists):
     """A pandas Series is matched by its index in fit and score, of a frame and of a data set."""
     frame = pd.DataFrame({"id": np.repeat(list("dcbafe"), 5), "time": np.tile(np.arange(5.0), 6)})
@@ -569,16 +560,6 @@ def test_labels_with_the_default_index_of_pandas_keep_their_order():
     assert [*labels_of(dataset, frame, labels, "id")] == [*labels_of(dataset, dataset, labels, "id")] == [*"abcd"]
     by_id = labels.rename_axis("id")
     assert [*labels_of(dataset, frame, by_id, "id")] == [*"dbca"], "a named index was made on purpose"
-
-
-def test_a_warm_start_does_not_need_a_static_column_to_vary(lists):
-    times, values = zip(*lists[0], strict=True)
-    kinds = np.array(["m", "f"] * 12)
-    dataset = SeriesDataset.from_arrays(times, values, static={"sex": kinds})
-    model = RoMAEClassifier(**BOTH, static=["sex"], warm_start=True).fit(dataset, lists[1][[0, 1] * 2 + [1, 0] * 10])
-    before = model.pipeline_.preprocessor.static
-    model.fit(dataset.select(np.flatnonzero(kinds == "m")), np.array(["slow", "fast"] * 6))
-    assert model.pipeline_.preprocessor.static == before
 
 
 def test_a_forecaster_is_scored_by_the_latest_observations(lists, monkeypatch):

@@ -36,8 +36,6 @@ class EstimatorOptions:
     pretrained: Any = None
     """The pipeline to start from: a run folder, a saved pipeline, a model's name, or a Pipeline. It is pre-trained
     further only if pretrain_epochs is given."""
-    warm_start: bool = False
-    """A further `fit` continues from the fitted model, with its scalers and without a new pre-training."""
     id: str = "id"
     """For data frames: the column that says which series a row belongs to."""
     time: str = "time"
@@ -196,7 +194,7 @@ class Estimator(BaseEstimator):
         return FitConfig(**{**given, "seed": seed, **changes})
 
     def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
-        """Train a pipeline and keep it as `pipeline_`; with `warm_start`, continue with the fitted one.
+        """Train a pipeline and keep it as `pipeline_`.
 
         Also sets `history_`, `loaded_` and `trained_weights_`.
 
@@ -212,8 +210,7 @@ class Estimator(BaseEstimator):
             InputWarning: static columns that no option names; series without a label.
         """
         pretrained = self.pretrained  # type: ignore[attr-defined]
-        continues = bool(self.warm_start) and hasattr(self, "pipeline_")  # type: ignore[attr-defined]
-        start = self.pipeline_ if continues else None if pretrained is None else open_start(pretrained)
+        start = None if pretrained is None else open_start(pretrained)
         dataset = self._dataset(X, start, fits=task or "unsupervised")
         embeds = task is None and not self.interpolates
         if embeds and config.pretrained is None and config.neighbours == "auto":
@@ -231,7 +228,6 @@ class Estimator(BaseEstimator):
             start=start,
             task=task or "auto",
             columns=self._columns_of(X, start, config),
-            continue_training=continues,
             reporter=Reporter(quiet=not self.verbose),  # type: ignore[attr-defined]
         )
         assert result.split is not None
