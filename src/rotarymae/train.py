@@ -175,9 +175,6 @@ def train(
         plan.of(dataset.lengths, split.scored, split.train if kind is not None else None, config.members or 1)
         how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
-    partners = None
-    if kind is not None and targets is not None:
-        partners = _fit_partners(dataset, split, targets, kind.fit(learnt), static, config, plan, reporter)
     if start is not None and not config.pretrains:
         result.pipeline = replace(start, preprocessor=preprocessor, precision=config.precision)
     else:
@@ -198,6 +195,7 @@ def train(
                 calibration = calibrate(result.pipeline, *unseen, seed=config.seed)
                 result.pipeline = replace(result.pipeline, calibration=calibration)
     if kind is not None and targets is not None:
+        partners = _fit_partners(dataset, split, targets, kind.fit(learnt), static, config, plan, reporter)
         choosing = None
         if validation is not None:
             choosing = _with_early_copies(validation, narrowed(targets[split.validation]), config)
@@ -217,7 +215,6 @@ def train(
             f"fine-tuning started from all {len(tuned.loaded)} tensors of the pre-trained encoder and trained "
             f"{tuned.trained_weights:,} weights (tune={config.tune})"
         )
-        assert partners is not None
         _choose(result, dataset, targets, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
@@ -304,8 +301,7 @@ def _fit_partners(
 ) -> FittedPartners:
     """Fit the partners by `fit_partners` on the training and validation series; return what that returns.
 
-    With `config.early` the series' copies that end early are among them. It comes before the network, so that the
-    partners' time is known and trainings get the rest.
+    With `config.early` the series' copies that end early are among them.
 
     Args:
         targets: [S] labels.

@@ -1,7 +1,6 @@
 """The system around the work: files written whole, versions and hardware, what a person sees."""
 
 from rotarymae.system.atomic_write import (
-    FolderLock,
     check_writable,
     flush,
     remove_leftovers,
@@ -17,7 +16,6 @@ from rotarymae.system.masked import unmasked
 from rotarymae.system.progress import Reporter, duration, moment
 
 __all__ = [
-    "FolderLock",
     "Reporter",
     "as_json",
     "check_writable",

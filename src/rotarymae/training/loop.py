@@ -191,9 +191,10 @@ class _Loop:
         Args:
             resume, on_resume: as in `fit`.
         """
-        self.result.history = folder.open(resume)
+        folder.open(resume)
         if folder.checkpoint.exists():
-            self.best_weights = folder.restore(self.objective.model, self.optimizer, self.state)
+            restored = folder.restore(self.objective.model, self.optimizer, self.state)
+            self.best_weights, self.result.history = restored
             self.result.resumed_step = self.state.step
         if on_resume is not None and resume != "never":
             step = self.result.resumed_step
