@@ -447,13 +447,8 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
             "predicts them from the others."
         )
-    frames = dataset.kind == "patches" and len(dataset.patch_size) > 2  # pyright: ignore
-    channels = getattr(dataset, "channel_names", None) is not None
-    if (config.masking == "tubes" and not frames) or (config.masking == "channels" and not channels):
-        raise InputError(
-            f"masking={config.masking!r} hides {'patches in all frames' if config.masking == 'tubes' else 'channels'}, "
-            f"and the {dataset.noun} have none; use masking='ratio'."
-        )
+    if config.masking == "channels" and getattr(dataset, "channel_names", None) is None:
+        raise InputError(f"masking='channels' hides channels, and the {dataset.noun} have none; use masking='ratio'.")
     if dataset.kind == "patches":
         preprocessor: Any = _array_preprocessor(dataset, config, start)  # pyright: ignore
     else:

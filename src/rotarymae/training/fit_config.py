@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Optimizer = Literal["adamw", "sgd"]
 # The strategies of `masking.MASKINGS`.
-MaskingStrategy = Literal["auto", "ratio", "blocks", "rows", "channels", "tubes", "future"]
+MaskingStrategy = Literal["auto", "ratio", "blocks", "rows", "channels", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
 Transform = Literal["robust", "standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
@@ -194,7 +194,7 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training: hide stretches (blocks), single tokens (ratio), times (rows), channels, tubes, or ends (future, to
+    """Pre-training: hide stretches (blocks), single tokens (ratio), times (rows), channels, or ends (future, to
     forecast). auto: blocks, or ratio for pictures and sounds."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training: share of each series that is hidden; two numbers are a range, from which each series' share is
