@@ -5,12 +5,10 @@ from __future__ import annotations
 import difflib
 import importlib
 import json
-import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Self
 
 LONGEST_MESSAGE = 2000  # characters
@@ -91,25 +89,6 @@ class ShardsFailed(RotaryMAEError):
 
 class MissingExtra(RotaryMAEError, ImportError):
     """A package of an optional extra of this library is not installed; the message says how to install it."""
-
-
-class Interrupted(RotaryMAEError):
-    """A training was asked to end and has saved its state.
-
-    Attributes:
-        signum: the signal, SIGTERM or SIGINT.
-        step: optimiser steps done; a resumed run continues with the next one.
-        folder: where the state is.
-    """
-
-    def __init__(self, signum: int, step: int, folder: Path) -> None:
-        """Keep the signal, the step and the folder; the message says how to resume."""
-        self.signum, self.step, self.folder = signum, step, folder
-        super().__init__(
-            f"stopped by {signal.Signals(signum).name} after step {step}; the state is saved in {folder}. Resume the "
-            f"run (--resume) to go on with step {step + 1}.",
-            code="interrupted",
-        )
 
 
 class InputWarning(UserWarning):

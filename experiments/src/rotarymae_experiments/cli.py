@@ -16,7 +16,7 @@ from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, Positio
 
 import rotarymae_experiments as experiments
 from rotarymae import system
-from rotarymae.errors import InputError, Interrupted, RotaryMAEError, did_you_mean
+from rotarymae.errors import InputError, RotaryMAEError, did_you_mean
 from rotarymae_experiments import recipes
 
 Scale = Literal["smoke", "small", "paper"]
@@ -163,8 +163,6 @@ def main(argv: list[str] | None = None) -> None:
             description="Run the experiments of the paper and ours, and show their results.",
             config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
         )
-    except Interrupted as error:
-        _end(str(error), 128 + error.signum)
     except KeyboardInterrupt:
         _end("stopped. The same command goes on from what was saved.", 130)
     except (RotaryMAEError, OSError) as error:

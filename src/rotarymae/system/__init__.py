@@ -11,7 +11,7 @@ from rotarymae.system.atomic_write import (
     write_text,
 )
 from rotarymae.system.fields import as_json, field_docs, from_fields, plain_json
-from rotarymae.system.machine import free_memory, handled_signals, hardware, processor, versions
+from rotarymae.system.machine import free_memory, hardware, processor, versions
 from rotarymae.system.masked import unmasked
 from rotarymae.system.progress import Reporter, duration, moment
 
@@ -24,7 +24,6 @@ __all__ = [
     "flush",
     "free_memory",
     "from_fields",
-    "handled_signals",
     "hardware",
     "moment",
     "plain_json",

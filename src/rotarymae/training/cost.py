@@ -370,13 +370,9 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
     """Return the seconds per token of a forward pass without gradients, measured on some batches."""
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
-    every.append(every[0])  # the first one is slower, and is not counted
-    tokens, ends = [int(examples.lengths[index].sum()) for index in every], []
-
-    def stop() -> bool:
-        """Note the time at the end of a batch; return whether enough tokens are measured."""
-        ends.append(time.monotonic())
-        return sum(tokens[1 : len(ends)]) >= EVALUATED
-
-    evaluate(objective, examples, training, stop, batches=every)
-    return (ends[-1] - ends[0]) / sum(tokens[1 : len(ends)])
+    tokens = np.cumsum([examples.lengths[index].sum() for index in every])
+    some = every[: int(np.searchsorted(tokens, EVALUATED)) + 1]
+    evaluate(objective, examples, training, batches=every[:1])  # the first pass is slower
+    started = time.monotonic()
+    evaluate(objective, examples, training, batches=some)
+    return (time.monotonic() - started) / float(tokens[len(some) - 1])
