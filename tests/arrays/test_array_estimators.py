@@ -70,7 +70,7 @@ def test_sounds_of_unequal_length_are_answered_together_as_one_by_one(sounds, tm
 def test_videos_and_grey_pictures_are_embedded():
     draw = np.random.default_rng(0)
     videos, grey = draw.normal(size=(12, 4, 8, 8, 3)), draw.normal(size=(12, 8, 8))
-    embedder = RoMAEEmbedder(patch_size=(2, 4, 4), masking="tubes", **FAST)
+    embedder = RoMAEEmbedder(patch_size=(2, 4, 4), **FAST)
     assert embedder.fit_transform(videos).shape == (12, 24)
     assert embedder.get_feature_names_out().shape == (24,)
     assert RoMAEEmbedder(patch_size=4, **FAST).fit(grey).transform(list(grey)).shape == (12, 24)

@@ -1,9 +1,10 @@
-"""The machine: versions, processor, the memory that this process may still take, and signals."""
+"""The machine: versions, processor, and the memory that this process may still take."""
 
 from __future__ import annotations
 
 import platform
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -98,3 +99,13 @@ def handled_signals(handle: Callable[[int, dict[int, Any]], None]) -> Iterator[N
     finally:
         for signum, handler in former.items():
             signal.signal(signum, handler)
+
+
+def _left_of_addresses() -> Iterator[int]:
+    """Yield the bytes left of this process's limit on its address space; nothing without a limit, or on Windows."""
+    if sys.platform != "win32":
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            yield most - psutil.Process().memory_info().vms
