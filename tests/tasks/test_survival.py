@@ -89,7 +89,6 @@ def test_concordance_counts_pairs(count, tied):
 def test_survival_and_censoring_by_hand():
     time, event = [1.0, 2.0, 2.0, 3.0, 4.0], [True, True, False, False, True]
     assert kaplan_meier(time, event, [0.5, 1, 2, 3.5, 4, 9]).tolist() == pytest.approx([1, 0.8, 0.6, 0.6, 0, 0])
-    assert kaplan_meier(time, event, [1, 4], before=True).tolist() == pytest.approx([1, 0.6])
     # At the time 2 the event comes first: of the three that are left, one is censored.
     assert censoring(time, event, [1, 2, 3]).tolist() == pytest.approx([1, 2 / 3, 1 / 3])
 
