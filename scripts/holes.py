@@ -26,7 +26,7 @@ import numpy as np
 
 from rotarymae.interpolation import interpolate
 from rotarymae.metrics import SCALED_RMSE
-from rotarymae.partners.baselines import ChannelMean, LastValue, LinearInterpolation
+from rotarymae.partners.baselines import INTERPOLATION, predict_simply
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries
 from rotarymae.scoring import evaluate_forecasts
@@ -158,9 +158,8 @@ def score(pipeline: Pipeline, train_part: SeriesDataset, test: SeriesDataset, hi
     answer = interpolate(pipeline, seen, as_queries(gone, pipeline.require_series()))
     truth, channels = np.asarray(gone.with_values(names).values)[:, 0], channel_index(gone)
     guesses = {"model": answer.mean[:, 0]}
-    for method in (LinearInterpolation, ChannelMean, LastValue):
-        fitted = method().fit(train_part.with_values(names))
-        guesses[method.name] = fitted.predict(seen.with_values(names), gone.with_values(names))[:, 0]
+    parts = (part.with_values(names) for part in (train_part, seen, gone))
+    guesses |= {name: guess[:, 0] for name, guess in predict_simply(INTERPOLATION, *parts).items()}
     known = [c for c in np.unique(channels) if (channels == c).sum() >= LEAST]
     rows = np.isin(channels, known)
     ratios = []

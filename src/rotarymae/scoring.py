@@ -30,7 +30,8 @@ from rotarymae.metrics import (
     survival_metrics,
 )
 from rotarymae.outcome import Outcome
-from rotarymae.partners import EACH_CHOICE, baselines
+from rotarymae.partners import EACH_CHOICE
+from rotarymae.partners.baselines import CHANNEL_MEAN, CONSTANTS, FORECASTS, INTERPOLATION, constant, predict_simply
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.preprocess import ObservationPreprocessor
@@ -109,7 +110,8 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
         every[name][split.validation] = predicted
     outcome.predicted = every[predictor.choice]
     guesses = {name: predicted[scored] for name, predicted in every.items()}
-    guesses |= _of_baselines(labels, dataset, truth, known, scored, reporter)
+    constant_guess = constant(labels.task, labels.for_partners(truth[known]))
+    guesses[CONSTANTS[labels.task]] = np.tile(constant_guess, (len(scored), 1))
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.half_widths = outcome.pipeline.half_widths(predictor=chosen)
@@ -234,7 +236,8 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         if choice not in guesses or choice == EACH_CHOICE:
             guesses[choice] = guesses[member.predictor.choice]
         known = np.sort(np.concatenate([split.train, split.validation]))
-        guesses |= _of_baselines(member.require_labels(), dataset, truth, known, split.test, reporter)
+        constant_guess = constant(labels.task, member.require_labels().for_partners(truth[known]))
+        guesses[CONSTANTS[labels.task]] = np.tile(constant_guess, (len(split.test), 1))
         measure, scores = _measure(member.require_labels(), truth[rows]), {}
         for name, guess in guesses.items():
             of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
@@ -279,25 +282,6 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 def _spread(values: list[float]) -> dict[str, Any]:
     """Return a metric of each fold, as {"mean", "std", "folds"}: mean, sample standard deviation, and `values`."""
     return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
-
-
-def _of_baselines(
-    labels: Labels, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
-) -> dict[str, np.ndarray]:
-    """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}.
-
-    A baseline that fails is left out, with a warning.
-
-    Args:
-        truth: encoded labels of all series.
-    """
-    guesses, known, scored = {}, dataset.select(train), dataset.select(test)
-    learnt = labels.for_partners(truth[train])
-    with reporter.bar("baselines"):
-        for method in baselines.OF_TASK[labels.task]:
-            with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
-                guesses[method.name] = method().fit(known, learnt).predict(scored)
-    return guesses
 
 
 def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
@@ -351,10 +335,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     guesses["model"] = answers.mean
     train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
     with reporter.bar("baselines"):
-        for method in baselines.INTERPOLATION:
-            with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
-                guesses[method.name] = method().fit(train).predict(visible, hidden)
-
+        guesses |= predict_simply(INTERPOLATION, train, visible, hidden)
     outcome.metrics["interpolation"] = compare_at_hidden(preprocessor, hidden, answers, guesses)
     for name, row in outcome.metrics["interpolation"].items():
         _warn_if_behind(outcome, name, row, reporter)
@@ -459,8 +440,7 @@ def evaluate_forecasts(
     visible, hidden = part.mask_observations(ahead[rows] <= 0), part.mask_observations(asked[rows])
     answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
     visible, hidden = (each.with_values(preprocessor.value_names) for each in (visible, hidden))
-    fitted = [method().fit(dataset.with_values(preprocessor.value_names)) for method in baselines.FORECASTS]
-    guesses = {method.name: method.predict(visible, hidden) for method in fitted}
+    guesses = predict_simply(FORECASTS, dataset.with_values(preprocessor.value_names), visible, hidden)
     return compare_at_hidden(preprocessor, hidden, answers, {"model": answers.mean, **guesses})
 
 
@@ -479,7 +459,7 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
         return
     advice = "more epochs of pre-training may help"
     reads_nearest = outcome.pipeline.require_autoencoder().config.neighbours
-    if not reads_nearest and closest != baselines.ChannelMean.name and outcome.config.pretrained is None:
+    if not reads_nearest and closest != CHANNEL_MEAN and outcome.config.pretrained is None:
         advice = "neighbours='on' lets the model start from the straight line"
     reporter.warn(
         f"hidden observations of {value!r} are predicted better by {method_words(closest)} (scaled error "
