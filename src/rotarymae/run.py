@@ -24,7 +24,7 @@ from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
 from rotarymae.scoring import count_parts, leaving_out, score, score_folds
-from rotarymae.splits import Fold, Split, SplitColumn
+from rotarymae.splits import Fold, Split, SplitColumn, make_split
 from rotarymae.system import Reporter
 from rotarymae.targets import as_targets
 from rotarymae.train import FitResult, labelled, train
@@ -147,8 +147,9 @@ def run_folds(
     if labels is None:
         raise InputError("folds are scored by labels, and there are none; give labels (--labels, --label).")
     _, rows, strata = labelled(dataset, as_targets(labels), task, config)
-    every = Fold.all(folds, len(dataset), split_by)
-    splits = [fold.split(rows, strata, 0.0, config.validation_fraction, config.seed)[0] for fold in every]
+    every, series = [Fold(number + 1, folds, split_by) for number in range(folds)], len(dataset)
+    shares = 0.0, config.validation_fraction
+    splits = [make_split(series, rows, strata, *shares, config.seed, fold)[0] for fold in every]
     open_folder(out, identify(dataset, labels, config, task, 0.0, split_by) | {"folds": folds})
     each = config
     if config.minutes is not None:  # half a fold's share is for reading, and for the scores and the report of all

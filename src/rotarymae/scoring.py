@@ -30,7 +30,6 @@ from rotarymae.metrics import (
     survival_metrics,
 )
 from rotarymae.outcome import Outcome
-from rotarymae.partners import EACH_CHOICE
 from rotarymae.partners.baselines import CHANNEL_MEAN, CONSTANTS, FORECASTS, INTERPOLATION, constant, predict_simply
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
@@ -233,8 +232,6 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
     for number, (member, split) in enumerate(zip(pipeline.members, splits, strict=True), 1):
         with reporter.bar(f"predicting fold {number}") as on_step:
             guesses = member.every(dataset.select(split.test), on_step)
-        if choice not in guesses or choice == EACH_CHOICE:
-            guesses[choice] = guesses[member.predictor.choice]
         known = np.sort(np.concatenate([split.train, split.validation]))
         constant_guess = constant(labels.task, member.require_labels().for_partners(truth[known]))
         guesses[CONSTANTS[labels.task]] = np.tile(constant_guess, (len(split.test), 1))
@@ -242,7 +239,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         for name, guess in guesses.items():
             of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
             of_all[split.test] = labels.convert(guess, member.require_labels())
-            of_fold = member.half_widths(predictor="auto" if name == EACH_CHOICE else name)
+            of_fold = member.half_widths(predictor=name)
             if of_fold is not None:
                 half.setdefault(name, np.full((series, labels.outputs), np.nan))[split.test] = of_fold
             scores[name] = measure(truth[split.test], guess) | interval_metrics(truth[split.test], guess, of_fold)

@@ -6,7 +6,8 @@ from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.features import FORMULAS, features
 from rotarymae.partners.intervals import INTERVAL, half_widths, least_errors, sorted_errors
 from rotarymae.partners.predictor import (
-    EACH_CHOICE,
+    COMBINED,
+    MODEL,
     TASKS,
     TITLES,
     FittedPartners,
@@ -17,10 +18,11 @@ from rotarymae.partners.predictor import (
 from rotarymae.partners.shapes import FEATURES
 
 __all__ = [
-    "EACH_CHOICE",
+    "COMBINED",
     "FEATURES",
     "FORMULAS",
     "INTERVAL",
+    "MODEL",
     "TASKS",
     "TITLES",
     "AnyDataset",

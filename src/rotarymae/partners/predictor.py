@@ -36,11 +36,8 @@ PARTNERS: dict[str, type[Partner]] = {
     partner.name: partner for partner in (BoostedFeatures, RandomConvolutions, CoxFeatures)
 }
 MODEL, FEATURES, COMBINED = "model", BoostedFeatures.name, "combined"
-EACH_CHOICE = "chosen"  # of folds that chose differently, what each of them chose
 CHOICES = (MODEL, FEATURES, COMBINED)
-TITLES = {MODEL: "model", COMBINED: "combined", EACH_CHOICE: "as each fold chose"} | {
-    name: kind.title for name, kind in PARTNERS.items()
-}  # in tables
+TITLES = {MODEL: "model", COMBINED: "combined"} | {name: kind.title for name, kind in PARTNERS.items()}  # in tables
 TASKS = ("classification", "regression", "survival")
 
 

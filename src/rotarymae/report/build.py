@@ -235,7 +235,7 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool)
 def _data(outcome: Outcome, anonymous: bool) -> Section:
     """Return the section on the data: counts, lengths, how it was read, split, scaling, and the run's warnings.
 
-    If `anonymous`, the warnings are only counted, and the split names no group.
+    If `anonymous`, the warnings are only counted.
     """
     preprocessor, dataset, split = outcome.pipeline.preprocessor, outcome.dataset, outcome.metrics["series"]
     assert preprocessor is not None
@@ -249,7 +249,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
         f"{preprocessor.parts} of all": int(lengths.sum()),
         ", ".join(split): ", ".join(f"{count:,}" for count in split.values()),
         "read": str(dataset.reading or "–"),
-        "split": split_words(outcome.metrics["split"], private=not anonymous),
+        "split": split_words(outcome.metrics["split"]),
     }
     fitted = "are those of the pre-trained model" if outcome.config.pretrained else "were fitted on the training part"
     warnings = [f"Warning: {warning}" for warning in outcome.warnings]
