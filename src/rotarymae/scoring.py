@@ -17,7 +17,6 @@ from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import Interpolation, interpolate
 from rotarymae.labels import Labels
 from rotarymae.metrics import (
-    CALIBRATION_ERROR,
     MEDIAN_ERROR,
     RMSE,
     SCALED_RMSE,
@@ -117,14 +116,9 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     outcome.metrics[labels.task] = _scores(outcome.pipeline, measure, truth[scored], guesses)
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
-    if labels.task == "classification":
-        if unseen := [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]:
-            reporter.warn(f"the metrics say nothing about the class {listed(unseen)}: no scored series has it.")
-        stages = {"before": raw[scored], "after": every["model"][scored]}
-        outcome.metrics["model_calibration"] = {"temperature": predictor.temperatures["model"]} | {
-            stage: {name: measure(truth[scored], guess)[name] for name in ("log_loss", CALIBRATION_ERROR)}
-            for stage, guess in stages.items()
-        }
+    unseen = [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]
+    if labels.task == "classification" and unseen:
+        reporter.warn(f"the metrics say nothing about the class {listed(unseen)}: no scored series has it.")
     reporter.say(f"predictions are those of {method_words(chosen)!r}: {predictor.because}")
 
 

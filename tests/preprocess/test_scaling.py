@@ -310,20 +310,6 @@ def test_times_like_mjd_keep_their_precision():
     assert np.abs(at - small).max() < 1e-9  # of which float32 times, 0.004 apart, know nothing
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        ({"origin": "last"}, ("'last'", "'first'", "'zero'")),
-        ({"time_unit": 0.0}, ("unit of time is 0.0", "positive")),
-        ({"time_unit": float("nan")}, ("unit of time is nan",)),
-        ({"channel_spacing": -1.0}, ("channel_spacing of positions is -1.0",)),
-    ],
-)
-def test_positions_that_cannot_be_are_refused(arguments, parts):
-    with refuses(*parts):
-        ObservationPreprocessor.fit(dataset([[0.0, 1.0]]), **arguments)
-
-
 def test_each_further_column_has_its_own_origin_and_unit():
     draw = np.random.default_rng(0)
     positions = [np.stack([draw.uniform(40, 60, 400), draw.uniform(-5000, 0, 400)], 1) for _ in range(6)]
