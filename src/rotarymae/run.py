@@ -23,7 +23,7 @@ from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
-from rotarymae.scoring import count_parts, leaving_out, score, score_folds
+from rotarymae.scoring import count_parts, score, score_folds
 from rotarymae.splits import Fold, Split, SplitColumn, make_split
 from rotarymae.system import Reporter
 from rotarymae.targets import as_targets
@@ -186,8 +186,13 @@ def _write(
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
-        with leaving_out("the report", reporter), reporter.bar("report"):
-            report(outcome, out)
+        try:
+            with reporter.bar("report"):
+                report(outcome, out)
+        except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
+            raise
+        except Exception as error:
+            reporter.warn(f"the report failed and is left out ({type(error).__name__}: {error}).")
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -71,17 +70,6 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
     with reporter.bar("predicting") as on_step:
         outcome.predicted, outcome.embeddings = predict_and_embed(outcome.pipeline, dataset, on_step=on_step)
     _score_predictions(outcome, labels, reporter)
-
-
-@contextmanager
-def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
-    """Catch errors in the block, except OSError, and warn that `what` (a baseline, a picture) is left out."""
-    try:
-        yield
-    except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
-        raise
-    except Exception as error:
-        reporter.warn(f"{what} failed and is left out ({type(error).__name__}: {error}).")
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:

@@ -26,7 +26,6 @@ from rotarymae.arrays import BINS
 from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, save_arrays
 from rotarymae.partners.combine import log_loss
-from rotarymae.partners.features import chunks
 from rotarymae.preprocess import StaticColumn
 from rotarymae.series import SeriesDataset
 
@@ -228,17 +227,12 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
     """
     channels, columns = len(dataset.channel_names or (None,)), len(dataset.value_names)
     out = np.zeros((len(dataset), channels, columns, length))
-    begin = 0
-    for rows in chunks(dataset):
-        ends = np.searchsorted(rows.series, np.arange(rows.num_series + 1))
-        for s, (first, last) in enumerate(itertools.pairwise(ends)):
-            times, channel, values = rows.times[first:last], rows.channels[first:last], rows.values[first:last]
-            even = np.linspace(times[0], times[-1], length)
-            for c, v in np.ndindex(channels, columns):
-                seen = (channel == c) & np.isfinite(values[:, v])
-                if seen.any():
-                    out[begin + s, c, v] = np.interp(even, times[seen], values[seen, v])
-        begin += rows.num_series
+    for s, one in enumerate(dataset):
+        even = np.linspace(one.times[0], one.times[-1], length)
+        for c, v in np.ndindex(channels, columns):
+            seen = np.isfinite(one.values[:, v]) & (True if one.channels is None else one.channels == c)
+            if seen.any():
+                out[s, c, v] = np.interp(even, one.times[seen], one.values[seen, v])
     return out.reshape(len(dataset), -1, length)
 
 
