@@ -511,6 +511,39 @@ def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = 
     return figure
 
 
+class Excerpt(NamedTuple):
+    """A part of a series: a title, times and values [n], and bool [n], which of the observations are odd."""
+
+    title: str
+    times: ArrayLike
+    values: ArrayLike
+    odd: ArrayLike
+
+
+@styled
+def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
+    """Draw parts of series, at least one, in a panel each, with the odd observations marked.
+
+    Args:
+        value: what the values are, for the axis.
+    """
+    columns = min(3, len(parts))
+    rows = -(-len(parts) // columns)
+    figure = Figure((3.2 * columns, 2.2 * rows))
+    panels = figure.subplots(rows, columns, squeeze=False)
+    for spare in panels.flat[len(parts) :]:
+        spare.set_visible(False)
+    for axes, part in zip(panels.flat, parts):
+        times, values, odd = (np.asarray(column) for column in part[1:])
+        axes.plot(times, values, color=FAINT, linewidth=0.8, marker=".", markersize=3)
+        axes.plot(times[odd], values[odd], "o", color=COLOURS[1], markerfacecolor="none", markersize=6)
+        axes.set_title(literal(part.title), fontsize=8)
+        if np.issubdtype(times.dtype, np.datetime64):
+            _date_ticks(axes.xaxis)
+    figure.supylabel(literal(value), fontsize=9)
+    return figure
+
+
 def project(embeddings: NDArray[Any], method: str, seed: int = 0) -> NDArray[np.float64]:
     """Project embeddings [S, D] to float64 [S, 2] for a map.
 

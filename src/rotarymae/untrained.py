@@ -29,11 +29,8 @@ WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channel
 OVERLAP = 0.25  # share of a window that it has in common with the next
 BATCH_TOKENS = 6000
 QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
-COMPARED, SHORTEST, HIDDEN_SHARE = (
-    200,
-    5,
-    0.1,
-)  # series that are compared with the line, their observations, share hidden
+COMPARED, SHORTEST = 200, 5  # series that are compared with the line, at most; observations of each, at least
+HIDDEN_SHARE = 0.1  # of their observations
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
 
 Step = Callable[[int, int], None] | None

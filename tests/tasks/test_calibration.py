@@ -9,18 +9,7 @@ import torch
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import load
-from rotarymae.calibration import (
-    BETWEEN,
-    BEYOND,
-    NOWHERE,
-    Calibration,
-    Surroundings,
-    calibrate,
-    outputs,
-    representatives,
-    surroundings,
-    traits,
-)
+from rotarymae.calibration import Calibration, calibrate, representatives
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.interpolation import interpolate, time_to_nearest
 from rotarymae.likelihoods import LIKELIHOODS
@@ -29,6 +18,7 @@ from rotarymae.partners.baselines import CHANNEL_MEAN, LINE, predict_simply
 from rotarymae.queries import Queries, as_queries, grid
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, hide
+from rotarymae.surroundings import BETWEEN, BEYOND, NOWHERE, Surroundings, outputs, surroundings, traits
 from rotarymae.tokens import Tokens
 from rotarymae.train import pretrain, train
 

@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 from rotarymae import tables
 from rotarymae.cli.inputs import Columns, Flag, Quiet, TablePath
-from rotarymae.cli.output import as_file, check_new, new_reporter
+from rotarymae.cli.output import check_new, new_reporter
 
 
 def features_command(
@@ -48,8 +48,7 @@ def features_command(
     with reporter.bar("features"):
         numbers, names = compute(dataset)
     arrays = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
-    with as_file(out) as file:
-        write_table(with_ids(pa.table(arrays), pa.array(dataset.ids.tolist()), dataset.id_name), file)
+    write_table(with_ids(pa.table(arrays), pa.array(dataset.ids.tolist()), dataset.id_name), out)
     for name, formula in FORMULAS.items() if formulas else ():
         reporter.say(f"{name}: {formula}")
     reporter.say(f"{len(names)} features of {len(dataset):,} series → {out}")

@@ -22,13 +22,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rotarymae.calibration import outputs, student_t, surroundings
+from rotarymae.calibration import student_t
 from rotarymae.errors import InputError
 from rotarymae.heads import embedding, encoder_of
 from rotarymae.interpolation import DEVIATION
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
+from rotarymae.surroundings import outputs, surroundings
 
 
 class Program(nn.Module):

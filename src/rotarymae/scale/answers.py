@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.anomaly import odd_observations
 from rotarymae.config import AutoPool, Precision
 from rotarymae.datasets import AnyDataset
 from rotarymae.ensemble import load
@@ -171,17 +172,18 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 
 
 def anomalies(pipeline: Pipeline) -> Question:
-    """Return the question that scores every observation by how badly the others of its series predict it.
+    """Return the question that scores every observation, and the stretch around it, given the others of its series.
 
-    There is a row per observation, with time, channel, values and a score per value; see `Pipeline.observation_scores`.
-    Raises InputError for a pipeline without an autoencoder of series.
+    There is a row per observation, with time, channel, values and two scores per value: those of
+    `Pipeline.observation_scores` and `Pipeline.stretch_scores`. Raises InputError for a pipeline without an autoencoder
+    of series.
     """
     pipeline = pipeline.of_series()
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the scores, with one row per observation."""
-        scores = pipeline.observation_scores(dataset, on_step)
-        return Answers(pa.table(score_columns(dataset, scores)), dataset.lengths)
+        single, stretch = odd_observations(pipeline, dataset, on_step)
+        return Answers(pa.table(score_columns(dataset, anomaly_score=single, stretch_score=stretch)), dataset.lengths)
 
     return Question(pipeline, answer, "observations")
 
@@ -237,7 +239,6 @@ def values(
         InputError: a pipeline without an autoencoder of series.
     """
     pipeline = pipeline.of_series()
-    known: Any = pipeline.preprocessor
 
     def queries(dataset: SeriesDataset) -> Queries:
         """Return the queries of a data set: from the table, the times or the grid."""
@@ -253,7 +254,7 @@ def values(
         if not len(part_queries.times):
             return Answers(pa.table({}), part_queries.lengths)
         answer = pipeline.answer(dataset, part_queries, on_step)
-        names = known.value_names if known else dataset.value_names[: answer.mean.shape[1]]  # errors come last
+        names = pipeline.predicted_names(dataset)
         where = (part_queries.times, part_queries.channels, dataset.channel_names, names)
         return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), part_queries.lengths)
 

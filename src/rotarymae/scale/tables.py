@@ -33,6 +33,8 @@ from rotarymae.tables import Part, TableReader, TableSchema
 
 OnProgress = Callable[[int, int], None]
 
+UNTRAINED_AT_A_TIME = 1 << 13  # observations; any-series takes some seconds for so many, and the first wait for no more
+
 
 @dataclass(frozen=True)
 class Totals:
@@ -126,7 +128,10 @@ def answer_parts(
     schema = question.schema
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
-    for part in _checked(question, reader):
+    parts = _checked(question, reader)
+    if question.pipeline.untrained:
+        parts = (piece for part in parts for piece in _pieces(part, UNTRAINED_AT_A_TIME))
+    for part in parts:
         part_answers = None
         if part.dataset is not None:
             size = len(part.dataset.times)
@@ -148,6 +153,26 @@ def answer_parts(
         warnings.warn(warning, stacklevel=3)
     if held:
         raise held[0][0].why or NoObservations("none of the series that are asked for can be answered")
+
+
+def _pieces(part: Part, size: int) -> Iterator[Part]:
+    """Yield a part of a table in pieces of whole series, each with about `size` observations or one series."""
+    if part.dataset is None:
+        yield part
+        return
+    lengths = np.zeros(len(part.ids), np.int64)
+    lengths[part.observed] = part.dataset.lengths
+    piece = (np.cumsum(lengths) - lengths) // size
+    number = np.cumsum(part.observed) - part.observed  # of each series in the data set
+    for k in np.unique(piece):
+        inside = piece == k
+        chosen = number[inside & part.observed]
+        yield replace(
+            part,
+            ids=part.ids.filter(pa.array(inside)),
+            observed=part.observed[inside],
+            dataset=part.dataset.select(chosen) if len(chosen) else None,
+        )
 
 
 def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
