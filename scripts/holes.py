@@ -26,7 +26,7 @@ import numpy as np
 
 from rotarymae.interpolation import interpolate
 from rotarymae.metrics import SCALED_RMSE
-from rotarymae.partners.baselines import ChannelMean, LinearInterpolation
+from rotarymae.partners.baselines import INTERPOLATION, predict_simply
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries
 from rotarymae.scoring import evaluate_forecasts
@@ -181,10 +181,9 @@ def _predictions(
     seen, gone = part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside])
     answer = interpolate(pipeline, seen, as_queries(gone, pipeline.require_series()))
     truth = np.asarray(gone.with_values(names).values)[:, 0]
-    guesses = [
-        method().fit(train_part.with_values(names)).predict(seen.with_values(names), gone.with_values(names))[:, 0]
-        for method in (LinearInterpolation, ChannelMean)
-    ]
+    parts = (part.with_values(names) for part in (train_part, seen, gone))
+    simple = predict_simply(INTERPOLATION, *parts)
+    guesses = [simple[name][:, 0] for name in ("linear_interpolation", "mean")]
     held = [(lower[:, 0] <= truth) & (truth <= upper[:, 0]) for lower, upper in answer.bands.values()]
     return channel_index(gone), truth, answer.mean[:, 0], *guesses, *held
 

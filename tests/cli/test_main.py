@@ -405,8 +405,6 @@ def test_fit_writes_all_that_it_promises(fitted):
     others = {"combined", "features", "most_common_class"}
     assert set(metrics["classification"]) == {"model", *others}
     assert metrics["predictor"]["chosen"] in metrics["classification"]
-    calibration = metrics["model_calibration"]
-    assert calibration["after"]["log_loss"] == metrics["classification"]["model"]["log_loss"]
     predictions = pq.read_table(fitted / "run/predictions.parquet")
     assert predictions.column_names == ["star", "part", "label", "predicted", "probability_a", "probability_b"]
     _, labels = two_kinds()

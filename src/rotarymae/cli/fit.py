@@ -86,7 +86,7 @@ class LabelOptions(LabelColumn):
             values = np.array([None if value is None else str(value) for value in values.tolist()], object)
         from rotarymae.splits import SplitColumn
 
-        return SplitColumn(self.split_by, values, dates)
+        return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
         """Raise InputError for --label-id, --task, --folds or --event where no option says where the labels are."""

@@ -141,7 +141,7 @@ def _comparisons(outcome: Outcome) -> list[Section]:
 def _data(outcome: Outcome, anonymous: bool) -> Section:
     """Return the section on the data: counts, lengths, how it was read, split, scaling, and the run's warnings.
 
-    If `anonymous`, the warnings are only counted, and the split names no group.
+    If `anonymous`, the warnings are only counted.
     """
     preprocessor, dataset, split = outcome.pipeline.preprocessor, outcome.dataset, outcome.metrics["series"]
     assert preprocessor is not None
@@ -154,7 +154,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
         f"{preprocessor.parts} of all": int(lengths.sum()),
         ", ".join(split): [*split.values()],
         "read": str(dataset.reading or "–"),
-        "split": split_words(outcome.metrics["split"], private=not anonymous),
+        "split": split_words(outcome.metrics["split"]),
     }
     fitted = "are those of the pre-trained model" if outcome.config.pretrained else "were fitted on the training part"
     warnings = [f"Warning: {warning}" for warning in outcome.warnings]
