@@ -34,6 +34,7 @@ WHOLE_DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # digits → 
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
+MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
@@ -82,7 +83,8 @@ CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora")
 CHANNEL = Rule(
     ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
      "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
-     "measurement", "lead", "name"),
+     "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
+     "sensore", "name"),
 )  # fmt: skip
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
@@ -160,6 +162,12 @@ class Column:
         """Whether it holds whole numbers."""
         known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
         return bool(len(known)) and bool((known == np.rint(known)).all())
+
+    @property
+    def names_classes(self) -> bool:
+        """Whether it repeats few texts or whole numbers, as names of channels or classes do."""
+        few = self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
+        return (self.text or self.whole) and few and not (self.dates or self.clock)
 
     @property
     def distinct(self) -> int:
@@ -393,12 +401,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             )
         if best and (known or len(best) == len(others) or not schema.wide):
             given["values"] = tuple(best[:1])
-            unsure += [f"{listed(best[1:])} could be values, too (--values)"] if len(best) > 1 else []
         else:
             given["values"] = tuple(others)
             if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
     values = given.get("values", schema.values)
+    unsure += _unread(varying, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -416,6 +424,38 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if limits:
         unsure.append(f"{listed(limits)} are limits of what could be seen, and are not read as values")
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
+
+
+def _unread(
+    varying: dict[str, Column], values: Sequence[str], channel: Column | None, free: Sequence[str]
+) -> list[str]:
+    """Return sentences on columns that change within series and are not read, and on values that may be codes.
+
+    Columns that say what the channel says, as its unit does, are passed over.
+
+    Args:
+        varying: {name: column} of the columns that differ within a series.
+        values: names of the columns of values.
+        channel: the column of channels, if there is one.
+        free: names of the columns of `varying` without another role.
+    """
+    columns = [c for name, c in varying.items() if name in free and not (c.dates or c.clock or c is channel)]
+    if channel is not None:
+        columns = [c for c in columns if _count(channel.codes, c.codes) > channel.distinct]
+    unread = [c.name for c in columns if c.name not in values]
+    codes = [c.name for c in columns if c.names_classes and (c.codes >= 0).all() and not looks_like_id(c.name)]
+    as_values, apart = [name for name in codes if name in values], [name for name in codes if name in unread]
+    numbers = [name for name in unread if name not in codes and varying[name].numeric]
+    texts = [name for name in unread if name not in codes and varying[name].text]
+    said = [f"{listed(numbers)} could be values, too (--values)"] if numbers else []
+    said += [f"{listed(texts)}: texts that change within series, not read"] if texts else []
+    for names, how in ((as_values if channel is None else [], "read as values"), (apart, "not read")):
+        if names:
+            text = (
+                f"{listed(names)}: few words or whole numbers that change within series, {how}; --channel {names[0]}, "
+            )
+            said.append(f"{text}if they say what was measured")
+    return said
 
 
 def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
@@ -658,6 +698,12 @@ def _of_series(
         else:
             static.append(c.name)
     outcomes += more_outcomes
+    classes = [c for c in usable if c.names_classes and 1 < c.distinct <= max(2, count // 2)]
+    maybe = [c.name for c in classes if label is None and not set(c.words) & no_facts]
+    if maybe:
+        text = "may be the label" if len(maybe) == 1 else "may hold the label"
+        text = f"{listed(maybe, 20)} {text} (--label {maybe[0]}?)"
+        unsure.append(f"{text}, and then no fact (--static)" if {*maybe} & {*static} else text)
     unsure += (
         [f"{listed(many)}: as many texts as half of {count:,} series seen or more, and not read (--static)"]
         if many

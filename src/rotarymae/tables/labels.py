@@ -270,9 +270,8 @@ def _first_of_each(
     """
     codes = cells.encode(column)[0]
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
-    which, place = np.unique(series[rows], return_index=True)
     first = np.full(len(ids), -1)
-    first[which] = rows[place]
+    first[series[rows[::-1]]] = rows[::-1]  # the last that is written is the first row
     kept = column.take(pa.array(first, mask=first < 0))
     differs = rows[codes[rows] != codes[first[series[rows]]]]
     if not len(differs):
