@@ -53,7 +53,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
 
     Raises:
         InputError: the column holds neither numbers nor dates ("not-numeric", "time-text", "clock-alone"); dates with
-            and without zone ("mixed-zones"); numbers have lost digits, or would lose them.
+            and without zone ("mixed-zones").
     """
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
@@ -94,13 +94,11 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
         na: numbers that mean "missing", in any spelling; they are not looked for in dates and durations.
 
     Raises:
-        InputError: times of day ("clock-alone"); another type ("not-numeric"); numbers too large to be exact.
+        InputError: times of day ("clock-alone"); another type ("not-numeric").
     """
     types, kind = pa.types, column.type
     zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
-    if types.is_date32(kind):
-        return Times(column.cast(pa.int32()).cast(pa.float64()).to_numpy(zero_copy_only=False), "day", zone)
-    if types.is_date64(kind):
+    if types.is_date(kind):
         column, kind = column.cast(pa.timestamp("ms")), pa.timestamp("ms")
     if types.is_timestamp(kind) or types.is_duration(kind):
         # Whole days and the rest are divided apart: int64 nanoseconds do not fit into a float64.
@@ -113,21 +111,16 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
             "this one as the clock (--time DAY --clock TIME).",
             code="clock-alone",
         )
-    if not (types.is_null(kind) or cells.is_numeric(kind)) or cells.is_list(kind):
+    if not (types.is_null(kind) or cells.is_numeric(kind)):
         raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
     numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    _refuse_rounded(numbers, column if types.is_integer(kind) else None, name)
     codes = [float(code) for code in na if cells.is_number(code)]
     # A column that Arrow lends is read-only: torch would warn.
     return Times(np.where(np.isin(numbers, codes), np.nan, numbers))
 
 
 def _from_numbers(texts: pa.Array, name: str) -> Times:
-    """Convert texts that are numbers.
-
-    Raises:
-        InputError: other texts, with advice on formats ("time-text"); numbers too large to be exact.
-    """
+    """Convert texts that are numbers. Raises InputError ("time-text") for others, with advice on formats."""
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
@@ -137,8 +130,6 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
             "are read as days.",
             code="time-text",
         ) from error
-    if cells.matches(texts, r"^[-+]?\d{16,}$").any():
-        _refuse_rounded(read.values, None, name)
     return Times(read.values.copy(), None, None, read.words, read.note)
 
 
@@ -232,30 +223,6 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
             raise InputError(f"the clock of {name!r} goes to {np.nanmax(hours):g}; wanted hours up to 24, or 10:15:00.")
         spent = hours / 24
     return replace(day, values=day.values + spent)
-
-
-def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -> None:
-    """Raise InputError for numbers beyond 2^53, where neighbouring integers become equal as float64.
-
-    Args:
-        numbers: float64 [n].
-        integers: the original integers, if any; then only some that became equal are refused.
-        name: of the column, for the message.
-    """
-    large = np.flatnonzero((np.abs(numbers) > 2**53) & (np.abs(numbers) <= 2**63))
-    if not len(large):
-        return
-    said = f"{numbers[large[0]]:.20g} in row {large[0]}"
-    if integers is not None:
-        order = np.sort(np.array(integers.drop_null().unique()))
-        same = np.flatnonzero(order[1:].astype(np.float64) == order[:-1].astype(np.float64))
-        if not len(same):
-            return
-        said = f"{order[same[0]]} and {order[same[0] + 1]}"
-    raise InputError(
-        f"time column {name!r} holds {said}, of a size at which neighbouring integers become the same 64-bit floating "
-        "point number. Subtract the first time from all, or convert the column to datetimes."
-    )
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:

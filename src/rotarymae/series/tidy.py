@@ -143,9 +143,8 @@ def dataset_fields(rows: Observations, schema: Any, part: bool = False, channels
 
     Raises:
         NoObservations: no row is left.
-        InputError: a cell that cannot be used, in a strict reading ("unusable-cell"); a row that lacks some values,
-            with tokens="time" ("missing-values"); most rows are dropped ("mostly-dropped"); many duplicates
-            ("duplicates").
+        InputError: a cell that cannot be used, in a strict reading ("unusable-cell"); most rows are dropped
+            ("mostly-dropped"); many duplicates ("duplicates").
     """
     width, rows = len(rows.value_names), with_typical_errors(rows)
     if schema.wide and schema.tokens == "channel":
@@ -153,10 +152,6 @@ def dataset_fields(rows: Observations, schema: Any, part: bool = False, channels
     else:
         absent = np.isnan(rows.values)
         gone = absent.any(1)
-        if schema.tokens == "time":
-            gone = absent.all(1)
-            if (partial := np.asarray(absent.any(1) & ~gone)).any():
-                refuse_incomplete(rows, partial)
         columns = [(f"{name!r} is missing", absent[:, v] & gone) for v, name in enumerate(rows.value_names)]
         rows = rows.leave_out(columns, "missing").noting(lost=int((~absent[gone]).sum()))
     rows = rows.leave_out(unusable(rows), strict=schema.strict)
@@ -443,23 +438,6 @@ def melt(rows: Observations) -> Observations:
         channel_names=rows.value_names,
         values=rows.values[row, column][:, None],
         value_names=("value",),
-    )
-
-
-def refuse_incomplete(rows: Observations, partial: np.ndarray) -> None:
-    """Raise InputError ("missing-values") for a row that lacks only some values, with tokens="time".
-
-    Args:
-        partial: mask [n], True for such rows, of which there is at least one; the message names the first.
-    """
-    row = int(partial.argmax())
-    absent = np.isnan(rows.values[row])
-    raise InputError(
-        f"{rows.name(row)} has a value for {rows.value_names[np.argmin(absent)]!r} but none for "
-        f"{rows.value_names[np.argmax(absent)]!r} ({partial.sum()} of {len(partial)} times lack some); one token per "
-        "time needs all of them. One token per observation lets every channel have times of its own.",
-        code="missing-values",
-        settings=[("tokens", "channel")],
     )
 
 

@@ -228,14 +228,8 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
     """
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
-    read = source.sample(ROWS // 100 if lists else ROWS).read(names)
-    lengths = cells.list_lengths(read[min(lists)]) if lists else None
     columns = {}
-    for name, column in read.items():
-        if name in lists:
-            column = cells.to_arrow(column.flatten())
-        elif lengths is not None:
-            column = column.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
+    for name, column in source.sample(ROWS // 100 if lists else ROWS).read(names, equal=False).items():
         columns[name] = _column(name, column, name in lists, na)
     # The index of a data frame is nothing, unless it has the dates.
     return {name: column for name, column in columns.items() if column.dates or not NOTHING.match(name)}
@@ -259,7 +253,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
         codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
     words = text and not cells.matches(column.unique(), r"^\W*\d").any()
     if text and not words:
-        half = max(1, int((~cells.missing_texts(column)).sum())) / 2
+        half = max(1, len(cells.without_missing(column).drop_null())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
     if not is_date and not is_clock and not words:
         with suppress(InputError):

@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
-from rotarymae.series.cells import is_list, to_arrow
+from rotarymae.series.cells import to_arrow
 from rotarymae.series.columns import error_columns
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import looks_like_id, looks_like_outcome
-from rotarymae.tables.labels import static_column, with_static
+from rotarymae.tables.labels import static_column, static_values, with_static
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import Source, open_source
 
@@ -323,22 +323,22 @@ class TableReader:
             whole: whether to read the table at once, as a single part; then it is an error if most rows would be
                 dropped.
         """
-        schema, columns = self.schema, None
-        reader, labels = self, [name for name in (schema.id, schema.channel) if name in self.source.kinds]
+        schema, reader = self.schema, self
+        labels = [name for name in (schema.id, schema.channel) if name in self.source.kinds]
+        integers = set(labels if self.source.is_text else ())  # if all of them are
         if whole:
-            numbers = {*self.values, *schema.positions, *schema.flags, *(() if schema.time_format else [schema.time])}
-            columns = self.source.read(self.columns, numbers=numbers, labels={*labels, *schema.static})
-        if columns is None:
+            pieces: Any = [self.source.read(self.columns, coded={*labels, *schema.static})]
+        else:
             # Labels are alike in all parts, and these have the channels of the whole.
-            reader = replace(self, source=self.source.with_integers(labels))
-            if self.schema.channel is not None and self.channel_names is None:
-                known = cells.labels(reader.source.distinct(self.schema.channel), self.schema.channel)
-                names = sorted(set(cells.label_values(known.drop_null()).tolist()))
-                reader = replace(reader, channel_names=tuple(names))
-        elif self.source.is_text:
-            columns |= {name: cells.as_integers(columns[name]) for name in labels}
-        pieces: Any = reader.source.series(self.columns, self.id, size) if columns is None else [columns]
+            every = {name: self.source.read([name], distinct=True)[name] for name in labels}
+            every = {name: cells.as_integers(column) if name in integers else column for name, column in every.items()}
+            integers = {name for name in integers if pa.types.is_integer(every[name].type)}
+            if schema.channel in every and self.channel_names is None:
+                known = cells.label_values(cells.labels(every[schema.channel], schema.channel).drop_null())
+                reader = replace(self, channel_names=tuple(sorted(set(known.tolist()))))
+            pieces = self.source.series(self.columns, self.id, size)
         for columns in pieces:
+            columns |= {name: cells.as_integers(columns[name]) for name in integers}
             ids = cells.trimmed(to_arrow(columns[self.id].unique())).unique()
             known = cells.labels(ids, self.id)
             ids = ids.filter(known.is_valid())
@@ -399,14 +399,13 @@ class TableReader:
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
         """Convert columns to observations in the order of the rows, with static columns as one value per series.
 
-        Lists become a row per entry. Flagged rows, and those of an unknown channel, are left out already; NaN stays.
+        Flagged rows, and those of an unknown channel, are left out already; NaN stays.
 
         Args:
             columns: {name: [rows]} for all of `self.columns`.
 
         Raises:
-            InputError: a column that is not numeric; times that are none; lists of unequal length; an unknown channel
-                in a strict reading.
+            InputError: a column that is not numeric; times that are none; an unknown channel in a strict reading.
         """
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
@@ -414,10 +413,8 @@ class TableReader:
         for name in schema.static:
             if name not in self._of_objects:
                 column = columns.get(name, pa.nulls(len(series)))
-                static[name], doubts = static_column(column, name, series, ids, schema.na, parse=self.source.is_text)
-                report += doubts
-        per_row, row_of = explode({name: column for name, column in columns.items() if name not in schema.static})
-        series = series if row_of is None else series[row_of]
+                values, doubts = static_column(column, name, series, ids, schema.na, parse=self.source.is_text)
+                static[name], report = static_values(values), report + doubts
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
             """Read a column as numbers [n], converted by its factor; NaN for an absent one.
@@ -430,7 +427,7 @@ class TableReader:
             nonlocal report
             if name in self.absent:
                 return np.full(len(series), np.nan)
-            read = cells.numbers(per_row[name], name, schema.na, limits)
+            read = cells.numbers(columns[name], name, schema.na, limits)
             words = {name: read.words} if read.words else {}
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
             return read.values * self.factors[name] if name in self.factors else read.values
@@ -439,25 +436,24 @@ class TableReader:
         values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
         positions = [numbers(name) for name in schema.positions]
         flags = [(f"{name!r} is a flag", np.nan_to_num(numbers(name)) != 0) for name in schema.flags]
-        when = dates.times(per_row[schema.time], schema.time, schema.time_format, schema.na)
+        when = dates.times(columns[schema.time], schema.time, schema.time_format, schema.na)
         if schema.clock is not None:
-            when = dates.with_clock(when, per_row[schema.clock], schema.time)
+            when = dates.with_clock(when, columns[schema.clock], schema.time)
         notes = (*((when.note,) if when.note else ()), *((NO_ZONE,) if when.zone == "" else ()))
         cellwise = schema.wide and schema.tokens == "channel"
         report += ReadingReport(
             total=values.size if cellwise else len(series),
             words={schema.time: when.words} if when.words else {},
-            lists=0 if row_of is None else len(columns[schema.id]),
             notes=notes,
         )
-        kind, step = per_row[schema.time].type, 0.0
+        kind, step = columns[schema.time].type, 0.0
         if pa.types.is_float32(kind):
             largest = np.nanmax(np.abs(when.values[np.isfinite(when.values)]), initial=0)
             step = float(np.spacing(np.float32(largest)))
         pairs = {**dict(error_columns(self.values)), **schema.error_of}
         rows = Observations(
             series=series,
-            ids=ids,
+            ids=cells.label_values(ids),
             times=when.values * self.factors.get(schema.time, 1.0),
             channels=None,
             channel_names=None,
@@ -476,7 +472,7 @@ class TableReader:
         )
         if schema.channel is None:
             return rows.leave_out(flags, "missing")
-        return self._with_channels(rows, per_row[schema.channel], schema.channel, flags)
+        return self._with_channels(rows, columns[schema.channel], schema.channel, flags)
 
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
@@ -493,7 +489,8 @@ class TableReader:
         Raises:
             InputError: an unknown channel in a strict reading ("unusable-cell").
         """
-        codes, names = cells.encode(column, lambda column: cells.labels(column, name))
+        codes, labels = cells.encode(column, lambda column: cells.labels(column, name))
+        names = cells.label_values(labels)
         known = tuple(sorted(names.tolist())) if self.channel_names is None else self.channel_names
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         place = {cells.as_text(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
@@ -525,35 +522,6 @@ def announce(report: ReadingReport | None) -> None:
     """Warn of losses and changes in reading that a user would not expect."""
     for loss in [] if report is None else report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
-
-
-def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """Turn columns of lists into one row per entry, and repeat the cells of the other columns.
-
-    Returns:
-        The columns [n]; and the original row of each entry, int64 [n]. Without lists, the columns as they are and None.
-
-    Raises:
-        InputError: lists in one row that differ in length ("unequal-lists").
-    """
-    lists = [name for name, column in columns.items() if is_list(column.type)]
-    if not lists:
-        return columns, None
-    lengths = {name: cells.list_lengths(columns[name]) for name in lists}
-    for name in lists[1:]:
-        differs = np.flatnonzero(lengths[name] != lengths[lists[0]])
-        if len(differs):
-            row = differs[0]
-            raise InputError(
-                f"row {row} (counted from 0) has {lengths[lists[0]][row]} entries in column {lists[0]!r} but "
-                f"{lengths[name][row]} in {name!r}; make a row's lists equally long ({len(differs)} rows are not).",
-                code="unequal-lists",
-            )
-    rows = np.repeat(np.arange(len(lengths[lists[0]])), lengths[lists[0]])
-    at = pa.array(rows)
-    return {
-        name: to_arrow(column.flatten()) if name in lists else column.take(at) for name, column in columns.items()
-    }, rows
 
 
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:

@@ -172,21 +172,6 @@ class Source:
         kinds = {column: kind for column, kind in self.kinds.items() if column not in parts}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
-    def with_integers(self, names: Sequence[str]) -> Source:
-        """Return the table with some text columns as integers, if all their cells are whole (1, but not 01 or 1.0).
-
-        Args:
-            names: these columns. Columns of another type, and all of a table that is no text file, stay.
-        """
-        kinds, sql = dict(self.kinds), dict(self.sql)
-        for name in (name for name in names if self.is_text and cells.is_text(kinds[name])):
-            cell = f"nullif(trim({sql[name]}), '')"
-            whole = f"SELECT bool_and(regexp_full_match({cell}, '0|-?[1-9][0-9]{{0,17}}')) FROM {self.relation}"
-            with named(self.name, self.format):
-                if self._database.sql(whole).fetchall()[0][0]:
-                    kinds[name], sql[name] = pa.int64(), f"{cell}::BIGINT"
-        return replace(self, kinds=kinds, sql=sql)
-
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
         """Return the names of the files; where two are equal, their paths."""
@@ -244,50 +229,30 @@ class Source:
         return replace(self, relation=f"({' UNION ALL '.join(runs)})")
 
     def read(
-        self,
-        columns: Sequence[str],
-        distinct: bool = False,
-        numbers: Set[str] = frozenset(),
-        labels: Set[str] = frozenset(),
+        self, columns: Sequence[str], distinct: bool = False, coded: Set[str] = frozenset(), equal: bool = True
     ) -> dict[str, pa.Array]:
-        """Read columns: {name: Arrow array}.
+        """Read columns: {name: Arrow array}; of lists, there is a row for each entry, and the other cells repeat.
 
         Args:
             distinct: different rows only, in any order.
-            numbers: of these columns of text, those whose cells are all plain numbers are read as float64.
-            labels: of these columns, those of text are read as dictionaries, which take less memory.
+            coded: of these columns, those of text are read as dictionaries, which take less memory.
+            equal: whether lists of one row that differ in length are refused, rather than filled with null.
 
         Raises:
-            InputError: as `need`; a file that cannot be read ("unreadable").
+            InputError: as `need`; a file that cannot be read ("unreadable"); a row whose lists differ in length
+                ("unequal-lists").
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
-        query = f"SELECT {'DISTINCT ' if distinct else ''}{self._selected(columns)} FROM {self.relation}"
-        texts = [k for k, name in enumerate(columns) if name in numbers and cells.is_text(self.kinds[name])]
-        coded = [k for k, name in enumerate(columns) if name in labels]
-        if texts:  # DuckDB takes an underscore as a mark between digits, and rounds numbers beyond 2^53
-            parsed = [f"TRY_CAST(CASE WHEN NOT contains(c{k}, '_') THEN c{k} END AS DOUBLE) AS n{k}" for k in texts]
-            rest = (f"n{k} IS NULL OR (abs(n{k}) > {2**53} AND isfinite(n{k})) THEN c{k} END AS c{k}" for k in texts)
-            query = f"SELECT *, {', '.join(parsed)} FROM ({query})"
-            query = f"SELECT * REPLACE ({', '.join(f'CASE WHEN {part}' for part in rest)}) FROM ({query})"
+        rows = f"(SELECT {self._selected(columns, number=equal)} FROM {self.relation})"
+        query = f"SELECT {'DISTINCT ' if distinct else ''}{self._flattened(columns, equal)} FROM {rows}"
+        texts = [k for k, name in enumerate(columns) if name in coded]
         with named(self.name, self.format):
             reader = self._database.sql(query).to_arrow_reader(ROWS_AT_ONCE)
-            batches = [_coded(pa.Table.from_batches([batch], reader.schema), coded) for batch in reader]
-            table = pa.concat_tables(batches or [_coded(reader.schema.empty_table(), coded)]).unify_dictionaries()
-        read, mixed = self._restored(table, columns), []
-        for k in texts:
-            if table[f"c{k}"].null_count == len(table):
-                read[columns[k]] = to_arrow(table[f"n{k}"])
-            elif table[f"n{k}"].null_count < len(table):
-                mixed.append(columns[k])
-        return read | (self.read(mixed) if mixed else {})
-
-    def distinct(self, column: str) -> pa.Array:
-        """Read the different cells of a column (of a column of lists, its entries) in any order."""
-        cell = self._expression(column)
-        cell = f"unnest({cell})" if column in self.kinds and is_list(self.kinds[column]) else cell
-        with named(self.name, self.format):
-            return to_arrow(self._database.sql(f"SELECT DISTINCT {cell} FROM {self.relation}").to_arrow_table()[0])
+            parts = itertools.chain([reader.schema.empty_table()], (pa.Table.from_batches([one]) for one in reader))
+            parts = (_coded(self._with_equal_lists(one), texts) for one in parts)
+            table = pa.concat_tables(parts).unify_dictionaries()
+        return self._restored(table, columns)
 
     def rejected(self) -> tuple[int, str]:
         """Return how many text lines had a wrong number of cells in the last reading, and the first of them as text.
@@ -357,27 +322,20 @@ class Source:
         database = self._connect()  # which others may not use while its rows are read
         key = self._expression(id)
         key = f"trim({key})" if cells.is_text(self.kinds.get(id, pa.string())) else key
-        numbered = (
-            f"(SELECT {self._selected(columns)}, {key} AS _id, row_number() OVER () AS _row FROM {self.relation})"
-        )
+        rows = f"(SELECT {self._selected(columns, number=True)}, {key} AS _id FROM {self.relation})"
         with named(self.name, self.format):
             database.execute(
                 "CREATE TEMP TABLE _firsts AS SELECT _id, min(_row) AS _first, max(_row) - min(_row) >= count(*) "
-                f"AS _apart FROM {numbered} GROUP BY 1"
+                f"AS _apart FROM {rows} GROUP BY 1"
             )
             apart, count = database.sql("SELECT bool_or(_apart), count(*) FROM _firsts").fetchall()[0]
-            query = f"SELECT * EXCLUDE (_row) FROM {numbered}"
             if apart:
-                query = (
-                    f"SELECT n.* EXCLUDE (_row) FROM {numbered} n JOIN _firsts f ON n._id IS NOT DISTINCT FROM f._id "
-                    "ORDER BY f._first, n._row"
-                )
-            each = 1
-            if any(name in self.kinds and is_list(self.kinds[name]) for name in columns):
-                each = max(1, self.observations(columns) // max(1, self.rows()))
+                rows = f"(SELECT n.* FROM {rows} n JOIN _firsts f ON n._id IS NOT DISTINCT FROM f._id "
+                rows += "ORDER BY f._first, n._row)"
+            query = f"SELECT {self._flattened(columns)}, _id FROM {rows}"
             pending: list[pa.Table] = []
-            for batch in database.sql(query).to_arrow_reader(max(1, size // each)) if count else ():
-                table = pa.Table.from_batches([batch])
+            for batch in database.sql(query).to_arrow_reader(max(1, size)) if count else ():
+                table = self._with_equal_lists(pa.Table.from_batches([batch]))
                 starts = np.flatnonzero(np.diff(cells.encode(to_arrow(table["_id"]))[0])) + 1
                 if pending and pending[-1]["_id"][-1].as_py() != table["_id"][0].as_py():
                     starts = np.append(0, starts)
@@ -409,9 +367,45 @@ class Source:
         pairs = zip(self.read_from or self.paths, self.file_ids, strict=True)
         return f"MAP {{{', '.join(f'{_literal(str(path))}: {_literal(id)}' for path, id in pairs)}}}[filename]"
 
-    def _selected(self, columns: Sequence[str]) -> str:
-        # By number, as DuckDB takes "time" and "Time" for one name.
-        return ", ".join(f"{self._expression(name)} AS c{i}" for i, name in enumerate(columns)) or "1"
+    def _selected(self, columns: Sequence[str], number: bool = False) -> str:
+        """Return the SQL expressions of columns as c0, c1, ..., as DuckDB takes "time" and "Time" for one name.
+
+        Args:
+            number: whether the row's number follows, counted from 1, as _row.
+        """
+        cells_of = [f"{self._expression(name)} AS c{i}" for i, name in enumerate(columns)]
+        return ", ".join(cells_of + (["row_number() OVER () AS _row"] if number or not cells_of else []))
+
+    def _flattened(self, columns: Sequence[str], equal: bool = True) -> str:
+        """Return the SQL expressions that make a row of each entry of lists, of what `_selected` selected.
+
+        A row without entries keeps one, which is null.
+
+        Args:
+            equal: whether lists of one row that differ in length are an error.
+        """
+        lists = [i for i, name in enumerate(columns) if is_list(self.kinds.get(name, pa.string()))]
+        cells_of = [f"c{i}" for i in range(len(columns))]
+        for i in lists:
+            cells_of[i] = f"unnest(CASE WHEN len(c{i}) > 0 THEN c{i} ELSE [NULL] END) AS c{i}"
+        if equal and len(lists) > 1:
+            lengths = ", ".join(f"coalesce(len(c{i}), 0)" for i in lists)
+            cells_of.append(f"CASE WHEN len(list_distinct([{lengths}])) > 1 THEN _row END AS _unequal")
+        return ", ".join(cells_of) or "1"
+
+    def _with_equal_lists(self, table: pa.Table) -> pa.Table:
+        """Return rows without the mark of `_flattened`. Raises InputError ("unequal-lists") for a row that has it."""
+        if "_unequal" not in table.column_names:
+            return table
+        rows = table["_unequal"].drop_null()
+        if len(rows):
+            lists = [name for name, kind in self.kinds.items() if is_list(kind)]
+            raise InputError(
+                f"row {rows[0]} of {self.name} (counted from 1) has lists of different lengths in some of the columns "
+                f"{listed(lists, 20)}; make a row's lists equally long.",
+                code="unequal-lists",
+            )
+        return table.drop_columns("_unequal")
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
         """Return {name: array} of a query's result, cast back to the types that the columns had before DuckDB.
@@ -425,6 +419,7 @@ class Source:
         for i, name in enumerate(columns):
             column, kind = table.column(i), self.kinds.get(name, pa.string())
             coded = pa.types.is_dictionary(column.type)
+            kind = kind.value_type if is_list(kind) else kind
             array = column.combine_chunks() if coded else to_arrow(column)
             if array.type != kind and not pa.types.is_string_view(kind):
                 kind = pa.dictionary(pa.int32(), kind) if coded else kind
@@ -665,6 +660,8 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
     columns, fields = [], []
     for i in keep:
         column, part = table.column(i), table.schema.field(i)
+        if pa.types.is_fixed_size_list(column.type):
+            column = column.cast(pa.large_list(column.type.value_type))
         kind = column.type.value_type if is_list(column.type) else column.type
         column = to_arrow(column) if pa.types.is_dictionary(kind) else column
         fields.append(part.with_type(column.type))
