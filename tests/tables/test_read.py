@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from conftest import refuses
-from rotarymae.errors import InputError, InputWarning, NoObservations
+from rotarymae.errors import InputWarning, NoObservations
 from rotarymae.series import SeriesDataset, mapped
 from rotarymae.tables import TableReader, TableSchema, align_column, align_labels, open_source, read
 
