@@ -113,7 +113,7 @@ def test_flags_and_padding_are_missing_observations():
 
 def test_flags_of_a_wide_table_are_refused(tmp_path):
     pyarrow.parquet.write_table(pa.table({"id": [1], "time": [0.5], "u": [1.0], "bad": [1]}), tmp_path / "t.parquet")
-    with refuses("flags 'bad'", "several per row", "empty cell"):
+    with refuses("flags 'bad'", "single observations"):
         SeriesDataset.from_file(tmp_path / "t.parquet", values=["u"], wide=True, flags=["bad"])
 
 

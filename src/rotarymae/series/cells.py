@@ -158,11 +158,7 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 def _parse_numbers(
     column: pa.Array, name: str, na: Sequence[str], limits: bool
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse texts as numbers; arguments and errors as in `numbers`.
-
-    Returns:
-        The numbers [n], {word: count} for cells that are no numbers, and a note on decimal marks or a unit, or None.
-    """
+    """Parse texts as numbers; arguments, parts of the result and errors are those of `numbers`."""
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
             return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
@@ -199,10 +195,7 @@ def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) ->
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     """Convert "1.234,5" or "1,234.5" to plain numbers, as far as the column shows which mark is the decimal one.
 
-    "1,234" by itself may be one thousand or not, and then stays.
-
-    Returns:
-        The cells as text, and a note on what was assumed, or None.
+    "1,234" by itself may be one thousand or not, and then stays. A note says what was assumed.
     """
     note = None
     if matches(cells, SPACED).any():

@@ -32,9 +32,6 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs (value column, column of its standard errors), recognised by name.
 
     The errors of NAME are in NAME_err, NAME_error or NAMEerr, in any case; a value without such a column is in no pair.
-
-    Args:
-        names: of all columns of values.
     """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
@@ -64,14 +61,7 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
-    """Return a list or array as an Arrow array.
-
-    Args:
-        name: of the values, for messages.
-
-    Raises:
-        InputError: values of mixed type, or of one that no table holds.
-    """
+    """Return a list or array as an Arrow array. Raises InputError for mixed types, or one that no table holds."""
     try:
         return cells.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -130,14 +120,9 @@ def flat_arrays(
 
 
 def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> dict[str, pa.Array]:
-    """Return the columns of an array [n, V] as {name: column}.
+    """Return the columns of an array [n, V] as {name: column}; names that are not given are made of `what`.
 
-    Args:
-        what: "value" or "position"; the names that are not given are made of it.
-        names: V names; None for the usual ones.
-
-    Raises:
-        InputError: names that repeat, or are not V.
+    Raises InputError for names that repeat, or are not V.
     """
     usual = [what] if flat.shape[1] == 1 and what == "value" else [f"{what}_{v}" for v in range(flat.shape[1])]
     names = names_of(usual if names is None else names, f"{what}_names")

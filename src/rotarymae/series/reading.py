@@ -78,26 +78,6 @@ class ReadingReport:
         more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
         return ", ".join(reasons[:MAX_REASONS]) + more
 
-    def refuse_costly(self, values: int) -> None:
-        """Raise InputError where most rows would be dropped because one of their several values is missing.
-
-        It is meant for whole tables, as a part of one may be untypical.
-
-        Args:
-            values: number of value columns.
-
-        Raises:
-            InputError: more values are lost than kept; the message names the columns that lack some ("mostly-dropped").
-        """
-        if self.lost > values * (self.kept + self.merged):
-            raise InputError(
-                f"{self._reasons()} of {self.total:,} rows, and a row needs all of its {values} values: most of what "
-                "was observed would be dropped. If each of these columns is a channel of its own, observed at times of "
-                "its own, read the table as wide (--wide) with a token per observation (--tokens channel); else leave "
-                "out the column that lacks most.",
-                code="mostly-dropped",
-            )
-
     def refuse_words(self) -> None:
         """Raise InputError ("unusable-cell") if there are texts among numbers."""
         if self.words:
@@ -120,7 +100,8 @@ class ReadingReport:
             sentences.append(
                 f"{self.lost:,} observed values are dropped, as another value of their row is missing "
                 f"({self._reasons()} of {self.total:,} {self.counted}). A row needs all of its values; leave out the "
-                "column that lacks most, if you can do without it."
+                "column that lacks most, if you can do without it, or read each column as a channel with times of its "
+                "own (--wide --tokens channel)."
             )
         if self.left_out:
             each = [f"{reason} in {count:,} (first: {self.first[reason]})" for reason, count in self.left_out.items()]

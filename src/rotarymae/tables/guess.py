@@ -47,7 +47,7 @@ NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "fi
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
-FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "isdiffpos", "bad", "procstatus", "rb"}
+FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "bad", "procstatus", "rb"}
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
@@ -236,14 +236,7 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column: whether it holds dates, clock times, numbers or text, and how it varies.
-
-    Args:
-        name: of the column.
-        column: some of its cells; for lists, their entries.
-        of_lists: whether the cells were entries of lists.
-        na: cells that mean "missing", besides the usual ones.
-    """
+    """Describe some cells of a column, or entries of its lists: dates, clock times, numbers or text, how it varies."""
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -413,7 +406,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         given |= {"errors": tuple(of_value[:1])} if of_value else {}
     for name in flags:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
-        if name not in values and name.lower() != "isdiffpos" and 0 < marked < n / 2:
+        if name not in values and 0 < marked < n / 2:
             unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
     if limits:
         unsure.append(f"{listed(limits)} are limits of what could be seen, and are not read as values")
@@ -453,13 +446,10 @@ def _unread(
 
 
 def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the column of times, or None.
+    """Return the column of times among those without a role so far, or None.
 
     The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
-
-    Args:
-        free: {name: column} without a role so far.
-        unsure: list of doubts. A sentence is added if other columns hold dates, too, or if the times only ascend.
+    A sentence is added to `unsure` if other columns hold dates, too, or if the times only ascend.
     """
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
     named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
@@ -476,9 +466,7 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
     """Return the first numeric column that ascends from row to row, except where another series may begin; or None.
 
-    Args:
-        free: {name: column} without a role so far.
-        unsure: list of doubts, to which a sentence is added if there is such a column.
+    A sentence is added to `unsure` if there is such a column.
     """
     for c in free.values():
         if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
@@ -520,11 +508,8 @@ def _id(
     rows come in blocks, or a text that tells rows of one time apart, is taken.
 
     Args:
-        free: {name: column} without a role so far.
-        n: number of rows.
-        time: the column of times, if there is one.
+        free: {name: column} without a role so far, all of `n` rows.
         unsure: list of doubts, to which a sentence is added if the id is not recognised by name.
-        several_files: whether the table is several files.
     """
     named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and not c.dates]
     # An id of every row is none of a series.
@@ -615,9 +600,6 @@ def status_of(label: str, columns: Iterable[str]) -> str | None:
     """Return the first column, other than `label`, whose name says whether durations ended in an event.
 
     None if there is none, or if the name of `label` is not that of a duration.
-
-    Args:
-        columns: names of the columns.
     """
     status = (name for name in columns if name != label and set(pieces(name)) & STATUS_NAMES)
     return next(status, None) if set(pieces(label)) & DURATION else None
@@ -637,17 +619,11 @@ def _duration(columns: Mapping[str, Column]) -> str | None:
 
 
 def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Propose which columns of a table of objects are the label and the static columns.
+    """Propose the label or None, and the static columns, of a table of objects; with sentences on what is doubtful.
 
     Args:
-        id: its id column, which is neither; if it lacks that, the only one that looks like an id is taken.
+        id: its id column, which is neither; as in `key_column`, which also says what is refused.
         label: the label, if the user named it, which is kept.
-
-    Returns:
-        The label or None, the static columns, and sentences on what is doubtful.
-
-    Raises:
-        InputError: as `key_column`.
     """
     key, unsure = key_column(source, id), []
     if key != id:

@@ -149,15 +149,11 @@ def static_column(
 ) -> tuple[pa.Array, ReadingReport]:
     """Return one value per series [S] of a column that repeats it on every row, and the doubts as a report.
 
-    Missing cells are ignored. If a few series have different values, the first of each counts.
+    Missing cells, those of `na` included, are ignored. If a few series have different values, the first of each counts.
+    With `parse`, texts that all look like numbers become numbers, as in text files.
 
     Args:
-        column: [rows].
-        name: of the column, for messages.
-        series: [rows], index of each row's series in `ids`; -1 without one.
-        ids: [S].
-        na: cells that mean "missing", besides the usual ones.
-        parse: whether texts that all look like numbers become numbers, as in text files.
+        series: [rows], index of each row's series in `ids` [S]; -1 without one.
 
     Raises:
         InputError: an infinite value ("unusable-cell"); many series with several values ("several-values").
@@ -199,15 +195,7 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
     """Read the id column and another column of a table, as (ids, values); rows without an id are left out.
 
     Values are labels, numbers or dates, null where missing. If the table lacks a column `id` that is called "id" or
-    "file", the ids are the names of the files.
-
-    Args:
-        source: a file or data frame.
-        name: the other column.
-        na: cells that mean "missing", besides empty ones.
-
-    Raises:
-        InputError: an absent column; one column for both ("column-twice"); no rows ("no-observations").
+    "file", the ids are the names of the files. Raises InputError for an absent column, one for both, and no rows.
     """
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
@@ -231,7 +219,6 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
     """Return a column as labels or numbers, null where a cell is missing.
 
     Args:
-        name: of the column, for messages.
         na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
         parse: whether texts that all look like numbers become numbers, as in text files.
         words: whether the usual words for "missing", such as NA, always mean that in parsed texts, and numbers become
@@ -263,13 +250,8 @@ def _first_of_each(
 
     Args:
         codes: [rows], index of each row's cell in `values`; -1 where it is missing.
-        name: of the column, for messages.
-        series: [rows], index of each row's series in `ids`; -1 without one.
-        ids: [S].
-        tolerated: share of the series that may have several values; these are a doubt.
-
-    Raises:
-        InputError: more series have several values ("several-values").
+        series: [rows], index of each row's series in `ids` [S]; -1 without one.
+        tolerated: share of the series that may have several values, which are a doubt; InputError for more.
     """
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
     first = np.full(len(ids), -1)
@@ -291,14 +273,9 @@ def _first_of_each(
 
 
 def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, list[Any]]:
-    """Return the value of each series [S], null without one; and the ids that are no series of the data set.
+    """Match rows (ids, values) to the series: return a value for each [S], null without one, and ids of no series.
 
-    Args:
-        ids, values: [rows] of the table, matched by id.
-        name: of the column of values, for messages.
-
-    Raises:
-        InputError: an id with different values ("several-values").
+    Raises InputError for an id with different values ("several-values").
     """
     series, known = cells.encode(ids)
     kept, _ = _first_of_each(*cells.encode(values), name, series, known)

@@ -51,29 +51,15 @@ class Part:
 
 
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
-    """Read a whole table of observations as a `SeriesDataset`.
-
-    Args:
-        source, schema: as in `TableReader.open`.
-        memory: as in `TableReader.read`.
-        **known: the other arguments of `TableReader.open`.
-    """
+    """Read a whole table of observations; arguments are those of `TableReader.open`, and `memory` of its `read`."""
     return TableReader.open(source, schema, **known).read(memory)
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Build a data set from flat columns {name: [rows]}, in the roles that `schema` gives them.
+    """Build a data set from the flat columns, {name: [rows]}, that `schema` names.
 
-    Args:
-        columns: every column that `schema` names.
-        channel_names: the channels, in the order in which they are numbered; None for those that occur, sorted.
-
-    Raises:
-        InputError: a series without any observation; and as `TableReader.build`.
-
-    Warns:
-        InputWarning: rows or cells that are left out, unless `schema` is strict; what is changed or looks wrong, such
-            as times that are sorted.
+    Without `channel_names`, the channels are those that occur, sorted. Raises InputError for a series without any
+    observation, and as `TableReader.build`; warns of what is left out, is changed, or looks wrong.
     """
     values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
     dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
@@ -154,10 +140,11 @@ class TableReader:
                     "too: the model would see the answer. Leave it out there.",
                     code="label-is-input",
                 )
-        table.need([name for name in role_of if name in table.twice])
-        if schema.id == "id" and "id" not in names:
-            _refuse_likely_ids(table, {*role_of, *others})
+        table.need([name for name in role_of if name in table.unreadable])
         alone = schema.id in ("id", "file") and schema.id not in names
+        likely = [name for name in names if name not in role_of and name not in others and looks_like_id(name)]
+        if alone and schema.id == "id" and likely:
+            table.need(["id"], advice=f" (is it {likely[0]!r}? Name it by --id; --id file makes each file one series)")
         values = schema.values or tuple(name for name in names if name not in role_of and name not in others)
         role_of |= dict.fromkeys(values, "values")
         objects = None if schema.objects is None else open_source(schema.objects)
@@ -166,10 +153,11 @@ class TableReader:
         absent = [name for name in may_lack if name not in names and name not in elsewhere]
         for name, role in role_of.items():
             if name not in [*names, *absent, *elsewhere] and not (role == "id" and alone):
-                what, advice = (f"{role} column", "") if table.in_memory else ("column", _advice(role, for_model))
-                table.need([name], what, advice)
+                known = role == "errors" and for_model  # which no option names anew
+                advice = ", which the model reads" if known else f"; name the right one by {option(role)}"
+                table.need([name], f"{role} column", advice)
         unread = [name for name in names if name not in role_of and name not in others]
-        notes = [f"columns not read: {listed(unread)}"] if unread and not table.in_memory else []
+        notes = [f"columns not read: {listed(unread)}"] if unread else []
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed"
             text += "; --objects names a table with one row per series." if {*absent} & {*schema.static} else "."
@@ -183,7 +171,8 @@ class TableReader:
         table = replace(table, units=table.units | {name: schema.units[name] for name in factors})
         table = table.with_ids_of_files() if alone else table
         every = (*values, *schema.errors)
-        same = value_names is not None and _fields(every) == _fields(value_names)
+        fields = [name.rpartition(".")[2] for name in every]
+        same = value_names is not None and fields == [name.rpartition(".")[2] for name in value_names]
         tokens = schema.tokens if schema.channel or schema.wide else "channel"
         return cls(
             source=replace(table, notes=(*table.notes, *notes)),
@@ -251,7 +240,7 @@ class TableReader:
         written to.
 
         Raises:
-            InputError: there is no room ("no-room"); most rows would be dropped ("mostly-dropped"); as `_joined`.
+            InputError: there is no room ("no-room"); as `_joined`.
             NoObservations: nothing was observed in any part.
         """
         first: SeriesDataset | None = None
@@ -285,7 +274,6 @@ class TableReader:
         if first is None:
             raise why
         report = _joined(reports)
-        report.refuse_costly(len(self.values))
         lengths, ids, static = zip(*per_series, strict=True)
         dataset = replace(
             first,
@@ -303,25 +291,20 @@ class TableReader:
         an error. What `read` warns of or refuses for the whole table comes after the last part.
         """
         reports, observed = [], False
-        whole = self.source.observations(self.columns) <= PART
-        for part in self._parts(PART, whole):
+        for part in self._parts(PART, whole=self.source.observations(self.columns) <= PART):
             reports.append(part.report)
             observed = observed or part.dataset is not None
             if len(part.ids):
                 yield part
         if observed:
-            report = self._with_notes(_joined(reports))
-            if not whole:
-                report.refuse_costly(len(self.values))
-            announce(report)
+            announce(self._with_notes(_joined(reports)))
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
         """Yield parts of whole series, in the order of first appearance.
 
         Args:
             size: about how many observations a part has.
-            whole: whether to read the table at once, as a single part; then it is an error if most rows would be
-                dropped.
+            whole: whether to read the table at once, as a single part.
         """
         schema, reader = self.schema, self
         labels = [name for name in (schema.id, schema.channel) if name in self.source.kinds]
@@ -344,7 +327,7 @@ class TableReader:
             ids = ids.filter(known.is_valid())
             observed, dataset, why = np.zeros(len(ids), bool), None, None
             try:
-                dataset = reader.build(columns, part=not whole)
+                dataset = reader.build(columns)
                 there = set(dataset.ids.tolist())
                 observed = np.array([id in there for id in cells.label_values(known.drop_null()).tolist()])
             except NoObservations as error:
@@ -368,12 +351,11 @@ class TableReader:
 
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def build(self, columns: dict[str, pa.Array], part: bool = False) -> SeriesDataset:
+    def build(self, columns: dict[str, pa.Array]) -> SeriesDataset:
         """Build a data set from columns of the table, or of a part with whole series.
 
         Args:
             columns: {name: [rows]} for all of `self.columns`.
-            part: whether they are a part, which may lose most of its rows.
 
         Raises:
             NoObservations: no rows, or none with a value.
@@ -391,7 +373,7 @@ class TableReader:
                 )
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
         known = self.channel_names is not None or schema.wide
-        dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, part, known), id_name=self.id_name)
+        dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, known), id_name=self.id_name)
         if self.objects is not None:
             dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
@@ -419,10 +401,7 @@ class TableReader:
         def numbers(name: str, limits: bool = False) -> np.ndarray:
             """Read a column as numbers [n], converted by its factor; NaN for an absent one.
 
-            Words and notes are added to `report`.
-
-            Args:
-                limits: whether "<0.01" is read as 0.01.
+            Words and notes are added to `report`. With `limits`, "<0.01" is read as 0.01.
             """
             nonlocal report
             if name in self.absent:
@@ -479,15 +458,8 @@ class TableReader:
     ) -> Observations:
         """Return the rows with channel numbers; those without a time may become static columns.
 
-        Rows that are flagged or have an unknown channel are left out.
-
-        Args:
-            column: the channel of each row, [n].
-            name: of this column, for messages.
-            flags: pairs (reason, mask [n]); True is flagged.
-
-        Raises:
-            InputError: an unknown channel in a strict reading ("unusable-cell").
+        Rows that are flagged, by pairs of a reason and a mask [n], or have an unknown channel are left out. Raises
+        InputError for an unknown channel in a strict reading ("unusable-cell").
         """
         codes, labels = cells.encode(column, lambda column: cells.labels(column, name))
         names = cells.label_values(labels)
@@ -545,24 +517,6 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
     return columns
 
 
-def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
-    """Raise InputError ("unknown-column") if a column looks like one of ids.
-
-    It is called for a table without a column "id"; without such a column nothing is done.
-
-    Args:
-        roles: names of columns that have a role, and are not looked at.
-    """
-    likely = [name for name in table.columns if name not in roles and looks_like_id(name)]
-    if likely:
-        raise InputError(
-            f"{table.name} has no column 'id'; is it {listed(likely[:1])}? Name it by --id; --id file makes "
-            f"{'the table' if len(table.paths) <= 1 else 'each file'} one series. Its columns are "
-            f"{listed(table.columns, 20)}.",
-            code="unknown-column",
-        )
-
-
 def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
     """Return {column: factor} for columns whose unit differs from training's, if `schema.convert`; else {}.
 
@@ -592,21 +546,3 @@ def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
         else:
             factors[name] = factor
     return factors
-
-
-def _advice(role: str, for_model: bool) -> str:
-    """Return what a user should type where the column for a role is absent, to stand behind its name.
-
-    Args:
-        role: a field of `TableSchema`.
-        for_model: whether the table is read for a trained model.
-    """
-    if role == "errors" and for_model:
-        return f", which the model reads ({option(role)} in training)"
-    more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}
-    return f"; name the right one by {option(role)}{more.get(role, '')}"
-
-
-def _fields(names: Sequence[str]) -> list[str]:
-    """Return field names without their column: "flux" for "lc.flux"."""
-    return [name.rsplit(".", 1)[-1] for name in names]

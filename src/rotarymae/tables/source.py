@@ -7,16 +7,14 @@ whichever order its rows come.
 
 from __future__ import annotations
 
-import atexit
 import functools
 import itertools
 import os
 import re
 import shutil
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -78,8 +76,7 @@ class Source:
         relation: what DuckDB reads, after FROM; with a column `filename`, if there are several files.
         table: the table that is called "rotarymae_table" in `relation`, where it is in memory.
         read_from: the files that DuckDB reads: `paths`, or copies of them that it can read.
-        twice: column names that occur more than once.
-        broken: columns of a data frame that hold values of mixed type → why they cannot be read.
+        unreadable: columns whose name occurs twice, or that hold values of mixed type → why they cannot be read.
         of_file: the column, which no file has, that holds the name of the file that a row is from.
     """
 
@@ -91,8 +88,7 @@ class Source:
     format: str = "memory"
     table: pa.Table | None = field(default=None, repr=False)
     read_from: tuple[Path, ...] = ()
-    twice: tuple[str, ...] = ()
-    broken: dict[str, InputError] = field(default_factory=dict)
+    unreadable: dict[str, InputError] = field(default_factory=dict)
     of_file: str | None = None
     units: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -188,15 +184,9 @@ class Source:
             what: what the message calls absent columns.
             advice: text right behind their names, such as ", give --time".
         """
-        twice = [name for name in columns if name in self.twice]
-        if twice:
-            raise InputError(
-                f"{self.name} names {listed(twice)} more than once; each column that is read needs a name of its own.",
-                code="column-twice",
-            )
         for name in columns:
-            if name in self.broken:
-                raise self.broken[name]
+            if name in self.unreadable:
+                raise self.unreadable[name]
         missing = [name for name in columns if name not in self.kinds and name != self.of_file]
         if missing:
             raise InputError(
@@ -278,19 +268,12 @@ class Source:
 
         For a file of text or JSON it is an estimate by the file's size.
         """
-        if self.table is not None:
-            lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
-            if not lists:
-                return len(self.table)
-            query = f"SELECT coalesce(sum(len({self._expression(lists[0])})), 0) FROM {self.relation}"
-            return int(self._database.sql(query).fetchall()[0][0])
-        if self.format == "parquet":
-            tops = ", ".join(_literal(name.split(".")[0]) for name in columns) or "''"
-            counts = f"SELECT sum(num_values) AS n FROM parquet_metadata([{', '.join(map(_pattern, self.paths))}])"
-            counts += f" WHERE split_part(path_in_schema, ', ', 1) IN ({tops}) GROUP BY path_in_schema"
-            with named(self.name, self.format):
-                return connection().sql(f"SELECT max(n)::BIGINT FROM ({counts})").fetchall()[0][0] or self.rows()
-        return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
+        if self.table is None and self.format != "parquet":
+            return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
+        lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
+        count = f"coalesce(sum(len({self._expression(lists[0])})), 0)" if lists else "count(*)"
+        with named(self.name, self.format):
+            return int(self._database.sql(f"SELECT {count} FROM {self.relation}").fetchall()[0][0])
 
     def rows(self) -> int:
         """Return the number of rows, which are counted in text files. Raises InputError for an unreadable file."""
@@ -439,12 +422,10 @@ def _database_of(process: int) -> duckdb.DuckDBPyConnection:
     Args:
         process: id of this process, only to be cached by: a forked process needs a database of its own.
     """
-    folder = tempfile.mkdtemp(prefix="rotarymae-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     config = {
         "memory_limit": f"{max(256, min(1500, int(free_memory() / 4 / 2**20)))}MB",
-        "temp_directory": folder,
+        "temp_directory": str(scratch() / f"sorting-{process}"),
         "threads": threads,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -461,11 +442,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def _coded(table: pa.Table, columns: Sequence[int]) -> pa.Table:
-    """Return the table with some columns, as far as they are text, encoded as dictionaries.
-
-    Args:
-        columns: their places.
-    """
+    """Return the table with some columns, as far as they are text, encoded as dictionaries."""
     for k in columns:
         if cells.is_text(table.schema.field(k).type):
             table = table.set_column(k, table.column_names[k], to_arrow(table.column(k)).dictionary_encode())
@@ -579,7 +556,7 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
-    A column of mixed type is no error before it is read: see `Source.broken`.
+    A column of mixed type is no error before it is read: see `Source.unreadable`.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
@@ -589,10 +566,10 @@ def _open_frame(frame: Any) -> Source:
         return _of_table(table, "the table", units=units, notes=notes)
     if isinstance(frame, pa.Table):
         return _of_table(frame, "the table")
-    twice = ()
+    columns: dict[str, Any] = {}
+    unreadable: dict[str, InputError] = {}
     if nw.dependencies.is_pandas_dataframe(frame) and not frame.columns.is_unique:
-        again = frame.columns.duplicated(keep=False)
-        twice, frame = tuple(sorted(set(map(str, frame.columns[again])))), frame.loc[:, ~again]
+        unreadable, frame = _twice(map(str, frame.columns)), frame.loc[:, ~frame.columns.duplicated(keep=False)]
     if nw.dependencies.is_pandas_dataframe(frame):
         frame = _with_index(frame)
     try:
@@ -604,13 +581,12 @@ def _open_frame(frame: Any) -> Source:
             "and read a file with SeriesDataset.from_file.",
             code="no-frame",
         ) from error
-    columns, broken = {}, {}
     for name in seen.columns:
         try:
             columns[str(name)] = _frame_column(seen, name)
         except InputError as error:
-            broken[str(name)] = error
-    return _of_table(pa.table(columns), "the table", twice=twice, broken=broken)
+            unreadable[str(name)] = error
+    return _of_table(pa.table(columns), "the table", unreadable=unreadable)
 
 
 def _with_index(frame: Any) -> Any:
@@ -648,14 +624,14 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 
 
 def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attributes: Any) -> Source:
-    """Return an Arrow table as a source; columns whose name occurs twice are left out, and named in `twice`.
+    """Return an Arrow table as a source; columns whose name occurs twice are `unreadable`.
 
     Args:
         name: of the table, for messages.
         files: the file of each row, if there are several files.
-        **attributes: other attributes of `Source`; units are added to those of the table, and `twice` too.
+        **attributes: other attributes of `Source`; units are added to those of the table, and `unreadable` too.
     """
-    twice = _repeated(table.column_names)
+    twice = _twice(table.column_names)
     keep = [i for i, column in enumerate(table.column_names) if column not in twice]
     columns, fields = [], []
     for i in keep:
@@ -675,13 +651,18 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
     if not columns:
         columns, numbers = [pa.nulls(len(table))], ["c0"]
     attributes["units"] = {**_units_of(schema), **attributes.get("units", {})}
-    attributes["twice"] = (*attributes.get("twice", ()), *twice)
+    attributes["unreadable"] = attributes.get("unreadable", {}) | twice
     return Source(name, kinds, sql, "rotarymae_table", table=pa.table(columns, names=numbers), **attributes)
 
 
-def _repeated(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that occur more than once, sorted."""
-    return tuple(sorted(name for name, count in Counter(names).items() if count > 1))
+def _twice(names: Iterable[str]) -> dict[str, InputError]:
+    """Return the names that occur more than once, each with the error for one who reads it."""
+    advice = "each column that is read needs a name of its own."
+    return {
+        name: InputError(f"column {name!r} is there twice; {advice}", code="column-twice")
+        for name, count in Counter(names).items()
+        if count > 1
+    }
 
 
 def _units_of(schema: pa.Schema) -> dict[str, str]:
@@ -764,14 +745,13 @@ def standard_input() -> Path:
     return path
 
 
-def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the names, sorted, of columns that occur twice in one of several files, which must have the same columns.
+def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
+    """Return the columns that occur twice in one of several files, as `_twice`; the files must have the same columns.
 
     The order of columns does not matter.
 
     Args:
-        name: what messages call the files together.
-        layouts: the column names of each of `paths`.
+        layouts: the column names of each of `paths`, which messages call `name` together.
 
     Raises:
         InputError: a file with other columns than the first ("unknown-column"); too many columns ("too-large").
@@ -789,18 +769,13 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
         raise InputError(
             f"{name} has {len(layouts[0]):,} columns; at most {MAX_COLUMNS:,} can be read.", code="too-large"
         )
-    return tuple(sorted({column for names in layouts for column in _repeated(names)}))
+    return {column: error for names in layouts for column, error in _twice(names).items()}
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
     """Open text files; those of one form are read in one query.
 
-    Columns whose name occurs twice are left out, and named in `Source.twice`.
-
-    Args:
-        format: "csv" or "tsv".
-        name: what messages call the files together.
-        header_row: the line, counted from 1, that names the columns; None guesses it.
+    Columns whose name occurs twice are `Source.unreadable`.
 
     Raises:
         InputError: a file that ends before its header ("empty-file"); files of different columns; too many columns.
@@ -836,7 +811,7 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
         paths=paths,
         format=format,
         read_from=tuple(read_from),
-        twice=twice,
+        unreadable=twice,
         units={column: unit for column, unit in zip(texts[0].names, texts[0].units, strict=False) if unit},
         notes=tuple(dict.fromkeys(text.note for text in texts if text.note)),
     )
@@ -845,11 +820,7 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     """Open Parquet files, whose types may differ where one can be converted to the other.
 
-    Args:
-        name: what messages call the files together.
-
-    Raises:
-        InputError: files of different columns; too many columns.
+    Raises InputError for files of different columns, and for too many columns.
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
@@ -857,18 +828,13 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
         schema = pa.unify_schemas(schemas, promote_options="permissive")
     schema = pa.schema([part for part in schema if part.name not in twice])
     files = f"read_parquet([{', '.join(map(_pattern, paths))}], union_by_name=true, filename=true)"
-    return Source(name, *_flat(schema), files, paths, "parquet", twice=twice, units=_units_of(schema))
+    return Source(name, *_flat(schema), files, paths, "parquet", unreadable=twice, units=_units_of(schema))
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     """Open JSON files: of records, or a single one of one object with a list for each column.
 
-    Args:
-        name: what messages call the files together.
-
-    Raises:
-        InputError: too many columns.
-        ValueError: neither form, or lists of unequal length; the caller makes an InputError of it.
+    Raises InputError for too many columns, ValueError for neither form or lists of unequal length.
     """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
@@ -901,14 +867,8 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     """Read files whole, by the library of their format, and join their rows to one table in memory.
 
-    Of several files, columns whose name occurs twice in one are left out.
-
-    Args:
-        format: a key of `formats.FORMAT_READERS`.
-        name: what messages call the files together.
-
-    Raises:
-        InputError: a file that cannot be read ("unreadable"); files of different columns; too many columns.
+    Of several files, columns whose name occurs twice in one are left out. Raises InputError for a file that cannot be
+    read ("unreadable"), files of different columns, and too many columns.
     """
     tables, units, notes, files = [], {}, (), []
     for path in paths:
@@ -919,7 +879,7 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
         files += [path] * len(table) if len(paths) > 1 else []
     twice = _one_layout(name, paths, [table.column_names for table in tables])
     if len(tables) > 1:
-        tables = [table.drop_columns([*twice]) for table in tables]
+        tables = [table.drop_columns(list(twice)) for table in tables]
         tables = [pa.table({c: to_arrow(table[c]) for c in table.column_names}) for table in tables]  # no dictionaries
     whole = pa.concat_tables(tables, promote_options="permissive")
-    return _of_table(whole, name, files, paths=paths, format=format, units=units, notes=notes, twice=twice)
+    return _of_table(whole, name, files, paths=paths, format=format, units=units, notes=notes, unreadable=twice)
