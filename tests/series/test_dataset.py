@@ -390,7 +390,7 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
 @pytest.mark.parametrize(
     "roles, parts",
     [
-        ({"time": "mjdd"}, ["time column 'mjdd'", "Did you mean 'mjd'?", "'star'"]),
+        ({"time": "mjdd"}, ["column 'mjdd'", "Did you mean 'mjd'?", "'star'"]),
         ({"values": ["fluxx", "er"]}, ["'fluxx'", "'flux'"]),
         ({"values": ["flux", "flux"]}, ["'flux'", "given twice", "value", "value"]),
         ({"values": ["flux", "mjd"]}, ["'mjd'", "given twice", "as time", "as value"]),

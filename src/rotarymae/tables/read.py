@@ -25,7 +25,7 @@ from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import looks_like_id, looks_like_outcome
 from rotarymae.tables.labels import static_column, static_values, with_static
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import Source, open_source
+from rotarymae.tables.source import FILE_NAME, Source, open_source
 
 PART = 1 << 18  # observations that are answered at a time
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
@@ -85,7 +85,6 @@ class TableReader:
     Attributes:
         schema: with every column by name.
         values: the columns of values, then those of errors.
-        absent: channels of a wide table that it has no column of, and static columns that a model knows.
         channel_names, value_names: those of a model, or of a table that is read in parts.
         id_name: what the ids are called in the data set.
         objects: the objects' table, where it has static columns.
@@ -95,7 +94,6 @@ class TableReader:
     source: Source
     schema: TableSchema
     values: tuple[str, ...]
-    absent: tuple[str, ...] = ()
     channel_names: tuple[Any, ...] | None = None
     value_names: tuple[str, ...] | None = None
     id_name: str = "id"
@@ -142,8 +140,9 @@ class TableReader:
                 )
         table.need([name for name in role_of if name in table.unreadable])
         alone = schema.id in ("id", "file") and schema.id not in names
-        likely = [name for name in names if name not in role_of and name not in others and looks_like_id(name)]
-        if alone and schema.id == "id" and likely:
+        free = (name for name in names if name not in role_of and name not in others) if schema.id == "id" else ()
+        likely = [name for name in free if alone and looks_like_id(name)]
+        if likely:
             table.need(["id"], advice=f" (is it {likely[0]!r}? Name it by --id; --id file makes each file one series)")
         values = schema.values or tuple(name for name in names if name not in role_of and name not in others)
         role_of |= dict.fromkeys(values, "values")
@@ -155,7 +154,7 @@ class TableReader:
             if name not in [*names, *absent, *elsewhere] and not (role == "id" and alone):
                 known = role == "errors" and for_model  # which no option names anew
                 advice = ", which the model reads" if known else f"; name the right one by {option(role)}"
-                table.need([name], f"{role} column", advice)
+                table.need([name], advice=advice)
         unread = [name for name in names if name not in role_of and name not in others]
         notes = [f"columns not read: {listed(unread)}"] if unread else []
         if absent:
@@ -169,7 +168,7 @@ class TableReader:
         factors = _unit_factors(table, schema)
         notes += [f"{name!r} is converted from {table.units[name]} to {schema.units[name]}" for name in factors]
         table = replace(table, units=table.units | {name: schema.units[name] for name in factors})
-        table = table.with_ids_of_files() if alone else table
+        table = (table.with_ids_of_files() if alone else table).with_empty(absent)
         every = (*values, *schema.errors)
         fields = [name.rpartition(".")[2] for name in every]
         same = value_names is not None and fields == [name.rpartition(".")[2] for name in value_names]
@@ -178,7 +177,6 @@ class TableReader:
             source=replace(table, notes=(*table.notes, *notes)),
             schema=replace(schema, id="file" if alone else schema.id, tokens=tokens),
             values=every,
-            absent=tuple(absent),
             channel_names=None if channel_names is None or schema.wide else tuple(channel_names),
             value_names=value_names if same else None,
             id_name=id_name or schema.id,
@@ -201,7 +199,7 @@ class TableReader:
         schema = self.schema
         names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
         names += [*schema.static, *schema.flags]
-        skipped = {None, *self.absent, *self._of_objects}
+        skipped = {None, *self._of_objects}
         return [name for name in dict.fromkeys(names) if name is not None and name not in skipped]
 
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
@@ -308,15 +306,17 @@ class TableReader:
         """
         schema, reader = self.schema, self
         labels = [name for name in (schema.id, schema.channel) if name in self.source.kinds]
-        integers = set(labels if self.source.is_text else ())  # if all of them are
+        # Those of a text file are integers if all of a column are.
+        integers = {name for name in labels if self.source.is_text and self.source.kinds[name] != FILE_NAME}
         if whole:
             pieces: Any = [self.source.read(self.columns, coded={*labels, *schema.static})]
         else:
             # Labels are alike in all parts, and these have the channels of the whole.
-            every = {name: self.source.read([name], distinct=True)[name] for name in labels}
+            names = {*integers, schema.channel} & {*labels}
+            every = {name: self.source.read([name], distinct=True)[name] for name in names}
             every = {name: cells.as_integers(column) if name in integers else column for name, column in every.items()}
             integers = {name for name in integers if pa.types.is_integer(every[name].type)}
-            if schema.channel in every and self.channel_names is None:
+            if schema.channel and schema.channel in every and self.channel_names is None:
                 known = cells.label_values(cells.labels(every[schema.channel], schema.channel).drop_null())
                 reader = replace(self, channel_names=tuple(sorted(set(known.tolist()))))
             pieces = self.source.series(self.columns, self.id, size)
@@ -394,18 +394,15 @@ class TableReader:
         static = {}
         for name in schema.static:
             if name not in self._of_objects:
-                column = columns.get(name, pa.nulls(len(series)))
-                values, doubts = static_column(column, name, series, ids, schema.na, parse=self.source.is_text)
+                values, doubts = static_column(columns[name], name, series, ids, schema.na, parse=self.source.is_text)
                 static[name], report = static_values(values), report + doubts
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
-            """Read a column as numbers [n], converted by its factor; NaN for an absent one.
+            """Read a column as numbers [n], converted by its factor.
 
             Words and notes are added to `report`. With `limits`, "<0.01" is read as 0.01.
             """
             nonlocal report
-            if name in self.absent:
-                return np.full(len(series), np.nan)
             read = cells.numbers(columns[name], name, schema.na, limits)
             words = {name: read.words} if read.words else {}
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())

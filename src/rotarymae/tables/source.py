@@ -57,6 +57,7 @@ NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
 COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
+FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts, also where they are digits
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
 SAMPLE_BYTES = 1 << 24  # bytes of text; more are not read for a sample of rows
@@ -77,7 +78,6 @@ class Source:
         table: the table that is called "rotarymae_table" in `relation`, where it is in memory.
         read_from: the files that DuckDB reads: `paths`, or copies of them that it can read.
         unreadable: columns whose name occurs twice, or that hold values of mixed type → why they cannot be read.
-        of_file: the column, which no file has, that holds the name of the file that a row is from.
     """
 
     name: str
@@ -89,7 +89,6 @@ class Source:
     table: pa.Table | None = field(default=None, repr=False)
     read_from: tuple[Path, ...] = ()
     unreadable: dict[str, InputError] = field(default_factory=dict)
-    of_file: str | None = None
     units: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -99,7 +98,7 @@ class Source:
 
     @property
     def columns(self) -> list[str]:
-        return [*self.kinds, *([self.of_file] if self.of_file else [])]
+        return list(self.kinds)
 
     @property
     def is_text(self) -> bool:
@@ -108,8 +107,18 @@ class Source:
 
     def with_ids_of_files(self) -> Source:
         """Return the table with a column "file": the name of the file of each row."""
-        alone = "the table is one series" if len(self.paths) <= 1 else "each file is one series"
-        return replace(self, of_file="file", notes=(*self.notes, f"no column of ids: {alone}"))
+        said, cell = "the table is one series", _literal(self.file_ids[0] if self.paths else self.name)
+        if len(self.paths) > 1:
+            files = zip(self.read_from or self.paths, self.file_ids, strict=True)
+            pairs = ", ".join(f"{_literal(str(path))}: {_literal(id)}" for path, id in files)
+            said, cell = "each file is one series", f"MAP {{{pairs}}}[filename]"
+        kinds, sql = {**self.kinds, "file": FILE_NAME}, {**self.sql, "file": cell}
+        return replace(self, kinds=kinds, sql=sql, notes=(*self.notes, f"no column of ids: {said}"))
+
+    def with_empty(self, names: Sequence[str]) -> Source:
+        """Return the table with further columns of numbers, all of whose cells are missing."""
+        kinds, sql = dict.fromkeys(names, pa.float64()), dict.fromkeys(names, "NULL::DOUBLE")
+        return replace(self, kinds={**self.kinds, **kinds}, sql={**self.sql, **sql})
 
     def without(self, stem: str) -> Source:
         """Return the table without the numbered columns of one stem: for "FLUX." without FLUX.1, FLUX.2, ..."""
@@ -186,8 +195,8 @@ class Source:
         """
         for name in columns:
             if name in self.unreadable:
-                raise self.unreadable[name]
-        missing = [name for name in columns if name not in self.kinds and name != self.of_file]
+                raise self.unreadable[name].within(self.name)
+        missing = [name for name in columns if name not in self.kinds]
         if missing:
             raise InputError(
                 f"{self.name} has no {what} {listed(missing)}{advice}.{did_you_mean(missing[0], self.columns)} Its "
@@ -271,7 +280,7 @@ class Source:
         if self.table is None and self.format != "parquet":
             return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
         lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
-        count = f"coalesce(sum(len({self._expression(lists[0])})), 0)" if lists else "count(*)"
+        count = f"coalesce(sum(len({self.sql[lists[0]]})), 0)" if lists else "count(*)"
         with named(self.name, self.format):
             return int(self._database.sql(f"SELECT {count} FROM {self.relation}").fetchall()[0][0])
 
@@ -303,8 +312,8 @@ class Source:
         columns = list(dict.fromkeys(columns))
         self.need(columns)
         database = self._connect()  # which others may not use while its rows are read
-        key = self._expression(id)
-        key = f"trim({key})" if cells.is_text(self.kinds.get(id, pa.string())) else key
+        key = self.sql[id]
+        key = f"trim({key})" if cells.is_text(self.kinds[id]) else key
         rows = f"(SELECT {self._selected(columns, number=True)}, {key} AS _id FROM {self.relation})"
         with named(self.name, self.format):
             database.execute(
@@ -341,22 +350,13 @@ class Source:
             database.register("rotarymae_table", self.table)
         return database
 
-    def _expression(self, column: str) -> str:
-        """Return the SQL expression of a column; for the column of file names one that looks up the row's file."""
-        if column != self.of_file:
-            return self.sql[column]
-        if len(self.paths) <= 1:
-            return _literal(self.file_ids[0] if self.paths else self.name)
-        pairs = zip(self.read_from or self.paths, self.file_ids, strict=True)
-        return f"MAP {{{', '.join(f'{_literal(str(path))}: {_literal(id)}' for path, id in pairs)}}}[filename]"
-
     def _selected(self, columns: Sequence[str], number: bool = False) -> str:
         """Return the SQL expressions of columns as c0, c1, ..., as DuckDB takes "time" and "Time" for one name.
 
         Args:
             number: whether the row's number follows, counted from 1, as _row.
         """
-        cells_of = [f"{self._expression(name)} AS c{i}" for i, name in enumerate(columns)]
+        cells_of = [f"{self.sql[name]} AS c{i}" for i, name in enumerate(columns)]
         return ", ".join(cells_of + (["row_number() OVER () AS _row"] if number or not cells_of else []))
 
     def _flattened(self, columns: Sequence[str], equal: bool = True) -> str:
@@ -367,7 +367,7 @@ class Source:
         Args:
             equal: whether lists of one row that differ in length are an error.
         """
-        lists = [i for i, name in enumerate(columns) if is_list(self.kinds.get(name, pa.string()))]
+        lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
         for i in lists:
             cells_of[i] = f"unnest(CASE WHEN len(c{i}) > 0 THEN c{i} ELSE [NULL] END) AS c{i}"
@@ -400,7 +400,7 @@ class Source:
         """
         arrays = {}
         for i, name in enumerate(columns):
-            column, kind = table.column(i), self.kinds.get(name, pa.string())
+            column, kind = table.column(i), self.kinds[name]
             coded = pa.types.is_dictionary(column.type)
             kind = kind.value_type if is_list(kind) else kind
             array = column.combine_chunks() if coded else to_arrow(column)
@@ -659,7 +659,7 @@ def _twice(names: Iterable[str]) -> dict[str, InputError]:
     """Return the names that occur more than once, each with the error for one who reads it."""
     advice = "each column that is read needs a name of its own."
     return {
-        name: InputError(f"column {name!r} is there twice; {advice}", code="column-twice")
+        name: InputError(f"column {name!r} is there more than once; {advice}", code="column-twice")
         for name, count in Counter(names).items()
         if count > 1
     }
