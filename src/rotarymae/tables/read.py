@@ -426,7 +426,7 @@ class TableReader:
         if pa.types.is_float32(kind):
             largest = np.nanmax(np.abs(when.values[np.isfinite(when.values)]), initial=0)
             step = float(np.spacing(np.float32(largest)))
-        pairs = {**dict(error_columns(self.values)), **schema.error_of}
+        pairs = {**dict(error_columns(self.values)), **dict(zip(schema.values, schema.errors, strict=False))}
         rows = Observations(
             series=series,
             ids=cells.label_values(ids),
