@@ -278,7 +278,7 @@ class TableReader:
             **mapped._asdict(),
             offsets=offsets_of(np.concatenate(lengths)),
             ids=np.concatenate(ids),
-            static={name: np.concatenate([part[name] for part in static]) for name in first.static},
+            static=_joined_static(static, [len(part) for part in ids]),
         )
         return dataset, report
 
@@ -475,6 +475,20 @@ class TableReader:
         strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
         unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
         return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict)
+
+
+def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
+    """Join the static columns of parts of a table, which have `counts` series each.
+
+    A part in which no series has a fact lacks its column: it is 0 there if it is 0 or 1 elsewhere, else missing.
+    """
+    static = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        known = np.concatenate([part[name] for part in parts if name in part])
+        absent = 0.0 if known.dtype.kind == "f" and np.isin(known, (0, 1)).all() else np.nan
+        columns = (part.get(name, np.full(count, absent)) for part, count in zip(parts, counts, strict=True))
+        static[name] = np.concatenate(list(columns))
+    return static
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
