@@ -871,7 +871,7 @@ def test_an_id_that_only_looks_like_a_digit_is_a_text():
 
 
 def test_labels_without_their_column():
-    with pytest.raises(InputError, match=says("label column 'target'", "'targets'")):
+    with pytest.raises(InputError, match=says("column 'target'", "'targets'")):
         align_labels(build(), pa.table({"id": ["a"], "targets": [1]}), label="target")
 
 
