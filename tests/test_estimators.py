@@ -168,16 +168,6 @@ def test_embedder(interpolator, lists, tmp_path):
     assert by_path.get_feature_names_out()[119] == "romaeembedder119"
 
 
-def test_every_form_of_series_is_the_same(interpolator, lists):
-    series = lists[0]
-    times, values = [t for t, _ in series], [v for _, v in series]
-    dataset = SeriesDataset.from_arrays(times, values)
-    at = [0.0, 3.0]
-    want = interpolator.predict(series, at)
-    for form in (dataset, list(dataset), [(t.tolist(), v[:, None]) for t, v in series]):
-        assert np.array_equal(interpolator.predict(form, at), want)
-
-
 def test_agrees_with_the_command(fitted):
     """The same settings, the same series, the same split: the estimator is a layer over the same jobs."""
     stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
@@ -197,15 +187,6 @@ def test_a_pretrained_model_saves_the_first_training(interpolator, lists, tmp_pa
         assert (tensor == start[name]).all(), name
     with refuses("MaskedAutoencoder", "wanted a Pipeline"):
         RoMAEClassifier(pretrained=interpolator.pipeline_.model).fit(series, labels)
-
-
-def test_a_model_saved_and_loaded_gives_the_same_bits(classifier, lists, tmp_path):
-
-    classifier.pipeline_.save(tmp_path / "model")
-    directory = Pipeline.load(tmp_path / "model")
-    assert directory.labels.classes == ("fast", "slow")
-    dataset = SeriesDataset.from_arrays([t for t, _ in lists[0]], [v for _, v in lists[0]])
-    assert np.array_equal(directory.outputs(dataset), classifier.pipeline_.outputs(dataset))
 
 
 def test_fewer_channels_than_in_training_and_unknown_ones(fitted):
@@ -526,15 +507,6 @@ def test_outputs_that_are_known_of_some_series_alone(lists):
             assert np.isfinite(model.score(lists[0], numbers))
 
 
-def test_a_warm_start_without_a_class_keeps_the_model(lists):
-    three = np.array(["a", "b", "c"] * 8)
-    model = RoMAEClassifier(**BOTH, warm_start=True, class_weights="balanced", label_smoothing=0.1).fit(lists[0], three)
-    two = [i for i in range(24) if three[i] != "c"]
-    model.fit([lists[0][i] for i in two], three[two])
-    assert model.predict_proba(lists[0]).shape == (24, 3) and model.pipeline_.partners.available == ("model",)
-    assert np.isfinite([line["validation"] for line in model.history_["finetune"]]).all()
-
-
 def test_labels_by_id_are_those_of_their_series_wherever_they_come(lists):
     """A pandas Series is matched by its index in fit and score, of a frame and of a data set."""
     frame = pd.DataFrame({"id": np.repeat(list("dcbafe"), 5), "time": np.tile(np.arange(5.0), 6)})
@@ -569,16 +541,6 @@ def test_labels_with_the_default_index_of_pandas_keep_their_order():
     assert [*labels_of(dataset, frame, labels, "id")] == [*labels_of(dataset, dataset, labels, "id")] == [*"abcd"]
     by_id = labels.rename_axis("id")
     assert [*labels_of(dataset, frame, by_id, "id")] == [*"dbca"], "a named index was made on purpose"
-
-
-def test_a_warm_start_does_not_need_a_static_column_to_vary(lists):
-    times, values = zip(*lists[0], strict=True)
-    kinds = np.array(["m", "f"] * 12)
-    dataset = SeriesDataset.from_arrays(times, values, static={"sex": kinds})
-    model = RoMAEClassifier(**BOTH, static=["sex"], warm_start=True).fit(dataset, lists[1][[0, 1] * 2 + [1, 0] * 10])
-    before = model.pipeline_.preprocessor.static
-    model.fit(dataset.select(np.flatnonzero(kinds == "m")), np.array(["slow", "fast"] * 6))
-    assert model.pipeline_.preprocessor.static == before
 
 
 def test_a_forecaster_is_scored_by_the_latest_observations(lists, monkeypatch):

@@ -80,10 +80,3 @@ def test_a_run_that_stopped_in_the_second_member_is_resumed(tmp_path, monkeypatc
     assert len(set(calls)) == 3
     resumed = train(data, RARE, config, plan=Plan(tmp_path, config, resume=True)).pipeline
     assert same(weights(resumed.model), weights(whole.model))
-
-
-def test_training_goes_on_with_one_network_alone():
-    data = series(40)
-    fitted = train(data, RARE, FitConfig(**TINY, members=2)).pipeline
-    with refuses("one network", "last fit averaged 2"):
-        train(data, RARE, FitConfig(**TINY, members=1), start=fitted, continue_training=True)

@@ -136,13 +136,6 @@ def test_every_observation_of_other_inputs_is_read():
     assert model.reconstruct(visible, torch.tensor([[[1.0]]])).item() == pytest.approx(6.0, abs=1e-5)
 
 
-def test_an_interpolator_goes_on_as_it_began():
-    sizes = {"pretrain_epochs": 1, "min_steps": 0, "embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24}
-    first = RoMAEInterpolator(**sizes, neighbours="off", warm_start=True).fit(waves())
-    first.set_params(neighbours="auto").fit(waves())
-    assert not first.pipeline_.model.config.neighbours
-
-
 def test_a_dense_log_is_learnt_in_a_few_steps():
     """From the line on: after 39 steps as good as the line, with bands that hold about what they should."""
     draw = np.random.default_rng(0)

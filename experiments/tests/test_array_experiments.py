@@ -85,7 +85,7 @@ def test_pre_training_may_see_more_classes_and_never_the_pictures_that_are_score
     assert np.array_equal(seen[0], pictures.train[24:]) and np.array_equal(seen[1], pictures.train)
 
 
-def trained(folder, seed, shared):
+def trained(folder, seed):
     """The weights of an autoencoder of a case's seed, and those of the classifiers after it."""
     arrays = ArrayDataset.from_arrays(np.stack(pictures(12)), 16)
     preprocessor = PatchPreprocessor.fit(arrays)
@@ -95,18 +95,17 @@ def trained(folder, seed, shared):
     trial = Trial(seed, folder / f"seed-{seed}", Reporter(quiet=True))
     trial.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
-    found = pretrain_arrays(setup, trial, arrays, preprocessor, shared=shared)
+    found = pretrain_arrays(setup, trial, arrays, preprocessor)
     weights = found.encoder.projection.weight.detach().clone()
     tuned = finetune_both(setup, trial, found, LabelledArrays(arrays, np.arange(12) % 4, 4), preprocessor)
     assert set(trial.losses) == {"pretraining", "finetuning", "finetuning from scratch"}
     return weights, {name: classifier.encoder.projection.weight.detach() for name, classifier in tuned.items()}
 
 
-def test_seeds_share_an_autoencoder_only_when_asked(tmp_path):
-    one, tuned = trained(tmp_path / "shared", 1, True)
-    two, _ = trained(tmp_path / "shared", 2, True)
-    other, _ = trained(tmp_path / "own", 2, False)
-    assert torch.equal(one, two) and not torch.equal(two, other)
+def test_each_seed_has_an_autoencoder_of_its_own(tmp_path):
+    one, tuned = trained(tmp_path, 1)
+    other, _ = trained(tmp_path, 2)
+    assert not torch.equal(one, other)
     # One classifier went on from the autoencoder, the other began elsewhere.
     near, far = (float((tuned[name] - one).norm() / one.norm()) for name in ("", " from scratch"))
     assert near < 0.5 < far

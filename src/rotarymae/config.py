@@ -6,17 +6,10 @@ import dataclasses
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, get_origin, get_type_hints
+from typing import Any, Literal
 
-from rotarymae.errors import (
-    InputError,
-    InputWarning,
-    check_choices,
-    check_number,
-    check_settings,
-    check_share,
-    did_you_mean,
-)
+from rotarymae.errors import InputError, InputWarning, did_you_mean
+from rotarymae.system.fields import Range, check_fields
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 DecoderAttention = Literal["context", "joint"]
@@ -35,6 +28,24 @@ SIZES: dict[Size, tuple[int, int, int, float]] = {
     "small": (432, 6, 12, 4.0),
     "base": (720, 12, 12, 4.0),
     "pendulum": (60, 2, 2, 0.5),
+}
+COUNT, SHARE, POSITIVE, NOT_NEGATIVE = Range(least=1), Range(least=0, below=1), Range(above=0), Range(least=0)
+SIZE_NAMES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_num_heads", "decoder_depth")
+# Of the settings of models and trainings, by name; `check_fields` reads them.
+RANGES: dict[str, Range] = {
+    **dict.fromkeys((*SIZE_NAMES, "axes", "features", "members", "batch_size", "finetune_batch_size"), COUNT),
+    **dict.fromkeys(("epochs", "finetune_epochs", "log_every", "batch_tokens", "epoch_steps", "patience"), COUNT),
+    **dict.fromkeys(("checkpoint_steps", "base"), COUNT),  # a base below 1 turns the frequencies' order round
+    **dict.fromkeys(("pretrain_epochs", "min_steps", "warmup_steps", "max_skipped", "input_features"), NOT_NEGATIVE),
+    **dict.fromkeys(("static_features", "overlap", "noise", "weight_decay", "checkpoint_minutes"), NOT_NEGATIVE),
+    **dict.fromkeys(("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"), SHARE),
+    **dict.fromkeys(("momentum", "warmup_fraction", "betas"), SHARE),
+    **dict.fromkeys(("base_lr", "finetune_lr", "gradient_clip", "minutes", "time_unit", "channel_spacing"), POSITIVE),
+    **dict.fromkeys(("p", "beta"), Range(least=0, most=1)),
+    "norm_eps": POSITIVE,
+    "seed": Range(least=0, below=2**64),
+    "window": Range(least=2),
+    "mask_ratio": Range(above=0, below=1),
 }
 
 
@@ -139,19 +150,7 @@ class RoMAEConfig:
 
     def __post_init__(self) -> None:
         """Raise InputError for a field of another type or out of its range, or sizes that do not fit together."""
-        check_choices(self)
-        for name, kind in get_type_hints(type(self)).items():
-            _check_number(name, getattr(self, name), kind)
-        if not 0 <= self.p <= 1:
-            raise InputError(f"p is {self.p}; expected 0 to 1, the share of rotary frequencies kept.")
-        # A base below 1 would turn the order of the frequencies round, and their powers overflow.
-        if self.base < 1:
-            raise InputError(f"base is {self.base}; expected at least 1.")
-        check_settings(
-            self,
-            (check_number, ("norm_eps",), {"allowed": "a positive number", "above": 0}),
-            (check_share, ("dropout", "drop_path"), {}),
-        )
+        check_fields(self, RANGES)
         if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
                 f"p ({self.p}) means nothing with position_encoding={self.position_encoding!r}; leave it at "
@@ -242,11 +241,6 @@ class RoMAEConfig:
         return self.embed_dim // self.num_heads
 
     @property
-    def predicts_spread(self) -> bool:
-        """Whether the decoder predicts a spread next to the mean."""
-        return predicts_spread(self.likelihood)
-
-    @property
     def encoder_sizes(self) -> BlockSizes:
         """Sizes of the encoder's blocks."""
         return self._sizes("")
@@ -290,11 +284,6 @@ class RoMAEConfig:
             )
 
 
-def predicts_spread(likelihood: LikelihoodKind) -> bool:
-    """Return whether a likelihood has a spread; "point" has none."""
-    return likelihood != "point"
-
-
 def check_head_dim(head_dim: int, axes: int) -> None:
     """Raise InputError unless head_dim is a multiple of 2 · axes: each axis needs pairs of channels to rotate."""
     if head_dim % (2 * axes):
@@ -311,47 +300,17 @@ def mask_range(ratio: Any) -> tuple[float, float]:
         InputError: unless 0 < smallest ≤ largest < 1.
     """
     shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
-    if len(shares) != 2:
+    if len(shares) != 2 or shares[0] > shares[1]:
         raise InputError(
             f"mask_ratio is {ratio}; give one share between 0 and 1, such as 0.5, or the smallest and the largest "
             "share, such as (0.3, 0.8)."
         )
     for share in shares:
-        if not 0 < share < 1:
-            raise InputError(
-                f"mask_ratio is {share}; give a share to hide of more than 0 and less than 1, such as 0.5."
-            )
-    low, high = shares
-    if low > high:
-        raise InputError(f"mask_ratio goes from {low} to {high}; the smaller must come first.")
-    return float(low), float(high)
-
-
-def check_beta(beta: float) -> None:
-    """Raise InputError unless 0 ≤ beta ≤ 1."""
-    if not 0 <= beta <= 1:
-        raise InputError(f"beta is {beta}; expected 0 (plain likelihood) to 1 (means learn as under squared error).")
+        RANGES["mask_ratio"].check("mask_ratio", share)
+    return float(shares[0]), float(shares[1])
 
 
 def _nearest(number: int, divisor: int) -> str:
     """Return the multiples of a divisor next to a number, for a message: "60 or 64", or one if the lower is 0."""
     below = number - number % divisor
     return " or ".join(str(k) for k in (below, below + divisor) if k > 0)
-
-
-def _check_number(name: str, value: Any, kind: Any) -> None:
-    """Raise InputError unless a value is of the type `kind` of its field, and in range; fields of choices are skipped.
-
-    An int must be at least 1 (input_features: 0), a float finite; an int passes as a float, and a bool is no int.
-
-    Args:
-        name: of the field, for the message.
-    """
-    if get_origin(kind) is Literal:
-        return
-    if type(value) is not kind and not (kind is float and type(value) is int):
-        raise InputError(f"{name} is {value!r} ({type(value).__name__}); expected {kind.__name__}.")
-    elif kind is int and value < (least := 0 if name == "input_features" else 1):
-        raise InputError(f"{name} is {value}; expected at least {least}.")
-    elif kind is float and not math.isfinite(value):
-        raise InputError(f"{name} is {value}; expected a finite number.")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import difflib
 import importlib
 import json
-import math
-import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Self, get_args, get_type_hints
+from typing import Any, Self
 
 LONGEST_MESSAGE = 2000  # characters
 
@@ -94,25 +91,6 @@ class MissingExtra(RotaryMAEError, ImportError):
     """A package of an optional extra of this library is not installed; the message says how to install it."""
 
 
-class Interrupted(RotaryMAEError):
-    """A training was asked to end and has saved its state.
-
-    Attributes:
-        signum: the signal, SIGTERM or SIGINT.
-        step: optimiser steps done; a resumed run continues with the next one.
-        folder: where the state is.
-    """
-
-    def __init__(self, signum: int, step: int, folder: Path) -> None:
-        """Keep the signal, the step and the folder; the message says how to resume."""
-        self.signum, self.step, self.folder = signum, step, folder
-        super().__init__(
-            f"stopped by {signal.Signals(signum).name} after step {step}; the state is saved in {folder}. Resume the "
-            f"run (--resume) to go on with step {step + 1}.",
-            code="interrupted",
-        )
-
-
 class InputWarning(UserWarning):
     """Input that was repaired or looks unlike the training data; the message says how.
 
@@ -171,58 +149,6 @@ def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tupl
     if wrong:
         raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
     return names
-
-
-def check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
-    """Raise InputError unless `value` is an int of at least `least`, or None if `optional`; bool is refused.
-
-    `name` is what the message calls it.
-    """
-    if not (optional and value is None) and (type(value) is not int or value < least):
-        raise InputError(f"{name} is {value!r}; wanted a whole number of at least {least}.")
-
-
-def check_number(
-    name: str,
-    value: Any,
-    allowed: str,
-    least: float = -math.inf,
-    above: float = -math.inf,
-    below: float = math.inf,
-    optional: bool = False,
-) -> None:
-    """Raise InputError unless `value` is a finite number with least ≤ value, above < value and value < below.
-
-    `allowed` says that range in words, for the message; with `optional`, None is valid, too.
-    """
-    if optional and value is None:
-        return
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not (number and value >= least and value > above and value < below):
-        raise InputError(f"{name} is {value!r}; wanted {allowed}.")
-
-
-def check_settings(holder: object, *rules: tuple[Callable[..., None], Iterable[str], dict[str, Any]]) -> None:
-    """Call `check(name, value, **arguments)` for each attribute in each rule (check, names, arguments).
-
-    Raises whatever a check raises, which is InputError for those of this module.
-    """
-    for check, names, arguments in rules:
-        for name in names:
-            check(name, getattr(holder, name), **arguments)
-
-
-def check_choices(holder: object) -> None:
-    """Raise InputError where a field of a dataclass, annotated with a `Literal` of strings, holds none of them."""
-    for name, kind in get_type_hints(type(holder)).items():
-        options = get_args(kind)
-        if options and all(isinstance(option, str) for option in options):
-            choose(name, getattr(holder, name), options)
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise InputError unless `value` is a number with 0 ≤ value < 1; `name` is what the message calls it."""
-    check_number(name, value, "at least 0 and less than 1", least=0, below=1)
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from rotarymae.config import HeadPool, Pool
-from rotarymae.errors import InputError, check_share, check_whole, choose
+from rotarymae.config import RANGES, HeadPool, Pool
+from rotarymae.errors import InputError, choose
 from rotarymae.model import Encoder, MaskedAutoencoder, initialise
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import Dropout
@@ -124,10 +124,8 @@ class _PooledHead(nn.Module):
             raise InputError(
                 "pool='cls' needs a [CLS] token, and the encoder has none; use pool='mean', or set cls_token=True."
             )
-        check_share("dropout", dropout)
-        if static_features < 0:
-            raise InputError(f"static_features is {static_features}; expected at least 0.")
-        check_whole("members", members, 1)
+        for name, value in (("dropout", dropout), ("static_features", static_features), ("members", members)):
+            RANGES[name].check(name, value)
         sizes = encoder.config
         self.pool = pool
         self.static_features = static_features

@@ -149,7 +149,7 @@ class ClassLabels(Target):
         """
         weights = None
         if config.class_weights == "balanced":
-            counts = np.bincount(encoded, minlength=self.outputs).clip(1)  # warm_start may lack a class
+            counts = np.bincount(encoded, minlength=self.outputs)
             weights = torch.tensor(len(encoded) / (self.outputs * counts), dtype=torch.float32)
         loss = partial(classification, label_smoothing=config.label_smoothing, class_weights=weights)
         return Supervised(model, loss)

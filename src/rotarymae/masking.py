@@ -135,7 +135,7 @@ class MaskRows(Masking):
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """Return the mask [B, N], True for all tokens of random times; see `Masking.__call__`."""
-        return _hide_groups(tokens, [0], *self._draw(tokens, noise, phase))
+        return _hide_groups(tokens, 0, *self._draw(tokens, noise, phase))
 
 
 @dataclass(frozen=True)
@@ -151,28 +151,7 @@ class MaskChannels(Masking):
                 "masking 'channels' hides channels, the last axis of positions, and these positions have only that of "
                 "time; use 'ratio'."
             )
-        return _hide_groups(tokens, [-1], *self._draw(tokens, noise, phase))
-
-
-@dataclass(frozen=True)
-class MaskTubes(Masking):
-    """Hide the same patches at all times (VideoMAE, arXiv:2203.12602): ceil(ratio · patches) of each row.
-
-    A patch is a position on every axis but time, which is axis 0.
-    """
-
-    kind: str = field(default="tubes", init=False)
-
-    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True for random patches at all times.
-
-        Raises InputError without an axis next to time.
-        """
-        if tokens.axes < 2:
-            raise InputError(
-                "masking 'tubes' needs axes besides time; these positions have only one axis. Use 'ratio'."
-            )
-        return _hide_groups(tokens, range(1, tokens.axes), *self._draw(tokens, noise, phase))
+        return _hide_groups(tokens, -1, *self._draw(tokens, noise, phase))
 
 
 @dataclass(frozen=True)
@@ -196,7 +175,6 @@ MASKINGS: dict[str, type[Masking]] = {
     "blocks": MaskBlocks,
     "rows": MaskRows,
     "channels": MaskChannels,
-    "tubes": MaskTubes,
     "future": MaskFuture,
 }
 
@@ -271,30 +249,18 @@ def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]
 
 
 def _hide_groups(
-    tokens: Tokens, axes: Sequence[int], share: float | Float[Tensor, " B"], uniform: Float[Tensor, "B N"]
+    tokens: Tokens, axis: int, share: float | Float[Tensor, " B"], uniform: Float[Tensor, "B N"]
 ) -> Bool[Tensor, "B N"]:
-    """Return a mask that hides whole groups: a row's tokens with equal positions on `axes` are hidden together.
+    """Return a mask that hides whole groups: a row's tokens with equal positions on `axis` are hidden together.
 
     Of each row's groups ceil(share · groups) are hidden, those with the smallest numbers of `uniform`, and at least one
     stays visible.
     """
-    group, groups = _group_ids(tokens, axes)
+    # Padding is numbered behind every real token, so that real groups count from 0.
+    group = _dense((~tokens.real).long() * tokens.length + _dense(tokens.positions[..., axis].contiguous()))
+    groups = torch.where(tokens.real, group, -1).amax(1) + 1
     in_use = torch.arange(tokens.length, device=group.device)[None, :] < groups[:, None]
     return _hide(in_use, _count(groups, share), uniform).gather(1, group) & tokens.real
-
-
-def _group_ids(tokens: Tokens, axes: Sequence[int]) -> tuple[Int[Tensor, "B N"], Int[Tensor, " B"]]:
-    """Number the groups of each row, which are its tokens with equal positions on `axes`.
-
-    Returns:
-        The group of each token, from 0; for padding without meaning. And the number of groups of each row.
-    """
-    group = (~tokens.real).long()  # padding sorts behind every real token, so real groups count from 0
-    for axis in axes:
-        level = _dense(tokens.positions[..., axis].contiguous())
-        group = _dense(group * tokens.length + level)
-    groups = torch.where(tokens.real, group, torch.full_like(group, -1)).amax(1) + 1
-    return group, groups
 
 
 def _dense(keys: Tensor) -> Int[Tensor, "B N"]:

@@ -22,7 +22,7 @@ from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.calibration import Calibration
 from rotarymae.config import Precision
 from rotarymae.datasets import AnyPreprocessor, is_flat
-from rotarymae.errors import InputError, ModelDirectoryError, check_number, choose
+from rotarymae.errors import InputError, ModelDirectoryError, choose
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.importance import importance
 from rotarymae.interpolation import Interpolation, interpolate, interpolated
@@ -35,6 +35,7 @@ from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor
 from rotarymae.queries import Queries
 from rotarymae.saving import KINDS, check_parts, read, write
 from rotarymae.series import SeriesDataset
+from rotarymae.system.fields import Range
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
@@ -314,7 +315,7 @@ class Pipeline:
             raise InputError(
                 f"return_interval is for a regression, and this is a {self.require_labels().task}; leave it out."
             )
-        check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
+        Range(above=0, below=1).check("return_interval", share)
         half = self.half_widths(share)
         if half is None:
             known = min(map(len, self.predictor.errors.get(self.predictor.choice, ())), default=0)

@@ -2,14 +2,14 @@
 
 An array is [B, d_1, .., d_D, C]: D axes that get positions, and C values (channels) in each cell. A patch is p_1 × ..
 × p_D cells; its values are flattened in the order of the axes, channels last, so a token has V = p_1 · .. · p_D · C
-features. Patches are numbered with the last axis running fastest. Regular axes are counted in patches, from 1, because
-[CLS] stands at 0; an irregular axis brings real-valued coordinates, and its patch size must be 1 (proposition 4.1).
+features. Patches are numbered with the last axis running fastest. Their positions count patches from 1 along each axis,
+because [CLS] stands at 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -19,45 +19,27 @@ from rotarymae.errors import InputError
 from rotarymae.tokens import Tokens
 
 
-def patchify(
-    array: Float[Tensor, "B *axes C"],
-    patch_size: Sequence[int],
-    coordinates: Mapping[int, Float[Tensor, "B _"]] | None = None,
-) -> Tokens:
+def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> Tokens:
     """Cut an array into patches, one token each; they are numbered with the last axis running fastest.
 
     Args:
         array: [B, d_1, .., d_D, C].
         patch_size: p_1 .. p_D, each dividing its axis.
-        coordinates: for every irregular axis (0 .. D-1) the positions [B, d_axis] of its cells; the positions of the
-            other axes count patches from 1. None means no irregular axis.
 
     Raises:
-        InputError: sizes that do not divide, an irregular axis with a patch size above 1, coordinates of another shape;
-            NaN or infinity (as `Tokens`).
+        InputError: sizes that do not divide; NaN or infinity (as `Tokens`).
     """
-    coordinates = coordinates or {}
     sizes = _sizes(array, patch_size)
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
-    for axis, at in coordinates.items():
-        if not 0 <= axis < len(sizes):
-            raise InputError(f"coordinates for axis {axis}; the array has axes 0 to {len(sizes) - 1}.")
-        if patch_size[axis] != 1:
-            raise InputError(
-                f"axis {axis} is irregular but has patch size {patch_size[axis]}; it must be 1, because a patch of "
-                "irregular cells has no fixed number of values (proposition 4.1)."
-            )
-        if at.shape != (len(array), sizes[axis]):
-            raise InputError(
-                f"coordinates of axis {axis} have shape {tuple(at.shape)}; expected {(len(array), sizes[axis])}."
-            )
     dims = len(sizes)
     interleaved = [n for pair in zip(counts, patch_size, strict=True) for n in pair]
     order = list(range(1, 2 * dims, 2)) + list(range(2, 2 * dims + 1, 2))
     patches = array.reshape(len(array), *interleaved, array.shape[-1]).permute(0, *order, 2 * dims + 1)
     values = patches.reshape(len(array), math.prod(counts), -1)
-    positions = _grid(len(array), counts, coordinates, _position_dtype(array, *coordinates.values()))
-    return Tokens(values, positions.to(array.device))
+    dtype = torch.float64 if array.dtype == torch.float64 else torch.float32  # half precision rounds positions
+    lines = [torch.arange(1, count + 1, dtype=dtype, device=array.device) for count in counts]
+    grid = torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1).reshape(1, -1, dims)
+    return Tokens(values, grid.repeat(len(array), 1, 1))
 
 
 def unpatchify(
@@ -110,26 +92,3 @@ def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
                 f"{above}, or choose a patch size that divides {size}.{channels if size in (1, 3, 4) else ''}"
             )
     return sizes
-
-
-def _position_dtype(*of: Tensor) -> torch.dtype:
-    """Return float64 if one of the tensors has it; else float32, because half precision rounds positions."""
-    return torch.float64 if torch.float64 in {one.dtype for one in of} else torch.float32
-
-
-def _grid(
-    batch: int, counts: Sequence[int], coordinates: Mapping[int, Tensor], dtype: torch.dtype
-) -> Float[Tensor, "B N A"]:
-    """Return the position of every patch [B, N, A], on the CPU: its number from 1, or its coordinate on irregular axes.
-
-    Args:
-        counts: patches along each axis.
-        coordinates: {axis: positions [B, patches of the axis]} of the irregular axes.
-    """
-    axes = []
-    for axis, count in enumerate(counts):
-        at = coordinates.get(axis)
-        line = torch.arange(1, count + 1, dtype=dtype).expand(batch, -1) if at is None else at.to(dtype).cpu()
-        shape = [batch] + [count if other == axis else 1 for other in range(len(counts))]
-        axes.append(line.reshape(shape).expand(batch, *counts))
-    return torch.stack(axes, dim=-1).reshape(batch, math.prod(counts), len(counts))

@@ -108,7 +108,6 @@ def train(
     split_by: SplitColumn | Fold | None = None,
     columns: Mapping[str, Any] | None = None,
     plan: Plan | None = None,
-    continue_training: bool = False,
     reporter: Reporter | None = None,
 ) -> FitResult:
     """Train a pipeline on a data set; return it with its split and its losses.
@@ -127,7 +126,6 @@ def train(
         columns: layout of the table, which is saved with the pipeline; None keeps that of `start`.
         plan: run folder for checkpoints, and the time of the run; the folder must be empty, or that of the same run to
             resume. None keeps no checkpoints.
-        continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
         reporter: shows progress and warnings; None shows warnings only.
 
     Raises:
@@ -137,11 +135,12 @@ def train(
     reporter = reporter or Reporter(quiet=True)
     if start is None and config.pretrained is not None:
         start = open_start(config.pretrained)
-    if start is not None and not continue_training:
-        reporter.say(f"started from {config.pretrained or 'a pipeline'}: {_without_head(start)}")
+    if start is not None:
+        start = _without_head(start)
+        reporter.say(f"started from {config.pretrained or 'a pipeline'}: {start}")
     if targets is not None:
         targets = as_targets(targets)
-    if targets is None and not continue_training:
+    else:
         given, config = config, to_interpolate(config, dataset)
         if config.window != given.window:
             reporter.say(
@@ -155,10 +154,9 @@ def train(
     static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
         learnt = kind.check(narrowed(targets[split.train]), len(split.train))
-        if not continue_training:
-            static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
+        static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
         members = config.members or 1
-        if config.members is None and config.minutes is None and not continue_training:
+        if config.members is None and config.minutes is None:
             members = kind.default_members(config.decide, narrowed(targets[split.train]))
         if config.members is None and members > 1:
             reporter.say(
@@ -166,39 +164,26 @@ def train(
                 "(members=1 trains one)"
             )
         config = replace(config, members=members)
-    head_start = start if continue_training and kind is not None else None
-    pretrain_start = None if start is None or head_start is not None else _without_head(start)
     part = dataset.select(split.pretrain)
     validation = dataset.select(split.validation) if len(split.validation) else None
-    if continue_training and pretrain_start is not None and config.pretrained is None:
-        config = _same_sizes(config, pretrain_start)
-    if head_start is None:
-        with reporter.bar("scaling"):
-            preprocessor = prepare(part, config, pretrain_start)
+    with reporter.bar("scaling"):
+        preprocessor = prepare(part, config, start)
     how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731
     if plan is not None:
-        model = None if start is None else _without_head(start).model
+        model = None if start is None else start.model
         open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model))
         plan.of(dataset.lengths, split.scored, split.train if kind is not None else None, config.members or 1)
         how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
-    partners = None
-    if kind is not None and targets is not None:
-        labels = head_start.labels if head_start is not None else kind.fit(learnt)  # pyright: ignore
-        if head_start is not None:
-            static = head_start.preprocessor.static  # pyright: ignore
-        partners = _fit_partners(dataset, split, targets, labels, static, config, plan, reporter)  # pyright: ignore
-    if head_start is not None:
-        result.pipeline = head_start
-    elif pretrain_start is not None and not config.pretrains:
-        result.pipeline = replace(pretrain_start, preprocessor=preprocessor, precision=config.precision)
+    if start is not None and not config.pretrains:
+        result.pipeline = replace(start, preprocessor=preprocessor, precision=config.precision)
     else:
         with reporter.bar("pre-training") as on_step:
             pretrained = pretrain(
                 part,
                 config,
                 preprocessor=preprocessor,
-                start=pretrain_start,
+                start=start,
                 validation=validation,
                 **how("pre-training", on_step),
             )
@@ -210,6 +195,7 @@ def train(
                 calibration = calibrate(result.pipeline, *unseen, seed=config.seed)
                 result.pipeline = replace(result.pipeline, calibration=calibration)
     if kind is not None and targets is not None:
+        partners = _fit_partners(dataset, split, targets, kind.fit(learnt), static, config, plan, reporter)
         choosing = None
         if validation is not None:
             choosing = _with_early_copies(validation, narrowed(targets[split.validation]), config)
@@ -221,7 +207,6 @@ def train(
                 config,
                 task=kind.task,
                 validation=choosing,
-                continue_training=head_start is not None,
                 **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
@@ -230,7 +215,6 @@ def train(
             f"fine-tuning started from all {len(tuned.loaded)} tensors of the pre-trained encoder and trained "
             f"{tuned.trained_weights:,} weights (tune={config.tune})"
         )
-        assert partners is not None
         _choose(result, dataset, targets, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
@@ -313,8 +297,7 @@ def _fit_partners(
 ) -> FittedPartners:
     """Fit the partners by `fit_partners` on the training and validation series; return what that returns.
 
-    With `config.early` the series' copies that end early are among them. It comes before the network, so that the
-    partners' time is known and trainings get the rest.
+    With `config.early` the series' copies that end early are among them.
 
     Args:
         targets: [S] labels.
@@ -421,22 +404,6 @@ def _without_head(start: Pipeline) -> Pipeline:
     return replace(start, preprocessor=without_head(start.preprocessor), labels=None, partners=None)
 
 
-def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
-    """Return the options with `neighbours` of the model that is trained further. Raises InputError for other sizes."""
-    model, known = start.require_autoencoder(), start.preprocessor
-    assert known is not None
-    if config.neighbours == "auto":
-        config = replace(config, neighbours="on" if model.config.neighbours else "off")
-    before, now = model.config, config.model_config(known.axes, known.features, known.input_features)
-    if before != now:
-        changed = [name for name in vars(now) if getattr(now, name) != getattr(before, name)]
-        said = ", ".join(f"{name} was {getattr(before, name)!r} and is {getattr(now, name)!r}" for name in changed)
-        raise InputError(
-            f"warm_start continues only the same model, and {said}; set it as before, or warm_start=False."
-        )
-    return config
-
-
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and long series are cut.
 
@@ -476,6 +443,8 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
             "predicts them from the others."
         )
+    if config.masking == "channels" and getattr(dataset, "channel_names", None) is None:
+        raise InputError(f"masking='channels' hides channels, and the {dataset.noun} have none; use masking='ratio'.")
     if dataset.kind == "patches":
         preprocessor: Any = _array_preprocessor(dataset, config, start)  # pyright: ignore
     else:
@@ -500,14 +469,6 @@ def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipelin
     """
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
-    if config.masking == "tubes" and len(dataset.patch_size) < 3:
-        raise InputError(
-            f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none; use masking='ratio'."
-        )
-    if config.masking == "channels":
-        raise InputError(
-            f"masking='channels' hides channels of series, and {dataset.noun} have none as tokens; use masking='ratio'."
-        )
     if start is None:
         return PatchPreprocessor.fit(dataset)
     preprocessor = start.require_arrays()
@@ -544,15 +505,6 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
             "neighbours are looked up by time alone, and the positions have further axes "
             f"({', '.join(preprocessor.position_names)}); leave neighbours out.",
             code="neighbours-of-positions",
-        )
-    if config.masking == "tubes":
-        raise InputError(
-            "masking='tubes' hides the same patches in all frames of videos, and series have none; use "
-            "masking='blocks'."
-        )
-    if config.masking == "channels" and preprocessor.channel_names is None:
-        raise InputError(
-            "masking='channels' hides channels, and the table has none; use masking='ratio', or name its channels."
         )
     return preprocessor
 
@@ -658,7 +610,6 @@ def finetune(
     *,
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
-    continue_training: bool = False,
     schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
@@ -672,12 +623,10 @@ def finetune(
             task="survival".
         task: "classification", "regression" or "survival".
         validation: another data set and its targets, whose loss chooses the best epoch; None for none.
-        continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
         schedule, how: as in `pretrain`.
 
     Raises:
-        InputError: fewer than two classes; a validation label that training lacks; a head or several networks that
-            training cannot continue with; and as `training.fit`.
+        InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
     """
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
@@ -687,10 +636,8 @@ def finetune(
         )
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)
-    labels = pretrained.labels if continue_training else kind.fit(targets)
-    assert labels is not None
-    if not continue_training:
-        preprocessor = preprocessor.with_static(dataset, config.static)
+    labels = kind.fit(targets)
+    preprocessor = preprocessor.with_static(dataset, config.static)
     encoded, held = labels.encode(targets), None
     if validation is not None:
         windows = preprocessor.windows(validation[0])
@@ -698,29 +645,15 @@ def finetune(
         of_windows = labels.encode(validation[1])[windows.series]
         held = preprocessor.examples(windows.dataset, seed=config.seed, targets=of_windows)
     pool = pool_of(config, preprocessor)
-    if continue_training and config.pool == "auto":
-        pool = getattr(pretrained.model, "pool", pool)
-    if continue_training and not (isinstance(pretrained.model, kind.head) and pretrained.model.pool == pool):
-        raise InputError(
-            f"the head has changed, and fine-tuning continues only with a {kind.task} of the same pool; set both as "
-            "before, or warm_start=False."
-        )
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
     targets = encoded[windows.series]
     members, models, results = config.members or 1, [], []
-    if continue_training and (members > 1 or pretrained.model.members > 1):  # pyright: ignore
-        raise InputError(
-            f"warm_start continues one network; members is {members}, and the last fit averaged "
-            f"{pretrained.model.members}. Train anew by warm_start=False; with members=1, later fits can continue."
-        )
     on_step = how.pop("on_step", None) or (lambda *_: None)
     folder = how.pop("folder", None)
     for member in range(members):
         seed = config.seed + member
         model = _with_new_head(pretrained, labels, config, pool, preprocessor.static_features, seed)
-        if continue_training:
-            model.load_state_dict(pretrained.model.state_dict())
         model.encoder.requires_grad_(config.tune != "probe")
         trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}

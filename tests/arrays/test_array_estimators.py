@@ -67,16 +67,10 @@ def test_sounds_of_unequal_length_are_answered_together_as_one_by_one(sounds, tm
         model.predict(ArrayDataset.from_waveforms(sounds[0], 4000))
 
 
-def test_a_model_of_sounds_with_another_pool_is_trained_on_as_it_is(sounds, tmp_path):
-    RoMAEClassifier(sample_rate=8000, patch_size=16, pool="attention", **BOTH).fit(*sounds).save(tmp_path / "model")
-    again = RoMAEClassifier.load(tmp_path / "model", warm_start=True, **BOTH).fit(*sounds)
-    assert again.pipeline_.model.pool == "attention" and again.pipeline_.preprocessor.patch_size == (16, 16)
-
-
 def test_videos_and_grey_pictures_are_embedded():
     draw = np.random.default_rng(0)
     videos, grey = draw.normal(size=(12, 4, 8, 8, 3)), draw.normal(size=(12, 8, 8))
-    embedder = RoMAEEmbedder(patch_size=(2, 4, 4), masking="tubes", **FAST)
+    embedder = RoMAEEmbedder(patch_size=(2, 4, 4), **FAST)
     assert embedder.fit_transform(videos).shape == (12, 24)
     assert embedder.get_feature_names_out().shape == (24,)
     assert RoMAEEmbedder(patch_size=4, **FAST).fit(grey).transform(list(grey)).shape == (12, 24)

@@ -174,9 +174,8 @@ def test_options_of_series_are_refused_for_pictures(stripes):
     for changes in ({"time_unit": 2.0}, {"join_times": True}, {"window": 5}, {"static": ("age",)}):
         with refuses(next(iter(changes)), "pictures", "times"):
             pretrain(dataset, FitConfig(**changes))
-    for masking in ("tubes", "channels"):
-        with refuses(f"masking='{masking}'", "pictures have none"):
-            pretrain(dataset, FitConfig(masking=masking))
+    with refuses("masking='channels'", "pictures have none"):
+        pretrain(dataset, FitConfig(masking="channels"))
     with refuses("40 pictures", "two patches", "(12, 16)"):
         pretrain(ArrayDataset.from_arrays(stripes[0], (12, 16)), FitConfig())
 
@@ -251,18 +250,6 @@ def test_equal_sizes_are_never_padded_and_fingerprints_tell_data_apart(stripes):
         array_tokens(dataset, PatchPreprocessor.fit(dataset), [3]).values,
         array_tokens(other, PatchPreprocessor.fit(other), [3]).values,
     )
-
-
-def test_tubes_hide_the_same_patches_in_all_frames_of_a_video():
-    videos = np.random.default_rng(0).normal(size=(6, 4, 8, 8))
-    dataset = ArrayDataset.from_arrays(videos, (1, 4, 4))
-    config = FitConfig(masking="tubes", mask_ratio=0.5, **TINY)
-    directory = pretrain(dataset, config).pipeline
-    for found in reconstruct(directory, dataset, config.strategy("patches")):
-        hidden = found.hidden.reshape(4, 4)  # frames, places
-        assert (hidden == hidden[0]).all() and hidden[0].sum() == 2
-    with refuses("masking='tubes'", "series have none"):
-        pretrain(SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]]), config)
 
 
 def test_reconstructions_show_what_was_there_and_hide_whole_patches():

@@ -223,8 +223,8 @@ def test_options_without_effect_are_said(tmp_path, capsys):
     options = ["--tune", "probe", "--class-weights", "balanced"]
     assert command("fit", path, "--out", tmp_path / "run", *options, *TINY[:2], "--min-steps", "0") == 0
     assert "tune, class_weights concern labels, and there are none" in " ".join(capsys.readouterr().err.split())
-    assert command("fit", path, "--out", tmp_path / "other", "--patch-size", "8", "--resample") == 2
-    assert says_all(capsys.readouterr().err, ["--resample, --patch-size", "--images or --audio"])
+    assert command("fit", path, "--out", tmp_path / "other", "--patch-size", "8") == 2
+    assert says_all(capsys.readouterr().err, ["--patch-size", "--images or --audio"])
 
 
 def test_files_as_ids_with_labels_and_a_split_in_the_table(tmp_path, capsys):
@@ -322,18 +322,6 @@ def test_a_table_without_ids_is_one_series_where_nothing_else_could_hold_them(tm
     other = write_csv(tmp_path / "other.csv", "star,time,value", [("a", 1, 2), ("b", 1, 2)])
     assert command("fit", other, "--out", tmp_path / "run2", *TINY) == 2
     assert says_all(capsys.readouterr().err, ["no column 'id'", "'star'", "--id file"])
-
-
-def test_only_what_is_drawn_can_be_inverted(fitted, tmp_path, monkeypatch, capsys):
-    from rotarymae import report
-
-    asked, given = [], ["fit", fitted / "stars.csv", *STARS, *TINY, "--invert"]
-    assert command(*given, "fluxx", "--out", tmp_path / "run") == 2
-    assert says_all(capsys.readouterr().err, ["--invert fluxx", "'flux', 'g', 'r'", "'flux'"])
-    assert not (tmp_path / "run").exists()
-    monkeypatch.setattr(report, "write_report", lambda *_, invert, **__: asked.append(invert))
-    assert command(*given, "flux", "--out", tmp_path / "run") == 0
-    assert asked == [("flux",)]
 
 
 def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
@@ -496,7 +484,7 @@ def test_explain_writes_a_row_per_observation(fitted, tmp_path, capfd):
     assert (
         found.star.tolist() == np.repeat(stars.ids, stars.lengths).tolist() and (found.flux == stars.values[:, 0]).all()
     )
-    assert np.allclose(found.importance, np.concatenate(model.importance(stars)))
+    assert np.allclose(found.importance, np.concatenate(model.pipeline_.importance(stars)))
     best = model.classes_[model.pipeline_.outputs(stars).argmax(1)]
     assert found.predicted.tolist() == np.repeat(best, stars.lengths).tolist()
     assert command("explain", fitted / "autoencoder", fitted / "stars.csv", "--out", tmp_path / "b.csv") == 2

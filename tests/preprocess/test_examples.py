@@ -84,20 +84,6 @@ def test_in_order_is_the_straightforward_cut(lengths, size):
     assert [batch.tolist() for batch in in_order(lengths, **size)] == reference(lengths.tolist(), **size)
 
 
-@pytest.mark.parametrize(
-    ("size", "parts"),
-    [
-        ({}, ("batch_size", "or batch_tokens", "neither")),
-        ({"batch_size": 1, "batch_tokens": 1}, ("both are given",)),
-        ({"batch_size": 0}, ("batch_size is 0", "at least 1")),
-        ({"batch_tokens": -3}, ("batch_tokens is -3", "at least 1")),
-    ],
-)
-def test_sizes_that_cannot_be_are_refused(size, parts):
-    with refuses(*parts):
-        in_order(np.array([1, 2]), **size)
-
-
 # ── one batch ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

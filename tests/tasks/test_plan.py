@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import command
-from rotarymae.system import Reporter, duration, moment
+from rotarymae.system import Reporter, moment
 from rotarymae.training import cost as plan
 from rotarymae.training.checkpointing import read_checkpoint
 from rotarymae.training.cost import Plan
@@ -31,8 +31,8 @@ def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_pa
         assert command("fit", *given) == 130
     err = " ".join(capsys.readouterr().err.split())
     epochs = json.loads((tmp_path / "run/training/plan.json").read_text())
-    # Half of 12 s is for what comes after, and 0.3 of the rest, at 0.08 s for the only batch of an epoch.
-    assert list(epochs) == ["features", "pre-training"] and 1 <= epochs["pre-training"] <= 22
+    # Half of 12 s is for what comes after, and 0.25 of the rest, at 0.08 s for the only batch of an epoch.
+    assert list(epochs) == ["pre-training", "features"] and 1 <= epochs["pre-training"] <= 22
     assert f"plan: pre-training makes {epochs['pre-training']} epochs of 1 steps" in err
     manifest, _ = read_checkpoint(tmp_path / "run/training/pretrain/checkpoint.safetensors")
     assert manifest["state"]["epoch"] == epochs["pre-training"]
@@ -137,7 +137,7 @@ def test_steps_are_measured_on_a_copy():
 def test_minutes(minutes):
     from conftest import refuses
 
-    with refuses("minutes", "positive"):
+    with refuses("minutes is"):
         FitConfig(minutes=minutes)
 
 
@@ -164,31 +164,6 @@ def test_a_token_is_measured_without_learning():
     assert 0 < seconds * data.lengths.sum() < time.monotonic() - started and digest(what.model) == before
 
 
-def test_without_a_budget_nothing_changes_and_the_first_steps_say_when_the_run_ends(tmp_path, monkeypatch, capfd):
-    from _runs import examples, objective, settings
-
-    monkeypatch.setattr(plan, "measure_step", lambda *_: pytest.fail("it takes steps on a copy"))
-    monkeypatch.setattr(plan, "measure_token", lambda *_: 0.001)
-    now = [0.0]
-    for clock in ("monotonic", "process_time"):
-        monkeypatch.setattr(time, clock, lambda: now[0])
-    made, long, data = Plan(tmp_path, FitConfig(min_steps=0), 0.0, Reporter()), settings(epochs=1000), examples()
-    made.of(np.full(100, 50), np.arange(25), np.arange(64))
-    assert made.schedule("pre-training", objective(), data, data, long) == long and not list(tmp_path.iterdir())
-    on_step = made.options("pre-training", lambda *_: None)["on_step"]
-    for step in range(1, 100):
-        assert not capfd.readouterr().err, step
-        now[0] += 0.4 if step < 11 else 0.05
-        on_step(step, 4000, 0.1)
-        if step == 21:  # the others are slow at first
-            said = " ".join(capfd.readouterr().err.split())
-            evaluation = 0.001 * data.lengths.sum() / 4
-            tuning = 20 * 0.001 * 64 * 50 * (3 * 0.75 + 0.15 / 0.85)
-            whole = now[0] + 3979 * (0.05 + evaluation) + tuning + plan.REPORT + plan.CALIBRATION + 0.001 * 125 * 50
-            assert f"the run takes about {duration(whole)} in all, until" in said
-            break
-
-
 def test_a_moment_of_another_day_has_its_date():
     now = datetime.now()
     tomorrow = now + timedelta(days=1)
@@ -200,7 +175,7 @@ def test_epochs_beside_minutes_are_warned_of(tmp_path, capfd):
         ({"finetune_epochs": 3, "min_steps": 0, "minutes": 1}, "finetune_epochs, min_steps have no effect"),
         ({"minutes": 1}, ""),
         ({"finetune_epochs": 3}, ""),
-        ({"pretrain_epochs": 3, "pretrained": tmp_path, "minutes": 1}, ""),
+        ({"pretrain_epochs": 3, "pretrained": str(tmp_path), "minutes": 1}, ""),
     ):
         Plan(tmp_path, FitConfig(**changed), 0.0, Reporter())
         err = " ".join(capfd.readouterr().err.split())

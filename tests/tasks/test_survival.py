@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ import torch
 
 from _runs import FIT
 from conftest import refuses
-from rotarymae import RoMAESurvival, SeriesDataset, load, plots
+from rotarymae import RoMAESurvival, SeriesDataset, load
 from rotarymae.cli.main import main
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.labels import choose_labels
@@ -22,6 +23,7 @@ from rotarymae.partners.boosting import BoostedTrees
 from rotarymae.partners.combine import log_loss
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.prediction import predict_outputs
+from rotarymae.report import pictures
 from rotarymae.run import run_fit, run_folds
 from rotarymae.survival import (
     EVENT_TIME,
@@ -137,13 +139,24 @@ def test_predictions_by_the_true_curves_are_calibrated():
 
 
 def test_the_picture_has_steps_and_a_curve_of_each_group():
-    groups = [(known([1, 2, 9], [True, False, True]), np.array([1, 0.8, 0.1])), (known([1], [True]), np.ones(3))]
-    axes = plots.survival(groups, [0, 2, 4]).axes[0]
+    """Of 40 series there are two groups: those with the shorter expected times have all their events at 1."""
+    labels = EventTimes((0.0, 2.0, 4.0))
+    truth = known([1] * 20 + [3] * 10 + [9] * 10, [True] * 30 + [False] * 10)
+    predicted = np.repeat([[0.8, 0.1, 0.1], [0.1, 0.3, 0.6]], 20, axis=0)
+    outcome = SimpleNamespace(
+        pipeline=SimpleNamespace(labels=labels),
+        split=SimpleNamespace(scored=np.arange(40)),
+        metrics={"survival": {}, "noun": "series", "scored_on": "test", "series": {}},
+        dataset=SimpleNamespace(noun="series"),
+        predicted=predicted,
+        labels=truth,
+    )
+    (drawing,) = pictures.draw_survival(outcome, ())  # pyright: ignore[reportArgumentType]
+    axes = drawing.figure.axes[0]
     steps, curve, short, _ = axes.lines
-    assert steps.get_xdata().tolist() == [0, 1, 2, 4]
-    assert steps.get_ydata().tolist() == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
-    assert curve.get_xdata().tolist() == [0, 2, 4] and short.get_xdata().tolist() == [0, 1]
-    assert axes.get_xlim() == (0, 4)
+    assert steps.get_xdata().tolist() == [0, 3, 4] and steps.get_ydata().tolist() == pytest.approx([1, 0.5, 0.5])
+    assert curve.get_xdata().tolist() == [0, 2, 4] and curve.get_ydata().tolist() == pytest.approx([1, 0.9, 0.6])
+    assert short.get_xdata().tolist() == [0, 1] and axes.get_xlim() == (0, 4)
 
 
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -373,9 +386,10 @@ def test_folds_have_intervals_of_their_own_and_answer_together(tmp_path):
 def test_the_program_answers_with_probabilities_of_intervals(run, tmp_path):
     from rotarymae.export import export_program, make_program
 
+    pytest.importorskip("onnxruntime")
     program = make_program(run[0].pipeline, "predict")
     assert program.outputs == ("probabilities",)
-    assert export_program(program, tmp_path / "survival.pt2", "torch") < 1e-4
+    assert export_program(program, tmp_path / "survival.onnx") < 1e-4
 
 
 def test_the_length_of_a_series_that_tells_the_duration_is_pointed_out(tmp_path):

@@ -3,8 +3,6 @@
 import functools
 import json
 import math
-import os
-import signal
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -673,102 +671,6 @@ def test_beta_weights_training_and_leaves_validation_the_likelihood():
     point = MaskedAutoencoder(replace(config(), likelihood="point"))
     with refuses("beta", "likelihood='gaussian'"):
         Pretraining(point, beta=0.5)
-
-
-# ── logs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_line_an_interval_and_one_an_evaluation(tmp_path):
-    _, result = train(folder=tmp_path / "run", log_every=2)
-    lines = log(tmp_path / "run")
-    assert lines == result.history
-    assert [line["step"] for line in lines if "loss" in line] == list(range(2, 21, 2))
-    assert [line["step"] for line in lines if "validation" in line] == [4, 8, 12, 16, 20]
-    assert len(validations(train(log_every=2)[1])) == 5, "without a folder, too"
-
-
-SIGNALS = [signal.SIGTERM, signal.SIGINT]
-
-
-def resumed(folder, **changes):
-    """The weights and the log of the run, gone on with."""
-    what = objective(seed=9)
-    held = examples("pretrain", 11, of=1, augment=False)
-    result = fit(what, examples(), settings(**changes), validation=held, folder=folder, resume="auto")
-    return digest(what.model), result
-
-
-@pytest.mark.parametrize("signum", SIGNALS)
-def test_a_signal_during_the_first_step_saves_at_once(signum, tmp_path):
-    """Before any interval between checkpoints is over."""
-    data, before = examples(), signal.getsignal(signum)
-    inner, made = data.batch, []
-
-    def batch(index, epoch):
-        made.append(index)
-        if len(made) == 1:
-            os.kill(os.getpid(), signum)
-        return inner(index, epoch)
-
-    data.batch = batch
-    with pytest.raises(training.Interrupted, match=f"{signum.name} after step 1") as caught:
-        train(data=data, folder=tmp_path / "run")
-    assert (caught.value.signum, caught.value.step, caught.value.folder) == (signum, 1, tmp_path / "run")
-    assert signal.getsignal(signum) is before and len(made) == 1
-    whole = train()
-    bits, result = resumed(tmp_path / "run")
-    assert bits == digest(whole[0].model) and result.history == whole[1].history and result.resumed_step == 1
-
-
-@pytest.mark.parametrize("signum", SIGNALS)
-def test_a_signal_during_an_evaluation_saves_at_once(signum, tmp_path):
-    held = examples("pretrain", 31, of=1, augment=False)
-    inner, evaluated = held.batch, []
-
-    def batch(index, epoch):
-        evaluated.append(index)
-        if len(evaluated) == 6:
-            os.kill(os.getpid(), signum)
-        return inner(index, epoch)
-
-    held.batch = batch
-    with pytest.raises(training.Interrupted, match="after step 8"):
-        fit(objective(), examples(), settings(), validation=held, folder=tmp_path / "run")
-    assert len(evaluated) == 6, "four batches of the first evaluation; the second one is not finished"
-    state = manifest_in(tmp_path / "run")["state"]
-    assert (state["step"], state["epoch"], state["batch_index"]) == (8, 1, 4)
-
-
-def test_a_signal_during_the_last_save_is_not_lost(tmp_path, monkeypatch):
-    inner = RunFolder.save
-    monkeypatch.setattr(RunFolder, "save", lambda *given: (os.kill(os.getpid(), signal.SIGTERM), inner(*given))[1])
-    with pytest.raises(training.Interrupted, match="after step 20"):
-        train(folder=tmp_path / "run")
-
-
-def test_the_same_signal_twice_ends_at_once(tmp_path):
-    data = examples()
-    inner, before = data.batch, signal.getsignal(signal.SIGINT)
-
-    def batch(index, epoch):
-        os.kill(os.getpid(), signal.SIGTERM)  # as a launcher passes Ctrl-C on
-        os.kill(os.getpid(), signal.SIGINT)
-        return inner(index, epoch)
-
-    data.batch = batch
-    with pytest.raises(training.Interrupted):
-        train(data=data, folder=tmp_path / "a")
-    data.batch = lambda index, epoch: [os.kill(os.getpid(), signal.SIGINT) for _ in range(2)]
-    with pytest.raises(KeyboardInterrupt):
-        train(data=data, folder=tmp_path / "b")
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_without_a_folder_signals_do_what_they_always_do():
-    data = examples()
-    data.batch = lambda index, epoch: os.kill(os.getpid(), signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        train(data=data)
 
 
 # ── warnings ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -61,17 +61,12 @@ def pretrain_arrays(
     arrays: ArrayDataset,
     preprocessor: PatchPreprocessor,
     transform: Transform | None = None,
-    shared: bool = False,
 ) -> MaskedAutoencoder:
-    """An autoencoder of patches; each target patch is normalised by itself, as in MAE.
-
-    With `shared` all seeds of a case have one, in the case's folder: whichever comes first trains it.
-    """
-    model, config = MaskedAutoencoder(setup.model), setup.pretraining if shared else trial.with_seed(setup.pretraining)
+    """An autoencoder of patches; each target patch is normalised by itself, as in MAE."""
+    model, config = MaskedAutoencoder(setup.model), trial.with_seed(setup.pretraining)
     masking = Masking.named("ratio", ratio=setup.mask_ratio)
     examples = ArrayExamples(arrays, preprocessor, config.seed, masking, transform=transform)
-    where = {"folder": trial.folder.parent / "pretraining"} if shared else {}
-    trial.train("pretraining", fit, Pretraining(model, normalize_targets=True), examples, config, **where)
+    trial.train("pretraining", fit, Pretraining(model, normalize_targets=True), examples, config)
     return model
 
 

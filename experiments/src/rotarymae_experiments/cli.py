@@ -1,4 +1,4 @@
-"""The command `rotarymae-experiments`: list | show | run | data | results. Each function's docstring is its help."""
+"""The command `rotarymae-experiments`: list | show | run | results. Each function's docstring is its help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, Positio
 
 import rotarymae_experiments as experiments
 from rotarymae import system
-from rotarymae.errors import InputError, Interrupted, RotaryMAEError, did_you_mean
+from rotarymae.errors import InputError, RotaryMAEError, did_you_mean
 from rotarymae_experiments import recipes
 
 Scale = Literal["smoke", "small", "paper"]
@@ -142,31 +142,7 @@ def results(folder: Positional[Folder] = Path("results"), page: Path | None = No
         print(f"Not shown, as their recipes are not of this package: {', '.join(others)}.", file=sys.stderr)
 
 
-def data(name: Positional[Name] = "") -> None:
-    """Print the shell's commands that fetch a data set of the recipes from its official address.
-
-    Without a name it lists the data sets with address, size and licence. For example:
-    rotarymae-experiments data uea | sh
-
-    Args:
-        name: This data set; the folder in which the commands run is a recipe's --data-dir.
-    """
-    from rotarymae_experiments.data import sources
-
-    if not name:
-        for key, source in sources.SOURCES.items():
-            print(f"{key}: {source.what}\n    {source.size}; {source.licence}\n    {source.home}")
-            if source.note:
-                print(f"    {source.note}")
-        return
-    source = sources.find(name)
-    about = f"{source.what}: {source.home} ({source.size}). Licence: {source.licence}. {source.note}"
-    if not source.commands:
-        raise InputError(f"{source.what} cannot be fetched. {source.note} About it: {source.home}")
-    print(f"# {about.strip()}", *source.commands, sep="\n")
-
-
-COMMANDS = {"list": list_recipes, "show": show, "run": run, "data": data, "results": results}
+COMMANDS = {"list": list_recipes, "show": show, "run": run, "results": results}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -184,11 +160,9 @@ def main(argv: list[str] | None = None) -> None:
             COMMANDS,
             args=arguments,
             prog="rotarymae-experiments",
-            description="Run the experiments of the paper and ours, say where their data are, and show their results.",
+            description="Run the experiments of the paper and ours, and show their results.",
             config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
         )
-    except Interrupted as error:
-        _end(str(error), 128 + error.signum)
     except KeyboardInterrupt:
         _end("stopped. The same command goes on from what was saved.", 130)
     except (RotaryMAEError, OSError) as error:

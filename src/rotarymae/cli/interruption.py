@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-from rotarymae.system import handled_signals
 
 
 class Stopped(KeyboardInterrupt):
@@ -21,21 +20,29 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopping_on_signals() -> Iterator[None]:
-    """Raise Stopped in the `with` block when SIGINT or SIGTERM arrives.
+    """Raise Stopped in the `with` block when SIGINT or SIGTERM arrives; the former handlers are back after it.
 
     After the first signal, the same one again ends the process at once, and the other one is ignored, as launchers
-    pass Ctrl-C on as SIGTERM, too. Handlers that a training sets in the block, which save first, take precedence. The
-    former handlers are back after the block.
+    pass Ctrl-C on as SIGTERM, too. Signals that the process ignores already, as under `nohup`, stay ignored. Outside
+    the main thread, the only one that may set handlers, nothing is changed.
     """
+    watched = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    former: dict[int, Any] = {signum: signal.getsignal(signum) for signum in watched}
+    former = {signum: handler for signum, handler in former.items() if handler not in (None, signal.SIG_IGN)}
 
-    def stop(signum: int, former: dict[int, Any]) -> None:
-        """Let a second `signum` end the process, ignore other signals, and raise Stopped."""
+    def stop(signum: int, frame: object) -> None:
+        """Let a second `signum` end the process, ignore the other signal, and raise Stopped."""
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
         raise Stopped(signum)
 
-    with handled_signals(stop):
+    try:
+        for signum in former:
+            signal.signal(signum, stop)
         yield
+    finally:
+        for signum, handler in former.items():
+            signal.signal(signum, handler)
 
 
 @contextmanager

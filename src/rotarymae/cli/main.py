@@ -30,7 +30,6 @@ from rotarymae.cli.interruption import Stopped, stopping_on_signals
 from rotarymae.cli.short_help import FIT_HELP
 from rotarymae.errors import (
     InputError,
-    Interrupted,
     ModelDirectoryError,
     RotaryMAEError,
     ShardsFailed,
@@ -76,14 +75,11 @@ def main(argv: list[str] | None = None) -> None:
     try:
         with stopping_on_signals():
             _run_command(arguments)
-    except Interrupted as error:
-        print(f"rotarymae: {error}", file=sys.stderr)
-        sys.exit(128 + error.signum)  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
     except KeyboardInterrupt as error:  # also Arrow's, which has a handler of its own while it reads
         signum = error.signum if isinstance(error, Stopped) else signal.SIGINT
         note = getattr(error, "__notes__", ["Nothing was written."])[0]
         print(f"rotarymae: stopped by {signal.Signals(signum).name}. {note}", file=sys.stderr)
-        sys.exit(128 + signum)
+        sys.exit(128 + signum)  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
     except (InputError, ModelDirectoryError) as error:
         print(f"rotarymae: {error.advise(_as_option)}", file=sys.stderr)
         sys.exit(2)

@@ -82,6 +82,8 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
 
+    from rotarymae.report.content import cell_text
+
     if reporter.quiet:
         return
     rows, columns = dict(table.rows), table.columns
@@ -92,7 +94,7 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
         grid.add_column(column, justify="right", overflow="fold")
     for name, row in rows.items():
         cells = (row.get(column, "") for column in columns)
-        grid.add_row(name, *(f"{cell:.4g}" if type(cell) is float else str(cell) for cell in cells))
+        grid.add_row(name, *map(cell_text, cells))
     console = Console()  # results go to standard output, progress to standard error
     console.print(grid)
     if table.caption:

@@ -248,7 +248,7 @@ def fit_partners(
         if not kind.suits(task, whole):
             continue
         try:
-            if task == "classification" and len(np.unique(truth[train])) < outputs:  # warm_start may lack one
+            if task == "classification" and len(np.unique(truth[train])) < outputs:
                 raise InputError("each class of the model needs a series to train on")
             with reporter.bar(kind.title) as on_step:
                 on_step(0, 2)

@@ -58,19 +58,14 @@ class Question:
         answer: function (data set, on_step) → Answers.
         noun: what the answers are, for messages.
         schema: columns of the answers; None where they depend on the table.
-        answerable: function data set → bool [S], which series can be answered, with warnings about others; None for
-            all.
         at: the table of query times, if any.
-        empty: what series without an answer are, for messages.
     """
 
     pipeline: Pipeline
     answer: Callable[[Any, Any], Answers]
     noun: str
     schema: pa.Schema | None = None
-    answerable: Callable[[SeriesDataset], np.ndarray] | None = None
     at: QueryTable | None = None
-    empty: str = "series without observations"
 
 
 def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
@@ -192,36 +187,35 @@ def importances(pipeline: Pipeline) -> Question:
     """Return the question that measures the importance of every observation; see `Pipeline.importance`.
 
     There is a row per observation: time, channel, values, importance, and what the network alone predicts for the
-    series. Series longer than the model's window are not answered, with an InputWarning.
+    series. Observations of series longer than the model's window have no importance, with an InputWarning.
 
     Raises:
         InputError: a pipeline without labels, or of pictures or sounds.
     """
-    labels, preprocessor = pipeline.require_labels(), pipeline.require_series()
-    limit = preprocessor.window or np.inf
-
-    def answerable(dataset: SeriesDataset) -> np.ndarray:
-        """Return which series are short enough to be explained, bool [S]; warn of the others."""
-        fits = np.asarray(dataset.lengths) <= limit
-        if not fits.all():
-            warnings.warn(
-                f"{(~fits).sum():,} series have more than the {limit:.0f} observations that the model reads at a time, "
-                f"and are not explained: {listed(dataset.ids[~fits])}. Ask about shorter pieces of them.",
-                InputWarning,
-                stacklevel=2,
-            )
-        return fits
+    labels, limit = pipeline.require_labels(), pipeline.require_series().window or np.inf
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the columns of importances, with one row per observation."""
-        columns = importance_columns(dataset, pipeline.importance(dataset, on_step))
+        fits = np.flatnonzero(dataset.lengths <= limit)
+        importance = [np.full(length, np.nan) for length in dataset.lengths]
+        if len(fits):
+            for i, one in zip(fits, pipeline.importance(dataset.select(fits), on_step), strict=True):
+                importance[i] = one
+        if len(fits) < len(dataset):
+            warnings.warn(
+                f"{len(dataset) - len(fits):,} series have more than the {limit:.0f} observations that the model reads "
+                f"at a time, and are not explained: {listed(np.delete(dataset.ids, fits))}. Ask about shorter pieces "
+                "of them.",
+                InputWarning,
+                stacklevel=2,
+            )
+        columns = importance_columns(dataset, importance)
         rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
         predicted = prediction_columns(labels, pipeline.outputs(dataset, "model"))
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
         return Answers(pa.table(columns), dataset.lengths)
 
-    empty = "series that are too long or without observations" if preprocessor.window else Question.empty
-    return Question(pipeline, answer, "observations", answerable=answerable, empty=empty)
+    return Question(pipeline, answer, "observations")
 
 
 def values(

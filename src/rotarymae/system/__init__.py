@@ -1,7 +1,6 @@
 """The system around the work: files written whole, versions and hardware, what a person sees."""
 
 from rotarymae.system.atomic_write import (
-    FolderLock,
     check_writable,
     flush,
     remove_leftovers,
@@ -12,12 +11,11 @@ from rotarymae.system.atomic_write import (
     write_text,
 )
 from rotarymae.system.fields import as_json, field_docs, from_fields, plain_json
-from rotarymae.system.machine import free_memory, handled_signals, hardware, processor, versions
+from rotarymae.system.machine import free_memory, hardware, processor, versions
 from rotarymae.system.masked import unmasked
 from rotarymae.system.progress import Reporter, duration, moment
 
 __all__ = [
-    "FolderLock",
     "Reporter",
     "as_json",
     "check_writable",
@@ -26,7 +24,6 @@ __all__ = [
     "flush",
     "free_memory",
     "from_fields",
-    "handled_signals",
     "hardware",
     "moment",
     "plain_json",

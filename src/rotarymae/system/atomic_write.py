@@ -1,4 +1,4 @@
-"""Writing so that a reader sees the old file or the new one, never half of either; and one writer at a time."""
+"""Writing so that a reader sees the old file or the new one, never half of either."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from rotarymae.errors import InputError
 
@@ -155,27 +153,3 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-class FolderLock:
-    """A lock that lets one process at a time write to a folder, by its file `.lock`.
-
-    The system releases the lock when the process ends in any way. File systems without locks are not protected.
-
-    Raises:
-        InputError: another process has the lock.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        """Take the lock of the folder; raise InputError at once where another process has it."""
-        self._lock = FileLock(folder / ".lock")
-        try:
-            self._lock.acquire(blocking=False)
-        except Timeout:
-            raise InputError(f"{folder} is in use by another process; wait for it, or choose another folder.") from None
-        except NotImplementedError:  # a disk that has no locks: a run there is not guarded, as without this class
-            return
-
-    def release(self) -> None:
-        """Give the lock back."""
-        self._lock.release()

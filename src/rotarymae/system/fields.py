@@ -1,4 +1,4 @@
-"""The fields of dataclasses: their documentation, and as JSON, written and read whatever a file says."""
+"""The fields of dataclasses: their documentation, their types and ranges, and as JSON, whatever a file says."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import textwrap
 import types
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, did_you_mean, listed
 
 
 @functools.cache
@@ -51,6 +51,66 @@ def plain_json(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
+class Range(NamedTuple):
+    """The numbers that a setting may hold: at least `least` and at most `most`, above `above` and below `below`."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InputError unless `value` is a finite number in the range; None, True and False are no numbers."""
+        if not (_is_number(value) and self.least <= value <= self.most and self.above < value < self.below):
+            words = {"least": "at least", "most": "at most", "above": "more than", "below": "less than"}
+            limits = [f"{words[key]} {limit:g}" for key, limit in self._asdict().items() if math.isfinite(limit)]
+            raise InputError(f"{name} is {value!r}; wanted a number of {' and '.join(limits)}.")
+
+
+type_hints = functools.cache(get_type_hints)
+
+
+def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
+    """Raise InputError where a field of a dataclass has a value of another type than its annotation, or out of range.
+
+    Args:
+        ranges: by name, for the numbers in a field; None is in every range.
+    """
+    hints = type_hints(type(holder))
+    for field in dataclasses.fields(holder):
+        name, kind, value = field.name, hints[field.name], getattr(holder, field.name)
+        if not fits(value, kind):
+            raise _wrong(name, value, kind)
+        if name in ranges and value is not None:
+            for number in value if isinstance(value, list | tuple) else (value,):
+                ranges[name].check(name, number)
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Return whether a value is what an annotation demands; a whole number fits float, and True is no number.
+
+    Annotations other than unions, Literal, tuple, list, dict, float, int, str, bool and None fit anything, and a
+    dataclass any dictionary.
+    """
+    origin, options = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return any(fits(value, option) for option in options)
+    if origin is Literal:
+        return type(value) in map(type, options) and value in options
+    if origin is tuple:
+        each = options[:1] * len(value) if isinstance(value, list | tuple) and options[1:] == (...,) else options
+        return isinstance(value, list | tuple) and len(each) == len(value) and all(map(fits, value, each))
+    if origin is list:
+        return isinstance(value, list) and all(fits(one, options[0]) for one in value)
+    if origin in (dict, Mapping):
+        return isinstance(value, Mapping) and all(type(k) is str and fits(v, options[1]) for k, v in value.items())
+    if kind is float:
+        return _is_number(value)
+    if kind in (int, str, bool, type(None)):
+        return type(value) is kind
+    return isinstance(value, dict) if dataclasses.is_dataclass(kind) else True
+
+
 def from_fields(kind: type, fields: Any, where: str) -> Any:
     """Return an instance of the dataclass `kind`, from a dictionary as `dataclasses.asdict` makes it, or JSON of that.
 
@@ -66,7 +126,7 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     """
     if not isinstance(fields, dict):
         raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")
-    known, hints = {field.name: field for field in dataclasses.fields(kind)}, get_type_hints(kind)
+    known, hints = {field.name: field for field in dataclasses.fields(kind)}, type_hints(kind)
     for name in fields:
         if name not in known:
             raise InputError(f"{where} has no field {name!r}; there are {', '.join(known)}.")
@@ -80,9 +140,6 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 def _read(value: Any, kind: Any, name: str) -> Any:
     """Return a JSON value as the annotation `kind` demands: lists become tuples, dictionaries dataclasses.
 
-    Whole numbers become floats where one is wanted; True and False are no numbers. An annotation other than tuple,
-    Literal, union, dict, dataclass, int, float, str, bool and None is not checked.
-
     Args:
         name: of the field, for messages.
 
@@ -90,42 +147,45 @@ def _read(value: Any, kind: Any, name: str) -> Any:
         InputError: a value that does not fit.
     """
     origin, options = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        for option in sorted(options, key=lambda option: option in (int, float)):  # True is no number
-            try:
-                return _read(value, option, name)
-            except InputError:
-                continue
+    if not fits(value, kind):
         raise _wrong(name, value, kind)
+    if origin in (Union, types.UnionType):
+        return _read(value, next(option for option in options if fits(value, option)), name)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return from_fields(kind, value, name)
     if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise _wrong(name, value, kind)
-        each = [options[0]] * len(value) if options[-1:] == (...,) else list(options)
-        if len(each) != len(value):
-            raise _wrong(name, value, kind)
+        each = options[:1] * len(value) if options[1:] == (...,) else options
         return tuple(_read(one, option, name) for one, option in zip(value, each, strict=True))
-    read: Any = lambda: float(value) if kind is float else value  # noqa: E731
-    if origin is Literal:
-        fits = value in options and type(value) in {type(option) for option in options}
-    elif kind is float:
-        fits = type(value) in (int, float) and math.isfinite(value)
-    elif kind in (int, str, bool, type(None)):
-        fits = type(value) is kind
-    elif origin is list:
-        fits, read = isinstance(value, list), lambda: [_read(one, options[0], name) for one in value]
-    elif origin is dict:
-        fits = isinstance(value, dict) and all(isinstance(key, str) for key in value)
-        read = lambda: {key: _read(one, options[1], f"{name}.{key}") for key, one in value.items()}  # noqa: E731
-    else:
-        return value
-    if not fits:
-        raise _wrong(name, value, kind)
-    return read()
+    if origin is list:
+        return [_read(one, options[0], name) for one in value]
+    if origin in (dict, Mapping):
+        return {key: _read(one, options[1], f"{name}.{key}") for key, one in value.items()}
+    return float(value) if kind is float else value
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
     """Return the error for a field `name` whose value does not fit the annotation `kind`."""
-    text, needed = repr(value), kind.__name__ if isinstance(kind, type) else kind
-    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {needed}.")
+    text, options = repr(value), get_args(kind)
+    if get_origin(kind) is Literal:
+        known = f"{listed(options)}.{did_you_mean(value, options)}"
+        return InputError(f"{name}={text:.80} is not known; use one of {known}", code="unknown-option")
+    return InputError(f"{name} is {text if len(text) < 80 else text[:77] + '...'}; wanted {_words(kind)}.")
+
+
+def _words(kind: Any) -> str:
+    """Return an annotation in words, for a message."""
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(map(_words, get_args(kind)))
+    if get_origin(kind) is Literal:
+        return f"one of {listed(get_args(kind))}"
+    if get_origin(kind) in (tuple, list):
+        return f"a list, each {_words(get_args(kind)[0])}"
+    if get_origin(kind) in (dict, Mapping):
+        return f"a dictionary, each value {_words(get_args(kind)[1])}"
+    plain = {float: "a finite number", int: "a whole number", bool: "True or False", type(None): "None", str: "text"}
+    return plain.get(kind, str(kind))
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a finite number; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,4 +1,4 @@
-"""The machine: versions, processor, the memory that this process may still take, and signals."""
+"""The machine: versions, processor, and the memory that this process may still take."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def processor() -> str:
 def free_memory(root: Path = Path("/")) -> float:
     """Return the bytes of memory that this process may still take, at least 0.
 
-    It is the least of what is free in the computer, in its control groups, and below its limit on the address space.
+    It is the least of what is free in the computer and in its control groups, which containers limit.
 
     Args:
         root: the folder in which proc and sys lie; another one for tests.
     """
-    least = min([psutil.virtual_memory().available, *_left_in_groups(root), *_left_of_addresses()])
+    least = min([psutil.virtual_memory().available, *_left_in_groups(root)])
     return max(float(least), 0.0)
 
 
@@ -81,16 +81,6 @@ def _left_in_groups(root: Path) -> Iterator[int]:
                 return
 
 
-def _left_of_addresses() -> Iterator[int]:
-    """Yield the bytes left of this process's limit on its address space; nothing without a limit, or on Windows."""
-    if sys.platform != "win32":
-        import resource
-
-        most = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if most != resource.RLIM_INFINITY:
-            yield most - psutil.Process().memory_info().vms
-
-
 @contextmanager
 def handled_signals(handle: Callable[[int, dict[int, Any]], None]) -> Iterator[None]:
     """Call `handle(signum, former)` when SIGINT or SIGTERM arrives in the `with` block.
@@ -109,3 +99,13 @@ def handled_signals(handle: Callable[[int, dict[int, Any]], None]) -> Iterator[N
     finally:
         for signum, handler in former.items():
             signal.signal(signum, handler)
+
+
+def _left_of_addresses() -> Iterator[int]:
+    """Yield the bytes left of this process's limit on its address space; nothing without a limit, or on Windows."""
+    if sys.platform != "win32":
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            yield most - psutil.Process().memory_info().vms

@@ -5,7 +5,6 @@ from .evaluation import predict as predict
 from .fit_config import LoopOptions as LoopOptions
 from .fit_config import Optimizer as Optimizer
 from .fit_config import TrainConfig as TrainConfig
-from .loop import Interrupted as Interrupted
 from .loop import TrainingDiverged as TrainingDiverged
 from .loop import TrainResult as TrainResult
 from .loop import compile_blocks as compile_blocks

@@ -9,11 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rotarymae.errors import InputError
-
-POOL_BATCHES = (
-    64  # batches sorted by length together: enough for batches of nearly equal lengths, few enough to stay shuffled
-)
+# Batches sorted by length together: enough for batches of nearly equal lengths, few enough to stay shuffled.
+POOL_BATCHES = 64
 
 
 def plan(
@@ -33,9 +30,6 @@ def plan(
         lengths: [S] tokens of each example.
         seed, epoch: they alone decide the order.
         batch_size, batch_tokens: one of them; the other is None.
-
-    Raises:
-        InputError: both or none of the two, or a number below 1.
     """
     permute, shuffle = (np.random.default_rng([seed, epoch, stream]) for stream in (0, 1))
     batches: list[np.ndarray] = []
@@ -60,17 +54,11 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
     """Cut 0 .. len(lengths) - 1 into consecutive batches: arrays of indices, in the order of the examples.
 
     A batch has `batch_size` examples, the last one perhaps fewer, or at most `batch_tokens` tokens, padding counted; an
-    example that is longer is a batch by itself. Raises InputError unless one of the two is given and at least 1.
+    example that is longer is a batch by itself. One of the two is given, and at least 1.
 
     Args:
         lengths: tokens of each example.
     """
-    if (batch_size is None) == (batch_tokens is None):
-        given = "neither is given" if batch_size is None else "both are given"
-        raise InputError(f"a batch has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
-    if (batch_size or batch_tokens or 0) < 1:
-        name, size = ("batch_tokens", batch_tokens) if batch_size is None else ("batch_size", batch_size)
-        raise InputError(f"{name} is {size}; wanted at least 1.")
     if batch_size is not None:
         return [np.arange(i, min(i + batch_size, len(lengths))) for i in range(0, len(lengths), batch_size)]
     budget, batches, start = int(batch_tokens or 0), [], 0

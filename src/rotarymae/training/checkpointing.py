@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import BaseFileLock, FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.system import (
-    FolderLock,
     as_json,
     flush,
     from_fields,
@@ -78,28 +78,32 @@ class RunFolder:
         self.checkpoint = path / CHECKPOINT
         self._log = path / "log.jsonl"
         self._saved: RunState | None = None
-        self._lock: FolderLock | None = None
+        self._lock: BaseFileLock | None = None
 
-    def open(self, resume: str) -> list[dict[str, Any]]:
-        """Create and lock the folder; return the lines of the log up to the last checkpoint, [] without a checkpoint.
-
-        Lines that were logged after the checkpoint, and half-written files, are removed from the folder.
+    def open(self, resume: str) -> None:
+        """Create and lock the folder, and remove what killed processes left half-written in it.
 
         Args:
             resume: "never" or "auto", see `training.fit`.
 
         Raises:
             InputError: resume="never" and the folder has a run in it; another process trains here.
-            ModelDirectoryError: the checkpoint is damaged.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = FolderLock(self.path)
+        self._lock = FileLock(self.path / ".lock")
+        try:
+            self._lock.acquire(blocking=False)
+        except Timeout:
+            raise InputError(
+                f"{self.path} is in use by another process; wait for it, or choose another folder."
+            ) from None
+        except NotImplementedError:  # a disk that has no locks: a run there is not guarded
+            pass
         if resume == "never" and (self._log.exists() or self.checkpoint.exists()):
             raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
-        history = read_checkpoint(self.checkpoint)[0]["history"] if self.checkpoint.exists() else []
         remove_leftovers(self.path, [self._log.name, CHECKPOINT])
-        write_text(self._log, "".join(as_json(line, indent=None) for line in history))
-        return history
+        if not self.checkpoint.exists():
+            write_text(self._log, "")
 
     def close(self) -> None:
         """Release the lock; nothing happens if the folder is not open."""
@@ -162,8 +166,13 @@ class RunFolder:
             raise OSError(f"{self.checkpoint} could not be written ({error}); {before}.") from error
         self._saved = dataclasses.replace(state)
 
-    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState) -> dict[str, Tensor] | None:
-        """Load the checkpoint into `model`, `optimizer` and `state`; return the best weights so far, or None.
+    def restore(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState
+    ) -> tuple[dict[str, Tensor] | None, list[dict[str, Any]]]:
+        """Load the checkpoint into `model`, `optimizer` and `state`, and cut the log to the lines up to it.
+
+        Returns:
+            The best weights so far, or None, and the lines of the log.
 
         Raises:
             ModelDirectoryError: the file is absent or damaged, or does not fit the model or its optimiser.
@@ -184,7 +193,8 @@ class RunFolder:
             raise ModelDirectoryError(f"{self.checkpoint} does not fit this model: {error}") from None
         vars(state).update(manifest["state"])
         self._saved = dataclasses.replace(state)
-        return parts[BEST_TENSORS] or None
+        write_text(self._log, "".join(as_json(line, indent=None) for line in manifest["history"]))
+        return parts[BEST_TENSORS] or None, manifest["history"]
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""Estimate the cost of a run: the memory of its largest step, when it ends, and what fits into `minutes`.
+"""Estimate the cost of a run: the memory of its largest step, and what fits into `minutes`.
 
 The steps of a run with `minutes` are kept in its folder, so that a resumed run has the learning rates of the
 interrupted one.
@@ -10,7 +10,7 @@ import copy
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from rotarymae.batch import Batch, Examples
+from rotarymae.batch import Examples
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.system import Reporter, duration, free_memory, moment, write_text
@@ -40,7 +40,7 @@ OnStep = Callable[[int, int, float], None]
 # many times that where other work uses it, too.
 CALIBRATION, REPORT, MOST_SHARED = 6.0, 8.0, 5.0
 # Shares of what is left that pre-training (where fine-tuning follows), partners and answers get at most.
-PRETRAINED, PARTNERS, ANSWERS = 0.3, 0.25, 0.2
+PRETRAINED, PARTNERS, ANSWERS = 0.25, 0.25, 0.2
 LATE = 0.05  # of the minutes; answers of all series may take so much longer than planned
 COMPARED = 500  # series per minute of a processor that partners learn from when methods are compared
 LEAST_ANSWERED = 2000  # observations of a series that are answered in any case
@@ -108,10 +108,9 @@ def _free_memory() -> float:
 class Plan:
     """Divides the time of a run.
 
-    What a run does once, such as reading and boosting, comes first, so that its time is known. The trainings make as
-    many steps as fit into the rest, less what follows them: a pass over all series (embeddings, predictions), another
-    over the scored ones, and the report. Where these passes would take more than `ANSWERS` of the time, fewer series
-    are answered. Without `minutes` nothing is cut, and the same sum tells when the run ends.
+    Pre-training gets a share of the time that reading has left, partners another, and fine-tuning the rest, less what
+    follows: a pass over all series (embeddings, predictions), another over the scored ones, and the report. Where these
+    passes would take more than `ANSWERS` of the time, fewer series are answered. Without `minutes` nothing is cut.
 
     Args:
         folder: the run folder.
@@ -138,8 +137,6 @@ class Plan:
         self.started = time.monotonic() if started is None else started
         self.began = time.monotonic(), time.process_time()
         self.token = 0.0  # seconds to answer a token, once a training has measured it
-        self.evaluation = 0.0  # seconds per step for evaluations between epochs
-        self.said = False  # when the run ends
         self.lengths, self.scored = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.finetuned: np.ndarray | None = None
         self.members = 1
@@ -194,15 +191,14 @@ class Plan:
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
         """Return the keyword arguments of a stage for `train.pretrain` or `train.finetune`.
 
-        They are schedule, on_step, folder, resume and on_resume. Without `minutes` the returned on_step also prints,
-        once, when the run will end.
+        They are schedule, on_step, folder, resume and on_resume.
 
         Args:
             on_step: shows progress; called with (step, steps in all, mean loss).
         """
         return {
             "schedule": partial(self.schedule, stage),
-            "on_step": on_step if self.config.minutes else self._watching(stage, on_step),
+            "on_step": on_step,
             "folder": self.folder / PLAN.parent / FOLDERS[stage],
             "resume": "auto" if self.resume else "never",
             "on_resume": self.reporter.say,
@@ -218,23 +214,23 @@ class Plan:
     ) -> TrainConfig:
         """Return the settings of a stage; with `minutes`, the number of steps is what fits into its share of them.
 
-        Measures the time of a token and, with `minutes`, of a step, on a copy of the objective's model. The number of
+        With `minutes` the time of a token and of a step is measured, on a copy of the objective's model. The number of
         steps is kept in plan.json, from which a resumed run takes it, and is printed with the time at which the run
         will end.
 
         Args:
             training: the settings without regard to time; without `minutes` they are returned as they are.
         """
-        per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
-        self.token = measure_token(objective, examples, training)
-        # The validation part is evaluated after every epoch; of a part of an epoch, as large a part of it.
-        self.evaluation = 0.0 if validation is None else self.token * float(validation.lengths.sum()) / per_epoch
         if self.config.minutes is None:
             return training
+        per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
+        self.token = measure_token(objective, examples, training)
         kept = self._read().get(stage)
         if kept is not None:
             return _of_steps(training, kept, per_epoch)
-        step = measure_step(objective, examples, training) + self.evaluation
+        step = measure_step(objective, examples, training)
+        if validation is not None:  # it is evaluated after every epoch; of a part of an epoch, as large a part of it
+            step += self.token * float(validation.lengths.sum()) / per_epoch
         fixed = self.afterwards(calibrates=stage == "pre-training")
         reserve = min(fixed + min(self.answers, ANSWERS * self.left), self.left / 2)
         share = PRETRAINED if stage == "pre-training" and self.finetuned is not None else 1.0
@@ -244,32 +240,11 @@ class Plan:
         steps = self._keep(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
         training = _of_steps(training, steps, per_epoch)
         self._say_steps(stage, training.epochs, training.epoch_steps or per_epoch, per_epoch)
-        self._say_end(step * steps / share, fixed)
+        ahead = step * steps / share + fixed
+        ahead += min(self.answers, max(self.left - ahead, LATE * self.seconds))
+        whole = time.monotonic() - self.started + ahead
+        self.reporter.say(f"the run takes about {duration(whole)} in all, until {moment(ahead)}")
         return training
-
-    def _watching(self, stage: Stage, on_step: OnStep) -> OnStep:
-        """Return an `on_step` that also prints when the run will end, once, after enough steps are timed."""
-        ends: list[float] = []
-
-        def watch(step: int, steps: int, loss: float) -> None:
-            """Pass the step on, and announce the end of the run once."""
-            on_step(step, steps, loss)
-            ends.append(time.monotonic())
-            if not self.said and enough(ends):
-                tunes = stage == "pre-training" and self.finetuned is not None
-                trainings = (steps - step) * (median_step(ends) + self.evaluation)
-                fixed = self.afterwards(calibrates=stage == "pre-training")
-                self._say_end(trainings + (self._finetuning() if tunes else 0.0), fixed)
-
-        return watch
-
-    def _finetuning(self) -> float:
-        """Return an estimate of the seconds of fine-tuning before it is measured: a step costs three predictions."""
-        assert self.finetuned is not None
-        training, tokens = self.config.finetuning(), float(self.lengths[self.finetuned].sum())
-        epochs = training.passes(math.ceil(len(self.finetuned) / (training.batch_size or 1)))
-        held = self.config.validation_fraction / (1 - self.config.validation_fraction)
-        return self.token * tokens * epochs * self.members * (3 * (1 - self.config.drop / 2) + held)
 
     def _say_steps(self, stage: Stage, epochs: int, each: int, per_epoch: int) -> None:
         """Print the number of epochs and steps of a stage; warn of fewer than `MIN_STEPS` steps.
@@ -284,19 +259,6 @@ class Plan:
         if steps < MIN_STEPS:
             few = f"{stage} makes {steps:,} steps, which are few to learn from"
             self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size or window.")
-
-    def _say_end(self, trainings: float, fixed: float) -> None:
-        """Print when the run will end.
-
-        Args:
-            trainings: seconds for the trainings that are ahead.
-            fixed: seconds for what follows them, without the answers, which are added here.
-        """
-        self.said = True
-        ahead = trainings + fixed
-        ahead += min(self.answers, max(self.left - ahead, LATE * self.seconds))
-        whole = time.monotonic() - self.started + ahead
-        self.reporter.say(f"the run takes about {duration(whole)} in all, until {moment(ahead)}")
 
     # ── partners, and answers ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -379,11 +341,6 @@ def median_step(ends: list[float]) -> float:
     return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
 
 
-def enough(ends: list[float]) -> bool:
-    """Return whether enough steps have ended, at the times `ends` in seconds, to measure their duration."""
-    return len(ends) > WARMUP_STEPS + MEASURED_STEPS or (len(ends) > 3 and ends[-1] - ends[0] > PATIENCE)
-
-
 class _Measured(Exception):
     """Raised to end a training that only measures its steps."""
 
@@ -401,7 +358,7 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
     def on_step(step: int, steps: int, loss: float) -> None:
         """Note the time of a step; end the training when enough steps are measured."""
         ends.append(time.monotonic())
-        if enough(ends):
+        if len(ends) > WARMUP_STEPS + MEASURED_STEPS or (len(ends) > 3 and ends[-1] - ends[0] > PATIENCE):
             raise _Measured
 
     some = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, patience=None, keep_best=False)
@@ -414,21 +371,8 @@ def measure_token(objective: Objective, examples: Examples, training: TrainConfi
     """Return the seconds per token of a forward pass without gradients, measured on some batches."""
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])
-    some = _Some(examples, np.concatenate(every[: int(np.searchsorted(tokens, EVALUATED)) + 1]))
-    evaluate(objective, _Some(examples, every[0]), training)  # the first pass is slower
+    some = every[: int(np.searchsorted(tokens, EVALUATED)) + 1]
+    evaluate(objective, examples, training, batches=every[:1])  # the first pass is slower
     started = time.monotonic()
-    evaluate(objective, some, training)
-    return (time.monotonic() - started) / float(some.lengths.sum())
-
-
-class _Some:
-    """A subset of the examples, with the same methods; `rows` are its indices."""
-
-    def __init__(self, examples: Examples, rows: np.ndarray) -> None:
-        self.examples, self.rows, self.lengths = examples, rows, examples.lengths[rows]
-
-    def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        return self.examples.batch(self.rows[index], epoch)
-
-    def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
-        return self.examples.names(self.rows[index])
+    evaluate(objective, examples, training, batches=some)
+    return (time.monotonic() - started) / float(tokens[len(some) - 1])

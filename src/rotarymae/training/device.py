@@ -1,17 +1,13 @@
-"""The device of a run, the precision it computes in, and the signals that end it."""
+"""The device of a run, and the precision it computes in."""
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 
 from rotarymae.config import Precision
-from rotarymae.system import handled_signals
 from rotarymae.training.fit_config import TrainConfig
 
 
@@ -52,28 +48,3 @@ def autocast(config: TrainConfig, device: torch.device) -> Any:
     """Return a context in which a model computes in the precision of `config`, "auto" decided for the device."""
     dtype = autocast_dtype(config, device)
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
-
-
-@contextmanager
-def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
-    """Yield a function that returns the number of a signal (SIGTERM, SIGINT) that has arrived, or 0.
-
-    Within the context the first signal has no other effect: the training loop asks the function, and saves before it
-    ends. The same signal a second time has its usual effect; the other one is ignored, because shells and job systems
-    may pass Ctrl-C on as SIGTERM.
-
-    Args:
-        watch: False leaves signals alone; the function then returns 0.
-    """
-    arrived = 0
-
-    def note(signum: int, former: dict[int, Any]) -> None:
-        """Remember the signal; pass it on to the former handler if it arrives again."""
-        nonlocal arrived
-        if arrived == signum:
-            signal.signal(signum, former[signum])
-            os.kill(os.getpid(), signum)
-        arrived = arrived or signum
-
-    with handled_signals(note) if watch else nullcontext():
-        yield lambda: arrived

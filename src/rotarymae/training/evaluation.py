@@ -22,25 +22,23 @@ def evaluate(
     objective: Objective,
     examples: Examples,
     config: TrainConfig,
-    stop: Callable[[], Any] = lambda: False,
     every: int = 1,
-) -> float | None:
-    """Return the mean loss over all targets of all examples, each with equal weight; None if stopped, NaN without any.
+    batches: list[np.ndarray] | None = None,
+) -> float:
+    """Return the mean loss over all targets of all examples, each with equal weight; NaN without any.
 
     The examples are evaluated without augmentation, on the default device, without gradients. The model's mode and
     device are restored.
 
     Args:
-        stop: called after each batch; when it returns something true, evaluation ends and None is returned.
         every: evaluate only one in `every` examples, spread evenly over their lengths, but about a batch at least.
+        batches: indices of the examples of each batch; None puts examples of similar lengths together.
     """
     loss = count = 0.0
     with _evaluating(objective, config) as device:
-        for index in _batches(examples, config, every):
+        for index in _batches(examples, config, every) if batches is None else batches:
             part = objective(examples.batch(index, None).to(device))
             loss, count = loss + float(part.sum), count + float(part.count)
-            if stop():
-                return None
     return loss / count if count else math.nan
 
 

@@ -11,9 +11,11 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from rotarymae.config import (
+    RANGES,
+    SIZE_NAMES,
     DecoderAttention,
     HeadPool,
     LikelihoodKind,
@@ -21,37 +23,23 @@ from rotarymae.config import (
     RoMAEConfig,
     Size,
     TargetLoss,
-    check_beta,
     mask_range,
-    predicts_spread,
 )
-from rotarymae.errors import InputError, check_choices, check_number, check_settings, check_share, check_whole, choose
+from rotarymae.errors import InputError
+from rotarymae.system.fields import check_fields
 
 if TYPE_CHECKING:
     from rotarymae.masking import Masking
 
 Optimizer = Literal["adamw", "sgd"]
-# How `TrainConfig` checks its fields.
-RULES: list[tuple[Any, tuple[str, ...], dict[str, Any]]] = [
-    (check_whole, ("epochs", "log_every"), {"least": 1}),
-    (check_whole, ("min_steps", "seed", "max_skipped"), {"least": 0}),
-    (check_whole, ("batch_size", "batch_tokens", "epoch_steps", "patience"), {"least": 1, "optional": True}),
-    (check_whole, ("checkpoint_steps",), {"least": 1, "optional": True}),
-    (check_whole, ("warmup_steps",), {"least": 0, "optional": True}),
-    (check_number, ("base_lr",), {"allowed": "a positive number", "above": 0}),
-    (check_number, ("gradient_clip",), {"allowed": "a positive number or None", "above": 0, "optional": True}),
-    (check_number, ("weight_decay", "checkpoint_minutes"), {"allowed": "a number of at least 0", "least": 0}),
-    (check_share, ("momentum", "warmup_fraction"), {}),
-]
 # The strategies of `masking.MASKINGS`.
-MaskingStrategy = Literal["auto", "ratio", "blocks", "rows", "channels", "tubes", "future"]
+MaskingStrategy = Literal["auto", "ratio", "blocks", "rows", "channels", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
 Transform = Literal["robust", "standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
 # By so much larger steps a head alone is trained: of 1, 10 and 30 the best on a part of PLAsTiCC's training objects
 # (macro-F1 0.37, 0.48, 0.51 at 20 labels per class).
 PROBE_FASTER = 30
-OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_num_heads", "decoder_depth")
 
 
 # No generated repr and no generated comparison: the estimators that inherit these groups have scikit-learn's.
@@ -59,7 +47,7 @@ OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_nu
 class LoopOptions:
     """The options that the trainings of one fit share, under the names that the command and the estimators offer.
 
-    A new one is a field here, a line in `TrainConfig.__post_init__`, and the place that reads it.
+    A new one is a field here, its range in `config.RANGES`, and the place that reads it.
     """
 
     base_lr: float = 1e-3
@@ -125,17 +113,7 @@ class TrainConfig(LoopOptions):
         if (self.batch_size is None) == (self.batch_tokens is None):
             given = "neither is given" if self.batch_size is None else "both are given"
             raise InputError(f"a step has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
-        check_settings(self, *RULES)
-        if self.seed >= 2**64:
-            raise InputError(f"seed is {self.seed}; wanted a whole number below 2^64.")
-        if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
-            raise InputError(f"betas is {self.betas!r}; wanted two numbers, such as (0.9, 0.999).")
-        for i, rate in enumerate(self.betas):
-            check_share(f"betas[{i}]", rate)
-        for name in ("keep_best", "compile"):
-            if type(getattr(self, name)) is not bool:
-                raise InputError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
-        check_choices(self)
+        check_fields(self, RANGES)
 
     def passes(self, steps: int) -> int:
         """Return the number of passes, each of `steps` steps: `epochs`, or as many as make `min_steps` steps."""
@@ -216,7 +194,7 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training: hide stretches (blocks), single tokens (ratio), times (rows), channels, tubes, or ends (future, to
+    """Pre-training: hide stretches (blocks), single tokens (ratio), times (rows), channels, or ends (future, to
     forecast). auto: blocks, or ratio for pictures and sounds."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training: share of each series that is hidden; two numbers are a range, from which each series' share is
@@ -348,26 +326,21 @@ class FitConfig(
 
         Raises InputError.
         """
-        check_choices(self)
-        for column, transform in (self.transforms or {}).items():
-            choose(f"the transform of {column!r}", transform, get_args(Transform))
-        positive = {"allowed": "a positive number", "above": 0}
-        check_settings(
-            self,
-            (check_share, ("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"), {}),
-            (check_number, ("noise",), {"allowed": "a number of at least 0", "least": 0}),
-            (check_number, ("channel_spacing",), positive),
-            (check_number, ("minutes", "time_unit"), positive | {"optional": True}),
-            (check_whole, ("members",), {"least": 1, "optional": True}),
-        )
-        self._check_windows()
+        check_fields(self, RANGES)
         mask_range(self.mask_ratio)
-        if self.beta is not None and not predicts_spread(self.likelihood):
+        if self.window is None and self.overlap is not None:
+            raise InputError(
+                f"overlap={self.overlap} needs a length of windows; give window, too.", settings=[("window", 4096)]
+            )
+        if self.window is not None and self.shared >= self.window:
+            raise InputError(f"overlap is {self.overlap}; wanted less than the window, {self.window}.")
+        if self.beta is not None and self.likelihood == "point":
             raise InputError(
                 f"beta ({self.beta}) weighs by the predicted variance, and likelihood={self.likelihood!r} has none; "
                 "leave it out, or use likelihood='gaussian'."
             )
-        check_beta(self.reconstruction_beta)
+        if self.pretrained is None and self.pretrain_epochs == 0:
+            raise InputError("pretrain_epochs is 0, and a new model is always pre-trained; wanted at least 1.")
         self._check_pretrained()
         if self.patience is not None and not self.validation_fraction:
             raise InputError(
@@ -378,25 +351,6 @@ class FitConfig(
             raise InputError("pool='cls' reads a [CLS] token and cls_token=False leaves it out; use pool='mean'.")
         if self.optimizer == "sgd" and self.betas is not None:
             raise InputError(f"betas={self.betas} are AdamW's; leave them out with optimizer='sgd'.")
-        made = {}
-        for stage, make in (("pre-training", self._make_pretraining), ("fine-tuning", self._make_finetuning)):
-            try:
-                made[stage] = make()
-            except InputError as error:
-                raise error.within(stage) from None
-        self._stages: dict[str, TrainConfig] = made
-
-    def _check_windows(self) -> None:
-        """Raise InputError for a window below 2, an overlap without a window, or an overlap not below the window."""
-        if self.window is None:
-            if self.overlap is not None:
-                raise InputError(
-                    f"overlap={self.overlap} needs a length of windows; give window, too.", settings=[("window", 4096)]
-                )
-            return
-        check_whole("window", self.window, 2)
-        if type(self.shared) is not int or not 0 <= self.shared < self.window:
-            raise InputError(f"overlap is {self.overlap!r}; wanted a whole number from 0 to less than the window.")
 
     @property
     def shared(self) -> int:
@@ -426,7 +380,7 @@ class FitConfig(
     @property
     def reconstruction_beta(self) -> float:
         """Return the exponent β of the β-NLL loss in pre-training; 0 for a likelihood without a spread."""
-        if not predicts_spread(self.likelihood):
+        if self.likelihood == "point":
             return 0.0
         return 0.5 if self.beta is None else self.beta
 
@@ -446,28 +400,15 @@ class FitConfig(
             raise InputError(f"{', '.join(changed)}: {why}; leave these options out.")
 
     def pretraining(self) -> TrainConfig:
-        """Return the settings of pre-training, made and checked when this object was created."""
-        return self._stages["pre-training"]
+        """Return the settings of pre-training."""
+        epochs = self.pretrain_epochs or PRETRAIN_EPOCHS
+        return self._training(epochs=epochs, betas=self.betas or (0.9, 0.95))
 
     def finetuning(self) -> TrainConfig:
-        """Return the settings of fine-tuning, made and checked when this object was created."""
-        return self._stages["fine-tuning"]
-
-    def _make_pretraining(self) -> TrainConfig:
-        """Return the settings of pre-training."""
-        epochs = PRETRAIN_EPOCHS if self.pretrain_epochs is None or not self.pretrains else self.pretrain_epochs
-        betas = (0.9, 0.95) if self.betas is None else self.betas
-        return self._training(epochs=epochs, betas=betas)
-
-    def _make_finetuning(self) -> TrainConfig:
         """Return the settings of fine-tuning."""
-        betas = (0.9, 0.999) if self.betas is None else self.betas
-        rate = self.finetune_lr
-        if rate is None and self.tune == "probe":
-            rate = PROBE_FASTER * self.base_lr
-        changes = {"batch_size": self.finetune_batch_size, "base_lr": rate}
-        given = {name: value for name, value in changes.items() if value is not None}
-        return self._training(epochs=self.finetune_epochs, betas=betas, **given)
+        rate = self.finetune_lr or (PROBE_FASTER * self.base_lr if self.tune == "probe" else self.base_lr)
+        batch_size, betas = self.finetune_batch_size or self.batch_size, self.betas or (0.9, 0.999)
+        return self._training(epochs=self.finetune_epochs, betas=betas, batch_size=batch_size, base_lr=rate)
 
     def _training(self, **of_stage: Any) -> TrainConfig:
         """Return a TrainConfig that keeps the best epoch, with the options of equal name and those of `of_stage`.
@@ -499,7 +440,7 @@ class FitConfig(
         Raises:
             InputError: sizes that do not divide; the message gives the numbers.
         """
-        changes: dict[str, Any] = {name: getattr(self, name) for name in OVERRIDES if getattr(self, name) is not None}
+        changes: dict[str, Any] = {name: getattr(self, name) for name in SIZE_NAMES if getattr(self, name) is not None}
         for name in ("decoder_attention", "likelihood", "cls_token"):
             changes[name] = getattr(self, name)
         changes["neighbours"] = self.neighbours == "on"

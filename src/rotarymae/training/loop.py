@@ -21,10 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from rotarymae.batch import Batch, Examples
-from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEError, choose
+from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose
 from rotarymae.training.batching import plan
 from rotarymae.training.checkpointing import RunFolder, RunState
-from rotarymae.training.device import autocast, autocast_dtype, default_device, watched_signals
+from rotarymae.training.device import autocast, autocast_dtype, default_device
 from rotarymae.training.evaluation import evaluate
 from rotarymae.training.fit_config import TrainConfig
 from rotarymae.training.objectives import Objective
@@ -91,8 +91,6 @@ def fit(
     Raises:
         InputError: no training or validation examples; a folder with another run, or in which another process trains.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
-        Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder these signals have their usual
-            effect.
         ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
     """
@@ -101,8 +99,8 @@ def fit(
         raise InputError("there are no training examples; give at least one.")
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
-    with with_gradients(), watched_signals(folder is not None) as arrived:
-        loop = _Loop(objective, examples, config, validation, folder, arrived)
+    with with_gradients():
+        loop = _Loop(objective, examples, config, validation, folder)
         try:
             compiled = compile_blocks(objective.model) if config.compile else nullcontext()
             with compiled, drawing_from(loop.generator, objective):
@@ -123,15 +121,10 @@ class _Loop:
         config: TrainConfig,
         validation: Examples | None,
         folder: str | Path | None,
-        arrived: Callable[[], int],
     ) -> None:
-        """Create the optimiser and an empty state, and move the objective to the default device.
-
-        Args:
-            arrived: returns the number of a signal that asks to stop, or 0.
-        """
+        """Create the optimiser and an empty state, and move the objective to the default device."""
         self.objective, self.examples, self.config = objective, examples, config
-        self.validation, self.arrived = validation, arrived
+        self.validation = validation
         self.device = default_device()
         objective.to(self.device)
         self.generator = torch.Generator(self.device)
@@ -176,7 +169,6 @@ class _Loop:
             self._end_epoch(len(planned) // len(batches))
             self._checkpoint_if_due()
         self._save()
-        self._stop_if(self.arrived())
         if config.keep_best and self.best_weights is not None:
             self.objective.model.load_state_dict(self.best_weights)
         self._warn_of_a_poor_run()
@@ -191,9 +183,10 @@ class _Loop:
         Args:
             resume, on_resume: as in `fit`.
         """
-        self.result.history = folder.open(resume)
+        folder.open(resume)
         if folder.checkpoint.exists():
-            self.best_weights = folder.restore(self.objective.model, self.optimizer, self.state)
+            restored = folder.restore(self.objective.model, self.optimizer, self.state)
+            self.best_weights, self.result.history = restored
             self.result.resumed_step = self.state.step
         if on_resume is not None and resume != "never":
             step = self.result.resumed_step
@@ -333,18 +326,13 @@ class _Loop:
     def _end_epoch(self, every: int) -> None:
         """Evaluate on one in `every` validation examples, keep the best weights, log the epoch, decide whether to stop.
 
-        A signal that arrives during the evaluation leaves the epoch unfinished, so that a resumed run evaluates anew.
         Without validation examples only the epoch is counted.
         """
         state, config = self.state, self.config
-        loss = None
-        if self.validation is not None:
-            loss = evaluate(self.objective, self.validation, config, self.arrived, every)
-            if loss is None:  # a signal: a resumed run does this evaluation anew
-                return
         state.epoch, state.batch_index = state.epoch + 1, 0
-        if loss is None:
+        if self.validation is None:
             return
+        loss = evaluate(self.objective, self.validation, config, every)
         self._record({"step": state.step, "epoch": state.epoch, "validation": loss})
         if math.isfinite(loss) and (state.best is None or loss < state.best):
             state.best, state.epochs_without_improvement = loss, 0
@@ -356,22 +344,13 @@ class _Loop:
         state.stopped = config.patience is not None and state.epochs_without_improvement >= config.patience
 
     def _checkpoint_if_due(self) -> None:
-        """Save a checkpoint when its time or step has come or a signal has arrived.
-
-        Raises Interrupted after a signal.
-        """
-        state, config, signum = self.state, self.config, self.arrived()
+        """Save a checkpoint when its time or step has come."""
+        state, config = self.state, self.config
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
         late = time.monotonic() - self.last_checkpoint > 60 * config.checkpoint_minutes
-        if (state.skipped > config.max_skipped and self.last_skip_message) or signum or due or late:
+        if (state.skipped > config.max_skipped and self.last_skip_message) or due or late:
             self._save()
-        self._stop_if(signum)
-
-    def _stop_if(self, signum: int) -> None:
-        """Raise Interrupted if `signum` is not 0 and the run has a folder."""
-        if signum and self.run_folder is not None:
-            raise Interrupted(signum, self.state.step, self.run_folder.path)
 
     def _save(self) -> None:
         """Save a checkpoint now, if there is a folder; raise TrainingDiverged if the run has diverged."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rotarymae import losses
 from rotarymae.batch import Batch
-from rotarymae.config import check_beta
+from rotarymae.config import RANGES
 from rotarymae.errors import InputError
 from rotarymae.losses import Loss
 from rotarymae.model import MaskedAutoencoder
@@ -41,7 +41,7 @@ class Pretraining(Objective):
             InputError: `beta` outside 0 to 1, or above 0 for a model whose likelihood has no spread.
         """
         super().__init__()
-        check_beta(beta)
+        RANGES["beta"].check("beta", beta)
         if beta and not model.likelihood.has_spread:
             raise InputError(
                 f"beta ({beta}) weighs by the predicted variance, and the model predicts none; use "

@@ -34,7 +34,7 @@ EULER_STEPS = 100  # that make a frame step of 0.01 s
 class PendulumSet:
     """S sequences of K kept frames.
 
-    images: [S, K, 24, 24] uint8; divide by 255 for a model (`pixels`): mean 0.25, standard deviation 0.27.
+    images: [S, K, 24, 24] uint8; divide by 255 for a model: mean 0.25, standard deviation 0.27.
     times: [S, K] int64, index of the frame in 0..99.
     targets: [S, K, 2] float64, sine and cosine of the angle, 0 = hanging down.
     """
@@ -42,10 +42,6 @@ class PendulumSet:
     images: NDArray[np.uint8]
     times: NDArray[np.int64]
     targets: NDArray[np.float64]
-
-    def pixels(self) -> NDArray[np.float32]:
-        """Images as float32 in [0, 1]."""
-        return self.images.astype(np.float32) / np.float32(255)
 
 
 class PendulumSets(NamedTuple):

@@ -3,51 +3,30 @@
 Paper: Section 5.1 (Table 1) and Appendix B.1 (Figure 2) of arXiv:2505.20535. Every token carries the same value, so
 a model can tell positions apart through its position encoding alone, and the target of a token is its own position.
 
-* `position_sets`: Table 1. Ten tokens, positions from U(0, 50), 20,000 training and 4,000 test samples. The
-  published code (github.com/Chromeilion/RoMAE-Experiments) draws from U(1, 50): `low=1` does the same.
-* `range_sets`: Figure 2. One token, positions from U(0, 100) or U(0, 1000). Appendix B.1 states no sizes; Table 16
-  has the batch size, epochs and warm-up of Table 17, so the sizes of Table 1 are taken.
+Table 1 has ten tokens at positions from U(0, 50), 20,000 training and 4,000 test samples; the published code
+(github.com/Chromeilion/RoMAE-Experiments) draws from U(1, 50). Figure 2 has one token at a position from U(0, 100) or
+U(0, 1000). Appendix B.1 states no sizes; Table 16 has the batch size, epochs and warm-up of Table 17, so the sizes of
+Table 1 are taken.
 
 Whoever cannot see absolute positions does best by answering the mean of the domain, which scores the variance of
 the uniform distribution, `trivial_mse`: 208.33 for U(0, 50) and 200.08 for U(1, 50). Table 1 prints 200.33.
 
 Units: positions have none (a RoPE position: the fastest frequency turns one radian per unit).
 Random streams: training from `numpy.random.default_rng([seed, 0])`, test from `default_rng([seed, 1])`; one call of
-`uniform` of shape [S, N, 1] each, in float64, then rounded to float32.
+`uniform` each, in float64, then rounded to float32.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-@dataclass(frozen=True)
-class PositionSet:
-    """S samples of N identical tokens.
-
-    values: [S, N, 1] float32, all 1.
-    positions: [S, N, 1] float32 in [low, high]; also the target, one number per token.
-    low, high: the ends of the domain the positions were drawn from.
-    """
-
-    values: NDArray[np.float32]
-    positions: NDArray[np.float32]
-    low: float
-    high: float
-
-    @property
-    def targets(self) -> NDArray[np.float32]:
-        """The position of each token, [S, N], to be predicted."""
-        return self.positions[..., 0]
-
-
 class PositionSets(NamedTuple):
-    """The training and test sets."""
+    """The positions of N tokens in S samples [S, N], float32, which are the targets, too: training and test."""
 
-    train: PositionSet
-    test: PositionSet
+    train: NDArray[np.float32]
+    test: NDArray[np.float32]
 
 
 class ErrorByPosition(NamedTuple):
@@ -55,28 +34,21 @@ class ErrorByPosition(NamedTuple):
 
     fraction: [bins] the middle of each bin as a fraction of the domain, 0 at low and 1 at high.
     mse: [bins] mean squared error of the tokens in the bin; NaN where there is none.
-    count: [bins] tokens in the bin.
     """
 
     fraction: NDArray[np.float64]
     mse: NDArray[np.float64]
-    count: NDArray[np.int64]
 
 
 def position_sets(
     low: float = 0.0, high: float = 50.0, tokens: int = 10, train: int = 20_000, test: int = 4_000, seed: int = 0
 ) -> PositionSets:
-    """Table 1: `tokens` identical values per sample at positions drawn from U(low, high)."""
-    drawn = []
-    for stream, size in enumerate((train, test)):
-        positions = np.random.default_rng([seed, stream]).uniform(low, high, (size, tokens, 1)).astype(np.float32)
-        drawn.append(PositionSet(np.ones_like(positions), positions, low, high))
-    return PositionSets(*drawn)
-
-
-def range_sets(high: float = 100.0, *, train: int = 20_000, test: int = 4_000, seed: int = 0) -> PositionSets:
-    """Figure 2: one token per sample, position from U(0, high); the paper uses high=100 and high=1000."""
-    return position_sets(low=0.0, high=high, tokens=1, train=train, test=test, seed=seed)
+    """`tokens` positions per sample, drawn from U(low, high)."""
+    draws = (
+        np.random.default_rng([seed, stream]).uniform(low, high, (size, tokens))
+        for stream, size in enumerate((train, test))
+    )
+    return PositionSets(*(draw.astype(np.float32) for draw in draws))
 
 
 def trivial_mse(low: float, high: float) -> float:
@@ -89,14 +61,11 @@ def mse(predicted: ArrayLike, targets: ArrayLike) -> float:
     return float(np.mean((np.asarray(predicted, np.float64) - np.asarray(targets)) ** 2))
 
 
-def mse_by_position(
-    predicted: ArrayLike, targets: ArrayLike, *, low: float, high: float, bins: int = 50
-) -> ErrorByPosition:
-    """Squared error against the position, in `bins` equal parts of the domain; predicted and targets [S, N]."""
+def mse_by_position(predicted: ArrayLike, targets: ArrayLike, high: float, bins: int = 50) -> ErrorByPosition:
+    """Squared error against the position in 0..high, in `bins` equal parts; predicted and targets [S, N]."""
     predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)
-    fraction = (targets.ravel() - low) / (high - low)
-    which = np.minimum((fraction * bins).astype(np.int64), bins - 1)
+    which = np.minimum((targets.ravel() / high * bins).astype(np.int64), bins - 1)
     count = np.bincount(which, minlength=bins)
     total = np.bincount(which, weights=((predicted - targets) ** 2).ravel(), minlength=bins)
     mean = np.divide(total, count, out=np.full(bins, np.nan), where=count > 0)
-    return ErrorByPosition((np.arange(bins) + 0.5) / bins, mean, count)
+    return ErrorByPosition((np.arange(bins) + 0.5) / bins, mean)

@@ -13,12 +13,10 @@ Random stream: `numpy.random.RandomState(seed)`, for each series 10 normals for 
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from rotarymae.errors import choose
 
 KEYS = 10
 POINTS = 51
@@ -53,10 +51,10 @@ class Splits(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """mean [S, 51] and covariance [S, 51, 51], float64."""
+    """mean [S, 51] and std [S, 51], float64."""
 
     mean: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    std: NDArray[np.float64]
 
 
 def key_weights() -> NDArray[np.float64]:
@@ -106,39 +104,21 @@ def draw_context(
     return rank < count
 
 
-def _key_covariance(observed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Posterior covariance of the key values, [S, 10, 10]: it depends on where was looked, not on what was seen."""
-    weights = key_weights()
+def posterior(noisy: ArrayLike, observed: ArrayLike) -> Posterior:
+    """Exact mean of the curve, and deviation of a measurement, given the noisy values where `observed` is True.
+
+    noisy [S, 51], observed [S, 51] bool; each series may show different points, or none (the prior); other values are
+    not looked at. With Phi = the rows of W that were seen: covariance of v = (I + Phi' Phi / s^2)^-1, mean of v = that
+    Phi' y / s^2: a 10 x 10 system per series whatever was seen.
+    """
+    weights, observed = key_weights(), np.asarray(observed)
     outer = (weights[:, :, None] * weights[:, None, :]).reshape(POINTS, KEYS * KEYS)
     gram = (observed.astype(np.float64) @ outer).reshape(-1, KEYS, KEYS)
-    precision = np.eye(KEYS) + gram / NOISE_STD**2
-    return np.asarray(np.linalg.inv(precision), np.float64)
-
-
-def posterior(noisy: ArrayLike, observed: ArrayLike, *, target: Literal["noisy", "clean"] = "noisy") -> Posterior:
-    """Exact mean and covariance given the noisy values where `observed` is True; other values are not looked at.
-
-    noisy [S, 51], observed [S, 51] bool; each series may show different points, or none (the prior).
-
-    target="clean": of the curve. target="noisy": of the measured values; a seen one is known (mean = value, variance 0)
-    and a hidden one has the curve's mean and 0.1^2 more variance than the curve.
-
-    With Phi = the rows of W that were seen: covariance of v = (I + Phi' Phi / s^2)^-1, mean of v = that Phi' y / s^2:
-    a 10 x 10 system per series whatever was seen.
-    """
-    choose("target", target, ("noisy", "clean"))
-    observed, seen = np.asarray(observed), np.where(observed, noisy, 0.0)
-    weights = key_weights()
-    keys = _key_covariance(observed)
+    keys = np.linalg.inv(np.eye(KEYS) + gram / NOISE_STD**2)
+    seen = np.where(observed, noisy, 0.0)
     mean = np.einsum("sjk,sk->sj", keys, seen @ weights / NOISE_STD**2) @ weights.T
-    covariance = weights @ keys @ weights.T
-    if target == "noisy":
-        hidden = ~observed
-        mean = np.where(observed, seen, mean)
-        covariance = np.where(hidden[:, :, None] & hidden[:, None, :], covariance, 0.0)
-        diagonal = np.arange(POINTS)
-        covariance[:, diagonal, diagonal] += NOISE_STD**2 * hidden
-    return Posterior(mean, covariance)
+    variance = ((weights @ keys) * weights).sum(-1)
+    return Posterior(mean, np.sqrt(variance + NOISE_STD**2))
 
 
 def mse(predicted: ArrayLike, noisy: ArrayLike, observed: ArrayLike) -> float:
@@ -148,4 +128,4 @@ def mse(predicted: ArrayLike, noisy: ArrayLike, observed: ArrayLike) -> float:
 
 def exact_optimum_mse(noisy: ArrayLike, observed: ArrayLike) -> float:
     """Return the exact posterior mean's MSE on these very series and masks; the floor for any model, up to chance."""
-    return mse(posterior(noisy, observed, target="clean").mean, noisy, observed)
+    return mse(posterior(noisy, observed).mean, noisy, observed)

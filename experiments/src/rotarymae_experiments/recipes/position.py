@@ -72,32 +72,31 @@ def run(setup: PositionSetup, case: str, trial: Trial) -> Score:
     )
     predicted = shift + unit * predict(model, sets.test)
     variance = data.trivial_mse(setup.low, setup.high)
-    error = data.mse(predicted, sets.test.targets)
+    error = data.mse(predicted, sets.test)
     return Score({"MSE": error, "MSE / variance": error / variance, "variance": variance}, {}, parameters(model))
 
 
-def examples(part: data.PositionSet, shift: float, unit: float, position_unit: float = 1.0) -> DrawnExamples:
+def examples(positions: np.ndarray, shift: float, unit: float, position_unit: float = 1.0) -> DrawnExamples:
     """Batches whose targets are (position - shift) / unit, at RoPE positions of position / position_unit."""
-    targets = torch.from_numpy(((part.targets - shift) / unit).astype(np.float32))[..., None]
+    targets = torch.from_numpy(((positions - shift) / unit).astype(np.float32))[..., None]
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of these indices in this epoch; epoch None always gives the same one."""
-        return Batch(index, tokens(part, index, position_unit), targets=targets[torch.from_numpy(index)])
+        return Batch(index, tokens(positions[index], position_unit), targets=targets[torch.from_numpy(index)])
 
     return DrawnExamples(len(targets), targets.shape[1], draw)
 
 
-def tokens(part: data.PositionSet, index: np.ndarray, position_unit: float = 1.0) -> Tokens:
-    """Return the rows of these indices as tokens, with positions in `position_unit`."""
-    positions = torch.from_numpy(part.positions[index] / np.float32(position_unit))
-    return Tokens(torch.from_numpy(part.values[index]), positions, check_values=False)
+def tokens(positions: np.ndarray, position_unit: float = 1.0) -> Tokens:
+    """Return tokens of value 1 at positions [S, N] in `position_unit`."""
+    at = torch.from_numpy(positions / np.float32(position_unit))[..., None]
+    return Tokens(torch.ones_like(at), at, check_values=False)
 
 
-def predict(model: TokenRegressor, part: data.PositionSet, position_unit: float = 1.0) -> np.ndarray:
+def predict(model: TokenRegressor, positions: np.ndarray, position_unit: float = 1.0) -> np.ndarray:
     """[S, N]"""
-    rows = np.arange(len(part.values))
     with torch.no_grad():
-        parts = [model(tokens(part, index, position_unit)) for index in np.array_split(rows, -(-len(rows) // 500))]
+        parts = [model(tokens(some, position_unit)) for some in np.array_split(positions, -(-len(positions) // 500))]
     return torch.cat(parts)[..., 0].double().numpy()
 
 

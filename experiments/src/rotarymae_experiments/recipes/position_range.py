@@ -50,7 +50,7 @@ class RangeSetup(Setup):
 def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
     """Train and score one case from one seed."""
     high = HIGH[case]
-    sets = data.range_sets(high, train=setup.samples, test=setup.tests, seed=trial.seed)
+    sets = data.position_sets(high=high, tokens=1, train=setup.samples, test=setup.tests, seed=trial.seed)
     model = TokenRegressor(Encoder(setup.model))
     shift, unit = (high / 2, high / 12**0.5) if setup.standardize else (0.0, 1.0)
     position_unit = 1.0 if setup.span is None else high / setup.span
@@ -58,8 +58,8 @@ def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
     train = dataclasses.replace(setup.train, base_lr=rate)
     trial.fit(Supervised(model, regression), examples(sets.train, shift, unit, position_unit), train)
     predicted = shift + unit * predict(model, sets.test, position_unit)
-    curve = data.mse_by_position(predicted, sets.test.targets, low=0.0, high=high)
-    error, variance = data.mse(predicted, sets.test.targets), data.trivial_mse(0.0, high)
+    curve = data.mse_by_position(predicted, sets.test, high)
+    error, variance = data.mse(predicted, sets.test), data.trivial_mse(0.0, high)
     middle = float(np.nanmean(curve.mse[5:-5]))
     metrics = {"MSE": error, "MSE / variance": error / variance, "MSE of the middle 80 %": middle, "variance": variance}
     return Score(metrics, {"fraction": curve.fraction, "mse": curve.mse}, parameters(model))

@@ -74,7 +74,7 @@ def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
         scores = _score(series, seen, mean, std)
         metrics |= {f"{prefix}{key}": value for key, value in scores.items()}
         if name in SHOWN:
-            exact = data.posterior(series.noisy, seen, target="clean").mean[0]
+            exact = data.posterior(series.noisy, seen).mean[0]
             curves[name] = {"values": series.noisy[0], "seen": seen[0], "mean": mean[0], "exact": exact}
             curves[name] |= {} if std is None else {"std": std[0]}
     guess = sets.train.noisy.mean(axis=0)
@@ -149,10 +149,9 @@ def _score(
     exact, hidden = data.posterior(series.noisy, seen), ~seen
     scores = {"MSE": data.mse(mean, series.noisy, seen), "optimum MSE": data.exact_optimum_mse(series.noisy, seen)}
     scores["ratio"] = scores["MSE"] / scores["optimum MSE"]
-    spread = np.sqrt(np.diagonal(exact.covariance, axis1=1, axis2=2))[hidden]
     if std is not None:
         scores |= regular_grid.calibration(series.noisy[hidden], mean[hidden], std[hidden])
-    best = regular_grid.calibration(series.noisy[hidden], exact.mean[hidden], spread)
+    best = regular_grid.calibration(series.noisy[hidden], exact.mean[hidden], exact.std[hidden])
     return scores | {f"optimum {name}": value for name, value in best.items()}
 
 

@@ -17,7 +17,7 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.training import Pretraining, TrainConfig
-from rotarymae_experiments import SMOKE, Figures, Recipe, Result, Row, Score, Setup, Trial, on_grid, parameters
+from rotarymae_experiments import SMOKE, Recipe, Row, Score, Setup, Trial, on_grid, parameters
 from rotarymae_experiments.data import synthetic as data
 from rotarymae_experiments.recipes import synthetic
 
@@ -55,7 +55,7 @@ def run(setup: TranslationSetup, case: str, trial: Trial) -> Score:
     still = on_grid(values, synthetic.TIMES, 50.0)
     changes = [largest_change(model, still, shift, setup.double) for shift in SHIFTS]
     metrics = {f"change at {shift:g}": change for shift, change in zip(SHIFTS, changes, strict=True)}
-    return Score({"largest change": max(changes), **metrics}, {"shift": SHIFTS, "change": changes}, parameters(model))
+    return Score({"largest change": max(changes), **metrics}, {}, parameters(model))
 
 
 def largest_change(model: MaskedAutoencoder, tokens: Tokens, shift: float, double: bool) -> float:
@@ -65,15 +65,6 @@ def largest_change(model: MaskedAutoencoder, tokens: Tokens, shift: float, doubl
         still = model.encoder(dataclasses.replace(tokens, positions=positions)).tokens
         moved = model.encoder(dataclasses.replace(tokens, positions=positions + shift)).tokens
     return float((moved - still).abs().max() / still.std())
-
-
-def figures(result: Result) -> Figures:
-    """Draw the largest change of outputs by the shift of positions."""
-    from rotarymae_experiments import figures as draw
-
-    curves = {case: np.mean([c["change"] for c in part["curves"]], axis=0) for case, part in result["cases"].items()}
-    figure = draw.curves(SHIFTS, curves, x_label="shift of positions", y_label="largest change of outputs", log_x=True)
-    return {"shift": figure}
 
 
 RECIPE = Recipe(
@@ -88,5 +79,4 @@ RECIPE = Recipe(
         Row("largest change, without [CLS]", WITHOUT, "largest change", "0 (proved)", aim="≤ 1e-4"),
         Row("largest change, with [CLS]", WITH, "largest change", "> 0 (proved)", aim="> 0"),
     ),
-    figures=figures,
 )
