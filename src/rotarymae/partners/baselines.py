@@ -1,7 +1,7 @@
 """Simple methods that a user has without this library, with which every result is compared.
 
-`constant` predicts whole series; the methods of `INTERPOLATION` and `FORECASTS` predict hidden observations. A new one is
-a function here, and its line in the table.
+`constant` predicts whole series; the methods of `INTERPOLATION` and `FORECASTS` predict hidden observations. A new one
+is a function here, and its line in the table.
 """
 
 from __future__ import annotations
