@@ -28,7 +28,14 @@ from rotarymae.metrics import (
     survival_metrics,
 )
 from rotarymae.outcome import Outcome
-from rotarymae.partners.baselines import CHANNEL_MEAN, CONSTANTS, FORECASTS, INTERPOLATION, constant, predict_simply
+from rotarymae.partners.baselines import (
+    CHANNEL_MEAN,
+    CONSTANT_NAMES,
+    FORECASTS,
+    INTERPOLATION,
+    constant,
+    predict_simply,
+)
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.preprocess import ObservationPreprocessor
@@ -97,7 +104,7 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     outcome.predicted = every[predictor.choice]
     guesses = {name: predicted[scored] for name, predicted in every.items()}
     constant_guess = constant(labels.task, labels.for_partners(truth[known]))
-    guesses[CONSTANTS[labels.task]] = np.tile(constant_guess, (len(scored), 1))
+    guesses[CONSTANT_NAMES[labels.task]] = np.tile(constant_guess, (len(scored), 1))
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.half_widths = outcome.pipeline.half_widths(predictor=chosen)
@@ -216,7 +223,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
             guesses = member.every(dataset.select(split.test), on_step)
         known = np.sort(np.concatenate([split.train, split.validation]))
         constant_guess = constant(labels.task, member.require_labels().for_partners(truth[known]))
-        guesses[CONSTANTS[labels.task]] = np.tile(constant_guess, (len(split.test), 1))
+        guesses[CONSTANT_NAMES[labels.task]] = np.tile(constant_guess, (len(split.test), 1))
         measure, scores = _measure(member.require_labels(), truth[rows]), {}
         for name, guess in guesses.items():
             of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))

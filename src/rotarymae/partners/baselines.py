@@ -1,7 +1,7 @@
 """Simple methods that a user has without this library, with which every result is compared.
 
-`CONSTANTS` predict whole series, by task; `INTERPOLATION` and `FORECASTS` predict hidden observations. A new method of
-these is a function here, and its line in the table.
+`constant` predicts whole series; the methods of `INTERPOLATION` and `FORECASTS` predict hidden observations. A new one
+is a function here, and its line in the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rotarymae.partners.shapes import divide
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset
 
-CONSTANTS = {"classification": "most_common_class", "regression": "training_mean", "survival": "life_table"}
+CONSTANT_NAMES = {"classification": "most_common_class", "regression": "training_mean", "survival": "life_table"}
 
 
 def constant(task: str, truth: NDArray[Any]) -> Floats:
