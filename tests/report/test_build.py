@@ -40,7 +40,7 @@ def test_the_commands_report(fitted):
     for part in (
         "stars.csv", "macro-F1", "gradient boosting", "Classes, on held-out series",
         "linear interpolation", "Are the bands honest?", "Class by class",
-        "each series' first observation", "light", "flux of g", "held-out series", "rows dropped", "95 % intervals of",
+        "each series' first observation", "flux of g", "held-out series", "rows dropped", "95 % intervals of",
     ):  # fmt: skip
         assert part in html.unescape(text), part
     assert page.count("<img") >= 5 and "<script" not in page and "http://" not in page.replace("http://www.w3.org", "")

@@ -150,7 +150,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         """Return class labels, those of one column [S, 1] flat; raise InputError for measurements."""
         return _class_labels(y)
 
-    score = _Supervised.score
+    score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
         """Return the accuracy."""
@@ -202,7 +202,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return y
 
-    score = _Supervised.score
+    score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
         """Return R², the mean over outputs."""

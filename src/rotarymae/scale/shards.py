@@ -8,6 +8,7 @@ its own and skips what is there by then. OUT/_manifest.json says of which model,
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -36,6 +37,7 @@ from rotarymae.system import Reporter, remove_leftovers, write_text
 from rotarymae.tables import TableSchema, stem, table_files
 
 MANIFEST = "_manifest.json"
+ONE_ROW_PER_SERIES, MAX_ROWS_COUNTED = ("embed", "predict"), 1_000_000
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,9 @@ def answer_shards(
         ShardsFailed: some files cannot be answered; all others are done.
         RotaryMAEError: a worker was killed; the same command continues with the rest.
         KeyboardInterrupt: with a note on how many files are done.
+
+    Warns:
+        InputWarning: for "embed" and "predict", series whose rows are spread over several files.
     """
     shards = find_shards(table, out)
     _open_folder(out, work.identity())
@@ -133,6 +138,17 @@ def answer_shards(
             f"{listed(failed)}. The first says: {next(iter(failed.values()))}"
         )
     rows = sum(pq.read_metadata(shard.output).num_rows for shard in shards)
+    if work.name in ONE_ROW_PER_SERIES and 0 < rows <= MAX_ROWS_COUNTED:
+        name = pq.read_schema(shards[0].output).names[0]
+        ids = itertools.chain(*(pq.read_table(shard.output, columns=[name])[name].to_pylist() for shard in shards))
+        several = rows - len(set(ids))
+        if several:
+            warnings.warn(
+                f"{several:,} of {rows:,} rows are of series that have a row already: these lie in several files, and "
+                "each piece was read by itself. To read the folder as one table, let --out end in .csv or .parquet.",
+                InputWarning,
+                stacklevel=2,
+            )
     return ShardTotals(len(shards), done_before, rows)
 
 

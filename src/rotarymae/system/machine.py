@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import platform
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -79,33 +75,3 @@ def _left_in_groups(root: Path) -> Iterator[int]:
                 yield limit - used + int(stat.get("inactive_file", 0))
             if folder == mount:
                 return
-
-
-@contextmanager
-def handled_signals(handle: Callable[[int, dict[int, Any]], None]) -> Iterator[None]:
-    """Call `handle(signum, former)` when SIGINT or SIGTERM arrives in the `with` block.
-
-    `former` is {signum: handler before the block}, for the signals that are handled; these handlers are back after the
-    block. Signals that the process ignores already, as under `nohup`, stay ignored. Outside the main thread, the only
-    one that may set handlers, nothing is changed.
-    """
-    watched = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    former: dict[int, Any] = {signum: signal.getsignal(signum) for signum in watched}
-    former = {signum: handler for signum, handler in former.items() if handler not in (None, signal.SIG_IGN)}
-    try:
-        for signum in former:
-            signal.signal(signum, lambda arrived, _: handle(arrived, former))
-        yield
-    finally:
-        for signum, handler in former.items():
-            signal.signal(signum, handler)
-
-
-def _left_of_addresses() -> Iterator[int]:
-    """Yield the bytes left of this process's limit on its address space; nothing without a limit, or on Windows."""
-    if sys.platform != "win32":
-        import resource
-
-        most = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if most != resource.RLIM_INFINITY:
-            yield most - psutil.Process().memory_info().vms
