@@ -21,6 +21,7 @@ from rotarymae.partners import Predictor
 from rotarymae.partners.baselines import constant
 from rotarymae.partners.boosting import BoostedTrees
 from rotarymae.partners.combine import log_loss
+from rotarymae.partners.cox import fit_cox
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.prediction import predict_outputs
 from rotarymae.report import pictures
@@ -260,27 +261,35 @@ def test_rates_of_hazards_are_a_life_table_and_its_gradient_is_right():
     np.testing.assert_allclose(curve, kaplan_meier(y["time"], y["event"], labels.edges[:-2]), atol=0.01)
     follow_up, log_risk = FollowUp.of(truth), x @ [0.5, 0.2, -0.1]
     gradient = follow_up.expected(log_risk) - follow_up.events.sum(1)
-
-    def nats(log_risk):
-        """Return the negative log partial likelihood."""
-        at_risk = (np.exp(log_risk)[:, None] * follow_up.exposure).sum(0)
-        return follow_up.events.sum(0) @ np.log(at_risk) - follow_up.events.sum(1) @ log_risk
-
     for i in range(5):
         step = np.zeros(len(x))
         step[i] = 1e-5
-        slope = (nats(log_risk + step) - nats(log_risk - step)) / 2e-5
+        slope = (follow_up.nats(log_risk + step) - follow_up.nats(log_risk - step)) / 2e-5
         assert gradient[i] == pytest.approx(slope, abs=1e-6)
     np.testing.assert_allclose(interval_probabilities(log_risk, follow_up.rates(log_risk)).sum(1), 1)
 
 
-def test_boosting_learns_the_risk():
+def test_coxs_regression_is_that_of_lifelines():
+    pandas, lifelines = pytest.importorskip("pandas"), pytest.importorskip("lifelines")
+    x, y = hazards_truth(count=800)
+    frame = pandas.DataFrame(x, columns=["a", "b", "c"]).assign(time=y["time"], event=y["event"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pandas, about what lifelines calls
+        other = lifelines.CoxPHFitter().fit(frame, "time", "event")
+    ours = fit_cox(x, FollowUp.of(EventTimes.fit(y).encode(y)), 1e-6)
+    assert (np.abs(ours - other.params_.to_numpy()) < other.standard_errors_.to_numpy() / 2).all()
+
+
+def test_coxs_regression_and_boosting_learn_the_risk():
     x, y = hazards_truth(count=600)
     truth, test = EventTimes.fit(y).encode(y), slice(400, None)
     labels, risk = EventTimes.fit(y), x @ [1.0, -0.5, 0.0]
+    weight = fit_cox(x[:400], FollowUp.of(truth[:400]), 1.0)
+    np.testing.assert_allclose(weight, [1, -0.5, 0], atol=0.2)
     trees = BoostedTrees.fit("survival", x[:400], truth[:400], 0)
     best = concordance(y["time"][test], y["event"][test], -risk[test])
-    assert concordance(y["time"][test], y["event"][test], labels.predicted(trees.predict(x[test]))) > best - 0.03
+    for predicted in (trees.predict(x[test]), interval_probabilities(x[test] @ weight, np.array(trees.rates))):
+        assert concordance(y["time"][test], y["event"][test], labels.predicted(predicted)) > best - 0.03
     assert trees.predict(x[:0]).shape == (0, labels.outputs)
     again = BoostedTrees.fit("survival", x[:400], truth[:400], 0)
     assert again.texts == trees.texts and again.rates == trees.rates
@@ -301,8 +310,8 @@ def test_a_run_scores_and_writes_survival(run):
     outcome, out = run
     metrics, table = json.loads((out / "metrics.json").read_text()), pq.read_table(out / "predictions.parquet")
     methods = metrics["survival"]
-    assert set(methods) == {"model", "features", "combined", "life_table"}
-    assert methods["life_table"]["concordance"] == 0.5 and methods["features"]["concordance"] > 0.6
+    assert set(methods) == {"model", "features", "cox", "combined", "life_table"}
+    assert methods["life_table"]["concordance"] == 0.5 and methods["cox"]["concordance"] > 0.65
     assert metrics["series"]["unlabelled"] == 10
     labels = outcome.pipeline.labels
     names = [f"survival_{time:g}" for time in labels.times]
@@ -376,7 +385,7 @@ def test_folds_have_intervals_of_their_own_and_answer_together(tmp_path):
     times = np.minimum(first.labels.edges[1:3], second.labels.edges[-1])
     mean = (first.labels.survival(first.outputs(new), times) + second.labels.survival(second.outputs(new), times)) / 2
     np.testing.assert_allclose(outcome.pipeline.survival(new, times), mean, atol=0.05)
-    assert set(outcome.metrics["folds"]["features"]) == {
+    assert set(outcome.metrics["folds"]["cox"]) == {
         "concordance",
         "integrated_brier_score",
         "survival_calibration_error",

@@ -1,4 +1,4 @@
-"""Predictors next to the network: boosted trees, random convolutions, and how they are combined."""
+"""Predictors next to the network: boosted trees, random convolutions, Cox's regression, and how they are combined."""
 
 from rotarymae.partners.base import AnyDataset, Partner
 from rotarymae.partners.boosting import BoostedFeatures

@@ -1,0 +1,143 @@
+"""Cox's regression on the features that boosted trees read: what a statistician would fit to a time to an event."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, read_settings, save_arrays
+from rotarymae.partners.boosting import series_features
+from rotarymae.partners.hazards import FollowUp, interval_probabilities
+from rotarymae.preprocess import StaticColumn
+
+PENALTIES = 4.0 ** np.arange(0, 7)  # of the squared coefficients of standardised features
+FOLDS = 3
+REACH = 3.0  # standard deviations; features are held to it, as one wild value would decide a line
+COX_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
+    "center": (np.float64, ("features",)),
+    "scale": (np.float64, ("features",)),
+    "weight": (np.float64, ("features",)),
+    "rates": (np.float64, ("intervals",)),
+}
+
+
+@dataclass(frozen=True)
+class CoxSettings:
+    """Settings of `CoxFeatures` that are saved next to its arrays, as JSON."""
+
+    features: tuple[str, ...]
+    static: tuple[StaticColumn, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CoxFeatures:
+    """Cox's proportional hazards: a linear log-risk on features, with a ridge penalty chosen by cross-validation.
+
+    Attributes:
+        features: names of the features that are computed from observations.
+        static: the columns with one value per series.
+        center, scale, weight: [F] of all features, those of the static columns last; a missing feature counts as its
+            center.
+        rates: [K] hazard of each interval at a log-risk of 0.
+    """
+
+    features: tuple[str, ...]
+    static: tuple[StaticColumn, ...]
+    center: Floats
+    scale: Floats
+    weight: Floats
+    rates: Floats
+
+    name: ClassVar[str] = "cox"
+    title: ClassVar[str] = "Cox regression on features"
+    suffix: ClassVar[str] = ".safetensors"
+
+    @classmethod
+    def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        return task == "survival"
+
+    @classmethod
+    def fit(
+        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+    ) -> Self:
+        """Compute and standardise features, choose the penalty, and fit the weights; see `Partner.fit`.
+
+        Args:
+            truth: weights of the intervals in the likelihood [S, K + 1].
+            seed: of the folds by which the penalty is chosen.
+        """
+        features, names = series_features(dataset, static)
+        known = np.where(np.isfinite(features), features, np.nan)
+        missing = np.isnan(known).all(0)
+        known[:, missing] = 0.0
+        center, scale = np.nanmedian(known, axis=0), np.nanstd(known, axis=0)
+        low, high = np.nanquantile(known, (0.16, 0.84), axis=0)
+        scale = np.where(high > low, (high - low) / 2, np.where(scale > 0, scale, 1.0))
+        x = _standardised(features, center, scale)
+        fold = np.random.default_rng(seed).permutation(len(x)) % FOLDS
+        costs = np.zeros(len(PENALTIES))
+        for held in range(FOLDS):
+            weight, learnt, scored = None, FollowUp.of(truth[fold != held]), FollowUp.of(truth[fold == held])
+            for i, penalty in reversed(list(enumerate(PENALTIES))):  # each starts from the solution of a stronger one
+                weight = fit_cox(x[fold != held], learnt, penalty, weight)
+                costs[i] += scored.nats(x[fold == held] @ weight)
+        follow_up = FollowUp.of(truth)
+        weight = fit_cox(x, follow_up, PENALTIES[costs.argmin()])
+        return cls(names, static, center, scale, weight, follow_up.rates(x @ weight))
+
+    def predict(self, dataset: AnyDataset) -> Floats:
+        """Return probabilities of the intervals [S, K + 1].
+
+        Raises InputError if the features are not those of training.
+        """
+        features, _ = series_features(dataset, self.static, self.features)
+        return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
+
+    def save(self, path: Path) -> dict[str, Any]:
+        """Write the arrays to a safetensors file; return features and static columns as JSON, which `load` needs."""
+        save_arrays(path, {name: getattr(self, name) for name in COX_ARRAYS})
+        return asdict(CoxSettings(self.features, self.static))
+
+    @classmethod
+    def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        """Read what `save` wrote and returned (`settings`).
+
+        Raises ModelDirectoryError for anything `save` would not write.
+        """
+        check(task == "survival", path, "task")
+        read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, COX_ARRAYS)
+        width = len(read.features) + sum(column.width for column in read.static)
+        check(len(arrays["weight"]) == width and bool((arrays["scale"] > 0).all()), path, "scale")
+        check(bool((arrays["rates"] >= 0).all()), path, "rates")
+        return cls(read.features, read.static, **arrays)
+
+
+def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None = None) -> Floats:
+    """Return the weights [F] that maximise the partial likelihood minus a ridge penalty.
+
+    Args:
+        x: standardised features [S, F].
+        follow_up: times at risk and events of the same series.
+        penalty: the factor of half the sum of squared weights.
+        start: weights [F] to start from; None means zeros.
+    """
+    observed = follow_up.events.sum(1)
+
+    def cost(weight: Floats) -> tuple[float, Floats]:
+        """Return the penalised negative log partial likelihood and its gradient [F]."""
+        log_risk = x @ weight
+        gradient = x.T @ (follow_up.expected(log_risk) - observed) + penalty * weight
+        return follow_up.nats(log_risk) + penalty * float(weight @ weight) / 2, gradient
+
+    start = np.zeros(x.shape[1]) if start is None else start
+    return minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+
+
+def _standardised(features: Floats, center: Floats, scale: Floats) -> Floats:
+    """Return features [S, F] in units of `scale` from `center`, held to ±3; a missing one becomes 0."""
+    return np.nan_to_num(np.clip((features - center) / scale, -REACH, REACH), nan=0.0)
