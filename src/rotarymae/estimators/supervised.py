@@ -147,8 +147,6 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         The classes, sorted.
     pipeline_ : Pipeline
         The fitted model with its preprocessor and partners.
-    loaded_ : tuple of str
-        Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
     history_ : dict
         What was logged, by training; not of a loaded estimator.
     """
@@ -211,8 +209,6 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     ----------
     pipeline_ : Pipeline
         The fitted model with its preprocessor and partners.
-    loaded_ : tuple of str
-        Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
     history_ : dict
         What was logged, by training; not of a loaded estimator.
     """
@@ -300,8 +296,6 @@ class RoMAESurvival(_Supervised):
         Ends of the intervals into which an event may fall, from 0 to the last event of the training series.
     pipeline_ : Pipeline
         The fitted model with its preprocessor and partners.
-    loaded_ : tuple of str
-        Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
     history_ : dict
         What was logged, by training; not of a loaded estimator.
     """
