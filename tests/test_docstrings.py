@@ -49,6 +49,8 @@ def test_a_docstring_says_what_is_raised(name):
         function = function.__dict__.get("__post_init__", function.__dict__.get("__init__"))
     if not inspect.isfunction(function) or not function.__module__.startswith("rotarymae"):
         return
+    if function.__code__.co_filename == "<string>":  # of a dataclass, which only stores
+        return
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     raised = {node.exc.func.id for node in ast.walk(tree) if isinstance(node, ast.Raise) and hasattr(node.exc, "func")}
     text = inspect.getdoc(raw)

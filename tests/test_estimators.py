@@ -166,16 +166,6 @@ def test_embedder(interpolator, lists, tmp_path):
     assert by_path.get_feature_names_out()[119] == "romaeembedder119"
 
 
-def test_every_form_of_series_is_the_same(interpolator, lists):
-    series = lists[0]
-    times, values = [t for t, _ in series], [v for _, v in series]
-    dataset = SeriesDataset.from_arrays(times, values)
-    at = [0.0, 3.0]
-    want = interpolator.predict(series, at)
-    for form in (dataset, list(dataset), [(t.tolist(), v[:, None]) for t, v in series]):
-        assert np.array_equal(interpolator.predict(form, at), want)
-
-
 def test_agrees_with_the_command(fitted):
     """The same settings, the same series, the same split: the estimator is a layer over the same jobs."""
     stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
@@ -195,15 +185,6 @@ def test_a_pretrained_model_saves_the_first_training(interpolator, lists, tmp_pa
         assert (tensor == start[name]).all(), name
     with refuses("MaskedAutoencoder", "wanted a Pipeline"):
         RoMAEClassifier(pretrained=interpolator.pipeline_.model).fit(series, labels)
-
-
-def test_a_model_saved_and_loaded_gives_the_same_bits(classifier, lists, tmp_path):
-
-    classifier.pipeline_.save(tmp_path / "model")
-    directory = Pipeline.load(tmp_path / "model")
-    assert directory.labels.classes == ("fast", "slow")
-    dataset = SeriesDataset.from_arrays([t for t, _ in lists[0]], [v for _, v in lists[0]])
-    assert np.array_equal(directory.outputs(dataset), classifier.pipeline_.outputs(dataset))
 
 
 def test_fewer_channels_than_in_training_and_unknown_ones(fitted):

@@ -14,7 +14,7 @@ from rotarymae.interpolation import interpolate
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.neighbours import NeighbourHead, neighbours, observe
-from rotarymae.partners.baselines import LinearInterpolation
+from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
 from rotarymae.queries import as_queries
@@ -67,7 +67,7 @@ def test_an_untrained_model_draws_the_straight_line(joined):
     model = MaskedAutoencoder(config.model_config(fitted.axes, fitted.features, fitted.input_features))
     visible, hidden, _ = hide(data, 0.5, by="time")
     found = interpolate(Pipeline(fitted, model), visible, as_queries(hidden))
-    wanted = LinearInterpolation().fit(data).predict(visible, hidden)
+    wanted = predict_simply([LINE], data, visible, hidden)[LINE]
     assert len(wanted) > 50 and np.allclose(found.mean, wanted, atol=1e-4)
 
 
@@ -145,7 +145,7 @@ def test_a_dense_log_is_learnt_in_a_few_steps():
     model = RoMAEInterpolator(**sizes, pretrain_epochs=12, min_steps=0, batch_size=4, window=128).fit(data)
     visible, hidden, _ = hide(data, 0.25, seed=0)
     found = interpolate(model.pipeline_, visible, as_queries(hidden))
-    line = LinearInterpolation().fit(data).predict(visible, hidden)
+    line = predict_simply([LINE], data, visible, hidden)[LINE]
     error, of_line = (np.sqrt(np.mean((x - hidden.values) ** 2)) for x in (found.mean, line))
     assert error < 1.1 * of_line
     assert found.std is not None

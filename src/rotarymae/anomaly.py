@@ -1,8 +1,13 @@
-"""Score how badly a model predicts observations that are hidden from it: unusual series score high."""
+"""Score how badly a model predicts observations that are hidden from it: odd observations, stretches and series.
+
+Three kinds of oddity are seen by hiding: a spike when single observations are hidden, a jump or a drift when whole
+stretches are, because the rest of a stretch gives its observations away, and a frozen sensor by single observations
+that are predicted too well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,13 +15,18 @@ import torch
 
 from rotarymae.interpolation import Interpolation, standardise_truth
 from rotarymae.queries import as_queries
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, channel_index
 
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
 HIDDEN = 0.25  # share of a series' observations that is hidden to score what is predicted there
 PASSES = 4  # passes over a series; each observation is hidden in one of them
+STRETCH = 64  # consecutive observations of a channel that are hidden together, at most an eighth of the channel
+RUN = 16  # consecutive observations of a channel whose losses are averaged
+LEAST_SPREAD = 0.18  # standard deviation of the mean loss of `RUN` independent normal observations, in nats
+
+Step = Callable[[int, int], None] | None
 
 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
@@ -33,9 +43,7 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
     return answer.scaled.likelihood.loss(answer.scaled.parameters, torch.from_numpy(truth)).numpy()
 
 
-def observation_scores(
-    pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
-) -> np.ndarray:
+def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:
     """Return how badly each observation is predicted from the others of its series, in nats.
 
     Every observation is hidden once, together with about a quarter of its series. Which ones are hidden together
@@ -46,28 +54,47 @@ def observation_scores(
 
     Returns:
         Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.
-        There is a single column if no series has two.
     """
-    series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
-    several, scores = dataset.lengths >= 2, None
-    for k in range(PASSES):
-        usable = np.unique(series[(folds == k) & several[series]])
-        if not len(usable):
-            continue
-        inside = np.isin(series, usable)
-        part, late = dataset.select(usable), folds[inside] == k
-        visible, hidden = part.mask_observations(~late), part.mask_observations(late)
-        step = None if on_step is None else _fold_progress(on_step, k)
-        queries = as_queries(hidden, pipeline.preprocessor)  # pyright: ignore
-        losses = hidden_losses(pipeline, hidden, pipeline.answer(visible, queries, step))
-        scores = np.full((len(series), losses.shape[1]), np.nan) if scores is None else scores
-        scores[np.flatnonzero(inside)[late]] = losses
-    return np.full((len(series), 1), np.nan) if scores is None else scores
+    folds = np.where(np.repeat(dataset.lengths >= 2, dataset.lengths), _folds(dataset.lengths), -1)
+    return _losses(pipeline, dataset, [folds == k for k in range(PASSES)], on_step)
 
 
-def anomaly_score(
-    pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
-) -> np.ndarray:
+def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return how odd each observation is, as `observation_scores`, and how odd the stretch around it is.
+
+    A stretch is odd if it lies far from what the rest predicts, or is predicted too well. Stretches of consecutive
+    observations of a channel are hidden, so that a jump or a drift cannot be predicted from its own other half. Losses
+    are averaged over runs of `RUN` observations. The second score is how far the mean loss of an observation's oddest
+    run lies above the median of all runs of its channel, in robust standard deviations; or below it for observations
+    that were hidden one by one, if that is more.
+
+    Args:
+        on_step: called with (steps done, steps in all).
+
+    Returns:
+        Two arrays [observations, value columns]; the second is NaN where a channel of a series has fewer than `RUN`
+        observations.
+    """
+    steps = [on_step and _part(on_step, k, 3) for k in range(3)]
+    single = observation_scores(pipeline, dataset, steps[0])
+    channel, group, place, count = _places(dataset)
+    known = count >= RUN
+    length = np.clip(count // 8, 2, STRETCH)
+    badly = np.full(single.shape, -np.inf)
+    for shift, step in ((0, steps[1]), (1, steps[2])):  # by half a stretch
+        # Channels are hidden at different times, so that one helps to predict the other.
+        fold = ((2 * place + shift * length) // (2 * length) + channel) % PASSES
+        losses = _losses(pipeline, dataset, [known & (fold == k) for k in range(PASSES)], step)
+        badly = np.fmax(badly, _run_means(losses, group, place, count, np.maximum))
+    well = _run_means(single, group, place, count, np.minimum)
+    stretch = np.full(single.shape, np.nan)
+    for c in np.unique(channel[known]):
+        rows = known & (channel == c)
+        stretch[rows] = np.maximum(_deviations(badly[rows]), _deviations(-well[rows]))
+    return single, stretch
+
+
+def anomaly_score(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:
     """Return one anomaly score per series, array [series], in nats: the mean of its `observation_scores`.
 
     The mean is over observations and value columns. A high score marks a series unlike those of pre-training, a
@@ -78,6 +105,71 @@ def anomaly_score(
     """
     scores = observation_scores(pipeline, dataset, on_step).mean(1)
     return np.add.reduceat(scores, dataset.offsets[:-1]) / dataset.lengths
+
+
+def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarray], on_step: Step) -> np.ndarray:
+    """Hide the observations of each mask in turn; return the loss of each hidden observation.
+
+    Args:
+        masks: bool [n] each; no observation is in two of them, and no series is hidden as a whole.
+        on_step: called with (steps done, steps in all).
+
+    Returns:
+        Array [n, V] of n observations and V value columns; NaN for observations that are in no mask.
+    """
+    series = np.repeat(np.arange(len(dataset)), dataset.lengths)
+    scores = np.full((len(series), len(pipeline.predicted_names(dataset))), np.nan)
+    for k, mask in enumerate(masks):
+        usable = np.unique(series[mask])
+        if not len(usable):
+            continue
+        inside = np.isin(series, usable)
+        part = dataset.select(usable)
+        visible, hidden = part.mask_observations(~mask[inside]), part.mask_observations(mask[inside])
+        queries = as_queries(hidden, pipeline.preprocessor)  # pyright: ignore
+        answer = pipeline.answer(visible, queries, on_step and _part(on_step, k, len(masks)))
+        scores[mask] = hidden_losses(pipeline, hidden, answer)
+    return scores
+
+
+def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return, for each observation: its channel, the number of its channel of its series, its rank there, and how many.
+
+    Four integer arrays [n]. Ranks count from 0, in order of time.
+    """
+    channel = channel_index(dataset).astype(np.int64)
+    series = np.repeat(np.arange(len(dataset)), dataset.lengths)
+    _, group, count = np.unique(series * (channel.max() + 1) + channel, return_inverse=True, return_counts=True)
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
+    return channel, group, place, count[group]
+
+
+def _run_means(
+    losses: np.ndarray, group: np.ndarray, place: np.ndarray, count: np.ndarray, extreme: np.ufunc
+) -> np.ndarray:
+    """Return the mean loss of a run around each observation: of the two runs that hold it, the more extreme one.
+
+    Args:
+        losses: [n, V].
+        group, place, count: [n] from `_places`.
+        extreme: np.maximum or np.minimum.
+    """
+    means = []
+    for shift in (0, RUN // 2):
+        run = np.minimum((place + shift) // RUN, np.maximum(count // RUN - 1, 0))  # the last one is longer
+        _, cell = np.unique(np.stack([group, run]), axis=1, return_inverse=True)
+        size = np.bincount(cell)
+        each = [np.bincount(cell, column) / size for column in losses.T]
+        means.append(np.stack(each, 1)[cell])
+    return extreme(*means)
+
+
+def _deviations(means: np.ndarray) -> np.ndarray:
+    """Return how far each value lies above the median of its column, in robust standard deviations above the median."""
+    median, upper = np.quantile(means, (0.5, 0.75), axis=0)
+    return (means - median) / np.maximum((upper - median) / 0.6745, LEAST_SPREAD)
 
 
 def _folds(lengths: np.ndarray) -> np.ndarray:
@@ -97,6 +189,6 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
     return rank % PASSES
 
 
-def _fold_progress(on_step: Callable[[int, int], None], fold: int) -> Callable[[int, int], None]:
-    """Return an on_step for the pass number `fold`, from 0, that reports to the one for all passes."""
-    return lambda done, total: on_step(fold * total + done, PASSES * total)
+def _part(on_step: Callable[[int, int], None], number: int, parts: int) -> Callable[[int, int], None]:
+    """Return an on_step for one of several equal parts of a job, counted from 0, which reports to that of the job."""
+    return lambda done, total: on_step(number * total + done, parts * total)

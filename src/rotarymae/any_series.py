@@ -271,10 +271,8 @@ def _compare(
 
     Returns:
         For C channels and S kernel shapes: each channel's curve and how certain it is, from 0 to 1 (both [R, C, T]);
-            its
-        weight, amplitude and noise variance with each shape [R, C, S, 3]; the two periods of each series' most periodic
-        channel [R, 2]; and the log
-        evidence of all channels, each by itself, summed [R].
+        its weight, amplitude and noise variance with each shape [R, C, S, 3]; the two periods of each series' most
+        periodic channel [R, 2]; and the log evidence of all channels, each by itself, summed [R].
     """
     most = bank.units.lookup.shape[1]
     curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)

@@ -21,7 +21,7 @@ bands of 68 and of 95 % can both be right. The mean is fitted by squared errors,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -33,20 +33,18 @@ from rotarymae.errors import InputError
 from rotarymae.likelihoods import LIKELIHOODS, Likelihood
 from rotarymae.masking import MaskBlocks, MaskFuture
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.neighbours import PACE, Observed, by_query, flat_queries, neighbours_at, observe
 from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset
-from rotarymae.tokens import Tokens
+from rotarymae.surroundings import GUESSES, TRAITS, Surroundings, log_distance, outputs, surroundings
 from rotarymae.training import predict
 
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
-BLENDED = ("model", "line", "latest", "mean", "drift", "season", "change")
+BLENDED = ("model", *GUESSES)
 KNOTS = 12  # at distances 0, 1, 3, 7, ... 2047 units of position
-BETWEEN, BEYOND, NOWHERE = range(3)  # nowhere: the channel has no observation
 WIDENS_OVER = 2.0  # doublings of the distance beyond the largest that was measured
 PRIOR = (0.0, *(-3.0 for _ in BLENDED[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
 PRIOR_FREEDOM = 3.0  # before the softplus: some five degrees of freedom
@@ -54,200 +52,9 @@ FREEDOM_SPREAD = 10.0  # standard deviation of the prior of the degrees of freed
 ALIKE, MOST_ALIKE = 0.3, 4  # correlation of the errors of a series at like distances; so many of them are kept
 GAP_PENALTY = 4.0  # of the difference between series that the model learnt from and others
 HIDDEN_BY_EACH = 0.25  # of the values of a series, about, are hidden by each of these
-TRAITS = 4  # numbers by which series differ
-NEAR_SEASON, UNSEEN = 0.08, 1e-4  # of a season, from an observation; weight of what is guessed without any season
 STEPS = 60  # of the optimiser
-LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
 HIDES = (MaskBlocks((0.05, 0.5)), MaskBlocks((0.05, 0.5)), MaskFuture((0.05, 0.4)))
 HIDDEN_PER_DRAW, ENOUGH_HIDDEN, MAX_DRAWS = 8_000, 12_000, 24  # values; of few series more draws are made
-
-
-class Surroundings(NamedTuple):
-    """The surroundings of M queries for V values each, among the observations of their series.
-
-    Attributes:
-        guesses: [B, M, V, G] predictions of the simple methods, in the order of `BLENDED` after the model.
-        distance: [B, M, V] to the nearest observation of the same value, in units of position, or the harmonic mean of
-            the distances to the nearest two where the query lies between them; 0 where there is none.
-        side: [B, M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
-        traits: [B, M, V, T] the constant 1, and the three numbers of `traits` for the channel.
-    """
-
-    guesses: Float[Tensor, "B M V G"]
-    distance: Float[Tensor, "B M V"]
-    side: Int[Tensor, "B M V"]
-    traits: Float[Tensor, "B M V T"]
-
-
-def surroundings(
-    visible: Tokens, positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor, season: float = 0.0
-) -> Surroundings:
-    """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
-
-    With position axes besides time and channel, the only guess is the value of the nearest token on all axes together.
-
-    Args:
-        visible: the visible tokens, as the model takes them.
-        positions: of M queries per series.
-        season: period after which series repeat, in units of position; 0 for none.
-    """
-    features = preprocessor.features
-    if preprocessor.position_names:
-        return _surroundings_in_space(visible, positions, features)
-    observed = observe(visible, features)
-    width = observed.values.shape[-1]
-    # What is the same for all observations of a channel lies on any line between two of them.
-    values = torch.cat([observed.values, *traits(observed), slope(observed)], -1)
-    every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS + 1))
-    times, channel = flat_queries(positions.to(visible.positions.dtype), features)
-    near = neighbours_at(every, times, channel)
-    numbers = near.numbers.unflatten(2, (-1, width)).movedim(2, 0)
-    line, before, after, nearness, nearness2, _, _, mean, count = numbers[0].unbind(-1)
-    opened, closed = nearness > 0, nearness2 > 0
-    gap, gap2 = (
-        torch.where(there, PACE * (1 / nearness.clamp(min=1e-9) - 1), torch.inf)
-        for there, nearness in ((opened, nearness), (closed, nearness2))
-    )
-    known = opened | closed
-    # Between two observations their harmonic mean: the squared error of a line on a random walk is proportional to it.
-    distance = torch.where(opened & closed, 2 * gap * gap2 / (gap + gap2).clamp(min=1e-6), torch.minimum(gap, gap2))
-    distance = torch.where(known, distance, 0.0)
-    side = torch.where(opened & closed, BETWEEN, torch.where(known, BEYOND, NOWHERE))
-    number = (3 * count).expm1()
-    # As if one more observation had the mean of the training values, 0: a mean of two is no better than it.
-    mean = mean * number / (number + 1)
-    slopes = numbers[-1, ..., 0]
-    drift = line + torch.where(side == BEYOND, torch.where(opened, distance, -distance), 0.0) * slopes
-    seasonal, change = mean, line
-    if season > 0:
-        start = times - torch.where(opened, gap, torch.where(closed, -gap2, 0.0))[..., 0]
-        end = times + torch.where(closed, gap2, torch.where(opened, -gap, 0.0))[..., 0]
-        seasonal, change = a_season_away(observed, times, channel, season, start, end, line, mean, slopes)
-    guesses = torch.stack([line, torch.where(opened, before, after), mean, drift, seasonal, change], -1)
-    described = torch.stack([torch.ones_like(line), *numbers[1:TRAITS, ..., 0]], -1)
-    return Surroundings(*(by_query(part, positions) for part in (guesses, distance, side, described)))
-
-
-def a_season_away(
-    observed: Observed,
-    times: Float[Tensor, "B Q"],
-    channel: Float[Tensor, "B Q"],
-    season: float,
-    start: Float[Tensor, "B Q"],
-    end: Float[Tensor, "B Q"],
-    line: Float[Tensor, "B Q W"],
-    mean: Float[Tensor, "B Q W"],
-    slopes: Float[Tensor, "B Q W"],
-) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Predict queries by the observations whole seasons earlier and later: two guesses, each [B, Q, W].
-
-    Both are averages over the two nearest seasons on either side, weighted by how near observations are there: a season
-    that was not observed, because it lies in a hole or beyond the series, counts for nothing. The first guess is the
-    value there; the second is the line plus how far the value there lies from a line between the same two times of that
-    season. Beyond the last observation this line has one end, a season before it, and the channel's mean slope.
-
-    Args:
-        observed: the visible observations of B series, with W values each.
-        times, channel: of Q queries.
-        season: the period, in units of position.
-        start, end: times of the observations before and after each query; equal beyond the last or first one.
-        line: value at the query on the straight line between these two; the second guess without any season.
-        mean: of the channel; the first guess without any season.
-        slopes: mean slope of each query's channel.
-    """
-    real = observed.channel.isfinite()
-    first = observed.times.masked_fill(~real, torch.inf).amin(1, keepdim=True)
-    last = observed.times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
-    # Whole seasons to be skipped: those beyond the observations, and those within the hole.
-    back, ahead, hole = (
-        season * ((part / season).ceil() - 1).clamp(min=0.0) for part in (times - last, first - times, end - start)
-    )
-    step = torch.stack([hole + season, -hole - season, hole + 2 * season, -hole - 2 * season], 1)
-    further = torch.stack([back, -ahead, back, -ahead], 1)
-    away = torch.stack([times[:, None] - further, *(edge[:, None].expand_as(further) for edge in (start, end))], 1)
-    away = away - step[:, None]
-    near = neighbours_at(observed, away.flatten(1), channel.repeat(1, 12))
-    there, before, after = near.line.unflatten(1, away.shape[1:]).unbind(1)
-    gap = PACE * (1 / near.numbers[..., 3:5].amax(-1).clamp(min=1e-9) - 1)
-    seen = (1 / (1 + (gap / (season * NEAR_SEASON)) ** 4)).unflatten(1, away.shape[1:])
-    share = ((times - start) / (end - start).clamp(min=1e-6)).clamp(0, 1)[:, None, :, None]
-    offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
-
-    def average(part: Tensor, weight: Tensor, otherwise: Tensor) -> Tensor:
-        return ((weight * part).sum(1) + UNSEEN * otherwise) / (weight.sum(1) + UNSEEN)
-
-    seasonal = average(there, seen[:, 0], mean)
-    return seasonal, line + average(offset, seen.prod(1), torch.zeros_like(line))
-
-
-def slope(observed: Observed) -> Float[Tensor, "B E W"]:
-    """Return the mean slope of each observation's channel: last value minus first value, over the time between.
-
-    It is 0 for a channel of one time, and for missing observations.
-    """
-    values, times, channel = observed.values, observed.times[..., None], observed.channel
-    real = channel.isfinite()
-    edges = [real & (channel != channel.roll(by, 1)) for by in (1, -1)]
-    edges[0][:, 0], edges[1][:, -1] = real[:, 0], real[:, -1]
-    number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].clamp(min=1) - 1
-
-    def at(edge: Tensor, part: Tensor) -> Tensor:
-        """Return, for each observation, the part that stands at its channel's edge."""
-        index = number.expand_as(part)
-        return torch.zeros_like(part).scatter_add(1, index, part * edge[..., None]).gather(1, index)
-
-    (begin, end), (low, high) = ([at(edge, part) for edge in edges] for part in (times, values))
-    return torch.where(end > begin, (high - low) / (end - begin).clamp(min=1e-6), 0.0) * real[..., None]
-
-
-def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
-    """Return three logarithms, each [B, E, W], for each observation's channel: roughness, variation, and size.
-
-    Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
-    from the straight line between their two neighbours, divided by the variation; nearly 1, with logarithm 0, for
-    channels with few observations. Size is the root mean square of the values: how far the channel lies from the mean
-    of all series, 0. Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
-    """
-    values, times, channel = observed.values, observed.times, observed.channel
-    real = channel.isfinite()
-    inner = real & (channel == channel.roll(1, 1)) & (channel == channel.roll(-1, 1))
-    inner[:, 0], inner[:, -1] = False, False
-    gap, gap2 = times - times.roll(1, 1), times.roll(-1, 1) - times
-    share = (gap / (gap + gap2).clamp(min=1e-6)).masked_fill(~inner, 0.0)[..., None]
-    line = (1 - share) * values.roll(1, 1) + share * values.roll(-1, 1)
-    number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].expand_as(values) - 1
-    number = number.clamp(min=0)
-
-    def total(part: Tensor) -> Tensor:
-        """Return, for each observation, the sum over its channel."""
-        return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
-
-    variance = total((values - observed.mean).square() * real[..., None]) / observed.count.clamp(min=1) + LEAST_VARIANCE
-    away = total((values - line).square() * inner[..., None]) + variance
-    rough = (away / (1 + total(inner[..., None].expand_as(values).to(values.dtype))) / variance).log()
-    size = variance + observed.mean.square()
-    logarithms = (rough / 2, variance.log() / 2, size.log() / 2)
-    return tuple(part.clamp(-MAX_TRAIT, MAX_TRAIT) * real[..., None] for part in logarithms)
-
-
-def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Return the surroundings of queries on several position axes: all guesses are the value of the nearest token."""
-    away = torch.cdist(positions.float(), visible.positions.float())
-    distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
-    nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
-    guesses = nearest[..., None].expand(*nearest.shape, len(BLENDED) - 1)
-    between = torch.full(nearest.shape, BETWEEN, device=positions.device)
-    alike = torch.eye(TRAITS, device=positions.device)[0].expand(*nearest.shape, -1)
-    return Surroundings(guesses, distance[..., None].expand(nearest.shape), between, alike)
-
-
-def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return the number, from 0, of the channel and value column that each predicted value belongs to."""
-    value = torch.arange(preprocessor.features, device=positions.device)
-    if preprocessor.channel_names is None or preprocessor.join_times:
-        return value.expand(*positions.shape[:2], -1)
-    channel = (positions[..., -1:] / preprocessor.channel_spacing).round().long() - 1
-    return channel.clamp(0, len(preprocessor.channel_names) - 1) * preprocessor.features + value
 
 
 class Calibration(nn.Module):
@@ -441,11 +248,6 @@ class Calibration(nn.Module):
             knots, self.offsets, self.freedom = (part.detach().clone() for part in whole())
             self.knots = knots[:, :, :TRAITS].clone()
         return knots, self.offsets
-
-
-def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
-    """Return log2(1 + distance), float64."""
-    return (1 + around.distance.double()).log2()
 
 
 def prior() -> Float[Tensor, "T P"]:

@@ -13,7 +13,7 @@ import numpy as np
 from rotarymae.config import Precision
 from rotarymae.errors import InputError
 from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, find_model, fold_folders, several_models
-from rotarymae.partners import EACH_CHOICE, Predictor
+from rotarymae.partners import COMBINED, MODEL, Predictor
 from rotarymae.pipeline import Pipeline
 
 
@@ -50,15 +50,13 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor in use: the choice of all folds, or `EACH_CHOICE` if they chose differently.
+        """Predictor in use: the choice of all folds; if they chose differently, all methods combined.
 
         It is not calibrated and names only the partners that every fold has, with the first fold's. Its errors are the
         validation errors of all folds, sorted in each output, for the predictors that every fold has.
         """
         every = [member.predictor for member in self.members]
-        choices = {one.choice for one in every}
-        choice = choices.pop() if len(choices) == 1 else EACH_CHOICE
-        errors = [one.errors | ({EACH_CHOICE: one.errors[one.choice]} if one.errors else {}) for one in every]
+        choices, errors = {one.choice for one in every}, [one.errors for one in every]
         merged = {
             name: [sorted(itertools.chain(*parts)) for parts in zip(*(one[name] for one in errors), strict=True)]
             for name in errors[0]
@@ -66,38 +64,30 @@ class Ensemble(Pipeline):
         }
         because = f"the validation series of each of {len(every)} folds chose"
         shared = {name: one for name, one in every[0].partners.items() if all(name in each.partners for each in every)}
+        choice = choices.pop() if len(choices) == 1 else COMBINED if shared else MODEL
         return Predictor(every[0].task, choice, because, shared, {}, {}, {}, merged)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         """Return the mean of the folds' outputs, float [S, K], converted to the labels of the ensemble.
 
         Args:
-            X, predictor: as in `Pipeline.outputs`. With "auto" each fold uses its own choice.
+            X, predictor: as in `Pipeline.outputs`.
             on_step: called in each fold as in `Pipeline.outputs`.
         """
-        dataset = self.dataset(X)
-        each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
+        dataset, choice = self.dataset(X), self.predictor.check(predictor)
+        each = [(member, member.outputs(dataset, choice, on_step)) for member in self.members]
         return np.mean([self.require_labels().convert(one, member.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {predictor: outputs [S, K]}, each the mean over the folds' pipelines, for what every fold has.
 
-        If the folds chose differently, `EACH_CHOICE` is the mean of each fold's choice; else it is absent.
-
         Args:
             X, on_step: as in `Pipeline.every`.
         """
-        dataset = self.dataset(X)
-        each = [member.every(dataset, on_step) for member in self.members]
-        each = [
-            {name: self.require_labels().convert(part, member.labels) for name, part in one.items()}
-            | {EACH_CHOICE: self.require_labels().convert(one[member.predictor.choice], member.labels)}
-            for one, member in zip(each, self.members, strict=True)
-        ]
-        names = [name for name in each[0] if all(name in one for one in each)]
-        if self.predictor.choice != EACH_CHOICE:
-            names.remove(EACH_CHOICE)
-        return {name: np.mean([one[name] for one in each], axis=0) for name in names}
+        dataset, labels = self.dataset(X), self.require_labels()
+        each = [(member.labels, member.every(dataset, on_step)) for member in self.members]
+        names = [name for name in each[0][1] if all(name in one for _, one in each)]
+        return {name: np.mean([labels.convert(one[name], theirs) for theirs, one in each], axis=0) for name in names}
 
     def require_one(self) -> Pipeline:
         """Raise InputError ("several-models"), always: an ensemble of folds only predicts."""

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from rotarymae.batch import Batch
-from rotarymae.calibration import outputs, surroundings
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
@@ -20,6 +19,7 @@ from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor, assemble
 from rotarymae.queries import Queries, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
+from rotarymae.surroundings import outputs, surroundings
 from rotarymae.tokens import Tokens, pad_rows, round_up, rounding_step
 from rotarymae.training import predict
 

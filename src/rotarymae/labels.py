@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
-from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, classification, regression
+from rotarymae.losses import REGRESSION_LOSSES, classification, regression
 from rotarymae.partners.decide import check_decide, decide, decision_weights, resolve
 from rotarymae.series import as_text, plain
 from rotarymae.survival import EventTimes
@@ -106,7 +106,7 @@ class ClassLabels(Target):
 
         `targets` are the labels [S] of all series.
         """
-        choose("loss", config.loss, tuple(CLASSIFICATION_LOSSES))
+        choose("loss", config.loss, ("auto",))
         check_decide(config.decide, config.costs, len(np.unique(targets)))
 
     @staticmethod
@@ -151,8 +151,8 @@ class ClassLabels(Target):
         if config.class_weights == "balanced":
             counts = np.bincount(encoded, minlength=self.outputs)
             weights = torch.tensor(len(encoded) / (self.outputs * counts), dtype=torch.float32)
-        given = {"label_smoothing": config.label_smoothing, "class_weights": weights, "loss": config.loss}
-        return Supervised(model, partial(classification, **given))
+        loss = partial(classification, label_smoothing=config.label_smoothing, class_weights=weights)
+        return Supervised(model, loss)
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
         """Return the labels with the weights by which classes are decided from probabilities.

@@ -63,9 +63,7 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
     return Loss(terms.masked_fill(missing, 0.0).sum(), (~missing).sum())
 
 
-# How fine-tuning scores its targets: classes as torch.nn.functional.cross_entropy does, numbers by their distance. A
-# new loss is a line here, with the task that it is of, and its name in `config.TargetLoss`.
-CLASSIFICATION_LOSSES: dict[TargetLoss, Callable[..., Tensor]] = {"auto": F.cross_entropy}
+# How fine-tuning scores numbers. A new loss is a line here, and its name in `config.TargetLoss`.
 REGRESSION_LOSSES: dict[TargetLoss, Callable[[Tensor], Tensor]] = {"auto": torch.square, "absolute_error": torch.abs}
 
 
@@ -74,20 +72,17 @@ def classification(
     labels: Int[Tensor, " B"],
     label_smoothing: float = 0.0,
     class_weights: Float[Tensor, " classes"] | None = None,
-    loss: TargetLoss = "auto",
 ) -> Loss:
-    """Return the cross-entropy of logits, or another loss, as a sum over rows and the number of rows.
+    """Return the cross-entropy of logits as a sum over rows and the number of rows.
 
     Args:
         label_smoothing: share of each label's probability that all classes get equally.
         class_weights: weight the terms of the sum, and the rows in the count, by their class, so that the mean is
             torch's weighted mean; None weighs all equally.
-        loss: a name in `CLASSIFICATION_LOSSES`; "auto" is cross-entropy.
     """
     logits = _at_least_float32(logits)
     weights = None if class_weights is None else class_weights.to(logits.device)
-    how = {"weight": weights, "label_smoothing": label_smoothing, "reduction": "sum"}
-    terms = CLASSIFICATION_LOSSES[loss](logits, labels, **how)
+    terms = F.cross_entropy(logits, labels, weight=weights, label_smoothing=label_smoothing, reduction="sum")
     count = torch.tensor(len(labels), device=logits.device) if weights is None else weights[labels].sum()
     return Loss(terms, count)
 

@@ -23,7 +23,7 @@ class Outcome:
 
     Attributes:
         metrics: content of metrics.json under "split", "series", "scored_on", "classification", "regression",
-            "survival", "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
+            "survival", "intervals", "predictor", "interpolation" and "reconstruction".
         fit: the trained pipeline, and how its training went.
         visible, hidden: the scored series' observations that interpolation saw, and those that it predicted.
         interpolated: predictions at the hidden observations.

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from rotarymae.anomaly import anomaly_score, observation_scores
+from rotarymae.anomaly import anomaly_score, observation_scores, odd_observations
 from rotarymae.any_series import AnySeries
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.calibration import Calibration
@@ -583,6 +583,35 @@ class Pipeline:
         view = self.of_series()
         return observation_scores(view, view.dataset(X), on_step)
 
+    def stretch_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
+        """Score how odd the stretch around each observation is: a jump, a drift, or a sensor that is frozen.
+
+        Parameters
+        ----------
+        X : Any
+            Series in any form that `dataset` reads.
+        on_step : callable or None
+            Called with how much is done and how much there is.
+
+        Returns
+        -------
+        ndarray of shape [n, V]
+            For the n observations of `dataset(X)` in their order and V columns of values: how far the mean loss of the
+            stretch lies from that of the table's other stretches, in robust standard deviations. High for odd ones; NaN
+            where a channel of a series has fewer than 16 observations.
+
+        Raises
+        ------
+        InputError
+            The pipeline has no autoencoder, or was not trained on series.
+        """
+        view = self.of_series()
+        return odd_observations(view, view.dataset(X), on_step)[1]
+
+    def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
+        """Return the names of the V columns of values that the pipeline predicts for the series of a data set."""
+        return self.require_series().value_names
+
     # ── data ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def dataset(self, X: Any) -> Any:
@@ -777,6 +806,9 @@ class AnySeriesPipeline(Pipeline):
         if is_flat(X):
             X = np.asarray(X)[:, None]
         return as_dataset(X, None, self.layout(), self.columns)
+
+    def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
+        return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         return TableSchema.resolve(given or {}, self.columns)

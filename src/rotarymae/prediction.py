@@ -34,8 +34,7 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
     Raises:
         InputError: a model without a head; series unlike those of training; predictions that are NaN or infinite.
     """
-    pipeline.require_labels()
-    return _decode(pipeline, *_run(pipeline, dataset, _outputs, on_step))
+    return predict_and_embed(pipeline, dataset, on_step)[0]
 
 
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -50,10 +49,10 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
         outputs, vector = model.outputs_and_vector(batch.inputs, batch.static)
         return list(zip(outputs.cpu(), vector.float().cpu(), strict=True))
 
-    pipeline.require_labels()
+    labels = pipeline.require_labels()
     windows, pairs = _run(pipeline, dataset, read, on_step)
-    outputs, embeddings = zip(*pairs, strict=True)
-    return _decode(pipeline, windows, outputs), windows.mean(_finite(embeddings).numpy())
+    outputs, embeddings = (_finite(each) for each in zip(*pairs, strict=True))
+    return windows.mean(labels.decode(outputs).numpy()), windows.mean(embeddings.numpy())
 
 
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
@@ -76,20 +75,6 @@ def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_s
 
     windows, vectors = _run(pipeline, dataset, read, on_step)
     return windows.mean(_finite(vectors).numpy())
-
-
-def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
-    """Return the outputs [K] of each row of a batch, on the CPU."""
-    return list(model(batch.inputs, batch.static).cpu())
-
-
-def _decode(pipeline: Pipeline, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
-    """Return probabilities or values of each series, averaged over the windows of a long one.
-
-    Args:
-        outputs: what the model returned for each window.
-    """
-    return windows.mean(pipeline.require_labels().decode(_finite(outputs)).numpy())
 
 
 def _finite(outputs: Sequence[Tensor]) -> Tensor:

@@ -23,8 +23,8 @@ from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
-from rotarymae.scoring import count_parts, leaving_out, score, score_folds
-from rotarymae.splits import Fold, Split, SplitColumn
+from rotarymae.scoring import count_parts, score, score_folds
+from rotarymae.splits import Fold, Split, SplitColumn, make_split
 from rotarymae.system import Reporter
 from rotarymae.targets import as_targets
 from rotarymae.train import FitResult, labelled, train
@@ -147,8 +147,9 @@ def run_folds(
     if labels is None:
         raise InputError("folds are scored by labels, and there are none; give labels (--labels, --label).")
     _, rows, strata = labelled(dataset, as_targets(labels), task, config)
-    every = Fold.all(folds, len(dataset), split_by)
-    splits = [fold.split(rows, strata, 0.0, config.validation_fraction, config.seed)[0] for fold in every]
+    every, series = [Fold(number + 1, folds, split_by) for number in range(folds)], len(dataset)
+    shares = 0.0, config.validation_fraction
+    splits = [make_split(series, rows, strata, *shares, config.seed, fold)[0] for fold in every]
     open_folder(out, identify(dataset, labels, config, task, 0.0, split_by) | {"folds": folds})
     each = config
     if config.minutes is not None:  # half a fold's share is for reading, and for the scores and the report of all
@@ -185,8 +186,13 @@ def _write(
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
-        with leaving_out("the report", reporter), reporter.bar("report"):
-            report(outcome, out)
+        try:
+            with reporter.bar("report"):
+                report(outcome, out)
+        except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
+            raise
+        except Exception as error:
+            reporter.warn(f"the report failed and is left out ({type(error).__name__}: {error}).")
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)
 

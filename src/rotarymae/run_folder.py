@@ -10,8 +10,10 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import sys
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -239,18 +241,22 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
     return columns | {_free_name(name, taken): pa.array(column) for name, column in values}
 
 
-def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
-    """Return {name: column} of observations and their anomaly scores, null where there is no score.
+def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any]:
+    """Return {name: column} of observations and of scores of each, null where there is none.
 
-    The scores are called anomaly_score, or NAME_anomaly_score if there are several value columns.
+    A kind of score is a column of its name, or NAME_kind for each value column if there are several.
 
     Args:
-        scores: [n, V] of the n observations and V value columns.
+        scores: {kind: [n, V]} of the n observations and V value columns.
     """
-    names = dataset.value_names[: scores.shape[1]]
-    called = ["anomaly_score"] if len(names) == 1 else [f"{name}_anomaly_score" for name in names]
+    several = len(next(iter(scores.values())).T) > 1
+    called = {
+        f"{name}_{kind}" if several else kind: column
+        for kind, part in scores.items()
+        for name, column in zip(dataset.value_names, part.T, strict=False)
+    }
     columns = observation_columns(dataset, *called)
-    return columns | {name: pa.array(scores[:, v], from_pandas=True) for v, name in enumerate(called)}
+    return columns | {name: pa.array(column, from_pandas=True) for name, column in called.items()}
 
 
 def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
@@ -323,7 +329,9 @@ def write_table(table: pa.Table, path: str | Path) -> None:
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
     """Write a table that comes in parts with one schema, as `write_table`; without a part nothing is written.
 
-    Raises InputError for a path that does not end in .csv or .parquet.
+    A file appears when it is complete. "-" is standard output, which gets each part, as CSV, as soon as it is there.
+
+    Raises InputError for another path that does not end in .csv or .parquet.
     """
     path = Path(path)
     check_output(path)
@@ -331,15 +339,22 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
     first = next(parts, None)
     if first is None:
         return
-    with replacing(path) as temporary:
+    with replacing(path) if str(path) != "-" else nullcontext(sys.stdout.buffer) as file:
         kind = pq.ParquetWriter if path.suffix == ".parquet" else pyarrow.csv.CSVWriter
-        with kind(temporary, first.schema) as writer:
+        with kind(file, first.schema) as writer:
             for part in itertools.chain([first], parts):
                 writer.write_table(part)
+                if str(path) == "-":
+                    sys.stdout.buffer.flush()
 
 
 def check_output(path: Path) -> None:
-    """Raise InputError, before any work, for a path that does not end in .csv or .parquet or cannot be written."""
+    """Raise InputError, before any work, for a path that does not end in .csv or .parquet or cannot be written.
+
+    "-" (standard output) is always accepted.
+    """
+    if str(path) == "-":
+        return
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
     check_writable(path)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -17,7 +16,6 @@ from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import Interpolation, interpolate
 from rotarymae.labels import Labels
 from rotarymae.metrics import (
-    CALIBRATION_ERROR,
     MEDIAN_ERROR,
     RMSE,
     SCALED_RMSE,
@@ -30,7 +28,7 @@ from rotarymae.metrics import (
     survival_metrics,
 )
 from rotarymae.outcome import Outcome
-from rotarymae.partners import EACH_CHOICE, baselines
+from rotarymae.partners.baselines import CHANNEL_MEAN, CONSTANTS, FORECASTS, INTERPOLATION, constant, predict_simply
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.preprocess import ObservationPreprocessor
@@ -74,17 +72,6 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
     _score_predictions(outcome, labels, reporter)
 
 
-@contextmanager
-def leaving_out(what: str, reporter: Reporter) -> Iterator[None]:
-    """Catch errors in the block, except OSError, and warn that `what` (a baseline, a picture) is left out."""
-    try:
-        yield
-    except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
-        raise
-    except Exception as error:
-        reporter.warn(f"{what} failed and is left out ({type(error).__name__}: {error}).")
-
-
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
     """Replace the raw outputs in `outcome.predicted` by the chosen predictor's predictions, and score all methods.
 
@@ -109,21 +96,17 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
         every[name][split.validation] = predicted
     outcome.predicted = every[predictor.choice]
     guesses = {name: predicted[scored] for name, predicted in every.items()}
-    guesses |= _of_baselines(labels, dataset, truth, known, scored, reporter)
+    constant_guess = constant(labels.task, labels.for_partners(truth[known]))
+    guesses[CONSTANTS[labels.task]] = np.tile(constant_guess, (len(scored), 1))
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.half_widths = outcome.pipeline.half_widths(predictor=chosen)
     outcome.metrics[labels.task] = _scores(outcome.pipeline, measure, truth[scored], guesses)
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
-    if labels.task == "classification":
-        if unseen := [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]:
-            reporter.warn(f"the metrics say nothing about the class {listed(unseen)}: no scored series has it.")
-        stages = {"before": raw[scored], "after": every["model"][scored]}
-        outcome.metrics["model_calibration"] = {"temperature": predictor.temperatures["model"]} | {
-            stage: {name: measure(truth[scored], guess)[name] for name in ("log_loss", CALIBRATION_ERROR)}
-            for stage, guess in stages.items()
-        }
+    unseen = [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]
+    if labels.task == "classification" and unseen:
+        reporter.warn(f"the metrics say nothing about the class {listed(unseen)}: no scored series has it.")
     reporter.say(f"predictions are those of {method_words(chosen)!r}: {predictor.because}")
 
 
@@ -231,15 +214,14 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
     for number, (member, split) in enumerate(zip(pipeline.members, splits, strict=True), 1):
         with reporter.bar(f"predicting fold {number}") as on_step:
             guesses = member.every(dataset.select(split.test), on_step)
-        if choice not in guesses or choice == EACH_CHOICE:
-            guesses[choice] = guesses[member.predictor.choice]
         known = np.sort(np.concatenate([split.train, split.validation]))
-        guesses |= _of_baselines(member.require_labels(), dataset, truth, known, split.test, reporter)
+        constant_guess = constant(labels.task, member.require_labels().for_partners(truth[known]))
+        guesses[CONSTANTS[labels.task]] = np.tile(constant_guess, (len(split.test), 1))
         measure, scores = _measure(member.require_labels(), truth[rows]), {}
         for name, guess in guesses.items():
             of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
             of_all[split.test] = labels.convert(guess, member.require_labels())
-            of_fold = member.half_widths(predictor="auto" if name == EACH_CHOICE else name)
+            of_fold = member.half_widths(predictor=name)
             if of_fold is not None:
                 half.setdefault(name, np.full((series, labels.outputs), np.nan))[split.test] = of_fold
             scores[name] = measure(truth[split.test], guess) | interval_metrics(truth[split.test], guess, of_fold)
@@ -279,25 +261,6 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 def _spread(values: list[float]) -> dict[str, Any]:
     """Return a metric of each fold, as {"mean", "std", "folds"}: mean, sample standard deviation, and `values`."""
     return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
-
-
-def _of_baselines(
-    labels: Labels, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
-) -> dict[str, np.ndarray]:
-    """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}.
-
-    A baseline that fails is left out, with a warning.
-
-    Args:
-        truth: encoded labels of all series.
-    """
-    guesses, known, scored = {}, dataset.select(train), dataset.select(test)
-    learnt = labels.for_partners(truth[train])
-    with reporter.bar("baselines"):
-        for method in baselines.OF_TASK[labels.task]:
-            with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
-                guesses[method.name] = method().fit(known, learnt).predict(scored)
-    return guesses
 
 
 def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
@@ -351,10 +314,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     guesses["model"] = answers.mean
     train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
     with reporter.bar("baselines"):
-        for method in baselines.INTERPOLATION:
-            with leaving_out(f"the baseline {method_words(method.name)!r}", reporter):
-                guesses[method.name] = method().fit(train).predict(visible, hidden)
-
+        guesses |= predict_simply(INTERPOLATION, train, visible, hidden)
     outcome.metrics["interpolation"] = compare_at_hidden(preprocessor, hidden, answers, guesses)
     for name, row in outcome.metrics["interpolation"].items():
         _warn_if_behind(outcome, name, row, reporter)
@@ -459,8 +419,7 @@ def evaluate_forecasts(
     visible, hidden = part.mask_observations(ahead[rows] <= 0), part.mask_observations(asked[rows])
     answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
     visible, hidden = (each.with_values(preprocessor.value_names) for each in (visible, hidden))
-    fitted = [method().fit(dataset.with_values(preprocessor.value_names)) for method in baselines.FORECASTS]
-    guesses = {method.name: method.predict(visible, hidden) for method in fitted}
+    guesses = predict_simply(FORECASTS, dataset.with_values(preprocessor.value_names), visible, hidden)
     return compare_at_hidden(preprocessor, hidden, answers, {"model": answers.mean, **guesses})
 
 
@@ -479,7 +438,7 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
         return
     advice = "more epochs of pre-training may help"
     reads_nearest = outcome.pipeline.require_autoencoder().config.neighbours
-    if not reads_nearest and closest != baselines.ChannelMean.name and outcome.config.pretrained is None:
+    if not reads_nearest and closest != CHANNEL_MEAN and outcome.config.pretrained is None:
         advice = "neighbours='on' lets the model start from the straight line"
     reporter.warn(
         f"hidden observations of {value!r} are predicted better by {method_words(closest)} (scaled error "

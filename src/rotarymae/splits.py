@@ -5,18 +5,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series import as_dates, plain
+from rotarymae.series import plain
 
 TRAIN, VALIDATION, TEST = range(3)
 PART_WORDS = {"train": TRAIN, "training": TRAIN, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
 PART_WORDS |= {"test": TEST, "testing": TEST}
 PARTS = ("train", "validation", "test")
-MAX_GROUPS_NAMED = 3
 MIN_SERIES_FOR_HOLDOUT = 10
 SPLIT_METHODS = {"column": "as it says", "groups": "whole groups held out", "latest": "the latest held out"}
 
@@ -60,56 +59,17 @@ class Split:
 class SplitColumn:
     """A column with one value per series that decides how series are split.
 
+    If the values are the words train, validation (valid, val) and test (also training, testing; in any case), they name
+    the parts. Other words name groups, which stay together. Numbers or dates have an order, of which the latest are
+    held out; equal ones stay together.
+
     Attributes:
         name: of the column.
-        values: [S] words or booleans, which name groups; or numbers, such as days, which have an order. None or NaN
-            where a series has none.
-        dates: whether the numbers are days since 1970-01-01.
+        values: [S] words or booleans; or numbers, such as days. None or NaN where a series has none.
     """
 
     name: str
     values: np.ndarray
-    dates: bool = False
-
-    def split(
-        self, rows: np.ndarray, classes: np.ndarray | None, holdout: float, validation: float, seed: int
-    ) -> tuple[Split, dict[str, Any]]:
-        """Split series by this column; return the parts, and how they were made, as in metrics.json.
-
-        If the values are the words train, validation (valid, val) and test (also training, testing; in any case), they
-        name the parts, and a missing part is drawn from train. Other words name groups, which are held out whole. With
-        numbers or dates the latest series are held out, and equal ones stay together. Series without a label go with
-        their group; if it is held out, they are not used for training.
-
-        Args:
-            rows: indices of the labelled series.
-            classes: their classes, or None.
-            holdout: share of them that is only scored.
-            validation: share of the others that chooses the best epoch.
-            seed: for random draws.
-
-        Raises:
-            InputError: a labelled series without a value; only one value; other words next to train or test; a class
-                that would be held out completely.
-        """
-        group = self.groups(rows)
-        part_of = self._named_parts()
-        if part_of is not None:
-            method, group = "column", None
-        else:
-            method, part_of = ("latest" if self._ordered else "groups"), np.full(len(self.values), TRAIN)
-            if len(np.unique(group[rows])) < 2:
-                raise InputError(
-                    f"every series has the value {plain(self.values[rows[0]])!r} in the column {self.name!r}; a split "
-                    "needs two different ones."
-                )
-        drawn = []
-        for part, share in ((TEST, holdout), (VALIDATION, validation)):
-            if method != "column" or part not in part_of[rows]:
-                random = _hold_out(part_of, part, share, rows, classes, group, seed, latest_first=method == "latest")
-                drawn += [PARTS[part]] if random else []
-        split = _parts(part_of, rows, classes, f"by the column {self.name!r}")
-        return split, self._describe(split, method, drawn)
 
     def groups(self, rows: np.ndarray) -> np.ndarray:
         """Return a group number for each series, int [S], in the order of the values; equal values share one.
@@ -129,7 +89,7 @@ class SplitColumn:
                 f"{len(lost):,} series have no value in the column {self.name!r}, by which they are to be split "
                 f"(series {listed(lost)}, counted from 0); fill it in."
             )
-        different, numbers = np.unique(self.values[known].astype(float if self._ordered else str), return_inverse=True)
+        different, numbers = np.unique(self.values[known].astype(float if self.ordered else str), return_inverse=True)
         group = np.arange(len(known)) + len(different)
         group[known] = numbers
         return group
@@ -140,12 +100,12 @@ class SplitColumn:
         return np.array([value is not None and value == value for value in self.values.tolist()], bool)
 
     @cached_property
-    def _ordered(self) -> bool:
+    def ordered(self) -> bool:
         """Return whether all values are numbers, and so have an order."""
         there = self.values[self._known].tolist()
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
-    def _named_parts(self) -> np.ndarray | None:
+    def named_parts(self) -> np.ndarray | None:
         """Return the part of each series, TRAIN, VALIDATION or TEST, int [S], if the column names parts; else None.
 
         Series without a value are TRAIN.
@@ -167,30 +127,6 @@ class SplitColumn:
         part_of[self._known] = [PART_WORDS[value.strip().lower()] for value in there]
         return part_of
 
-    def _describe(self, split: Split, method: str, drawn: list[str]) -> dict[str, Any]:
-        """Return how a split was made, as in metrics.json.
-
-        Args:
-            method: "column", "groups" or "latest".
-            drawn: the parts that were drawn at random.
-        """
-        parts = {}
-        for name in PARTS:
-            rows = getattr(split, name)
-            if not len(rows):
-                continue
-            parts[name] = {"series": len(rows)}
-            if method == "groups":
-                groups = sorted({str(value) for value in self.values[rows]})
-                parts[name] |= {"groups": len(groups), "names": groups if len(groups) <= MAX_GROUPS_NAMED else []}
-            elif method == "latest":
-                parts[name]["range"] = [self._text(edge(self.values[rows])) for edge in (min, max)]
-        return {"by": self.name, "method": method, "drawn": drawn, "parts": parts, "left_out": len(split.left_out)}
-
-    def _text(self, value: Any) -> str:
-        """Return a value as text: a date, or a number of ten digits."""
-        return as_dates(np.array([value]))[0].as_py().strftime("%Y-%m-%d") if self.dates else f"{value:.10g}"
-
 
 @dataclass(frozen=True, eq=False)
 class Fold:
@@ -202,92 +138,108 @@ class Fold:
     Attributes:
         number: of this fold, from 1.
         folds: number of folds.
-        values: [S] groups of the series; without a column, numbers of the series.
-        column: name of the column of groups; None without one.
+        column: groups of series; None without groups.
+
+    Raises:
+        InputError: a column that names train and test.
     """
 
     number: int
     folds: int
-    values: np.ndarray
     column: SplitColumn | None = None
 
-    @classmethod
-    def all(cls, folds: int, series: int, column: SplitColumn | None) -> list[Self]:
-        """Return all folds of a data set, in their order. Raises InputError for a column that names train and test.
-
-        Args:
-            series: number of series.
-            column: the column of groups; None without one.
-        """
-        if column is not None and column._named_parts() is not None:
+    def __post_init__(self) -> None:
+        """Raise InputError for a column that names parts."""
+        if self.column is not None and self.column.named_parts() is not None:
             raise InputError(
-                f"the column {column.name!r} names the parts itself, and folds are to be drawn; leave out one of folds "
-                "and split_by."
+                f"the column {self.column.name!r} names the parts itself, and folds are to be drawn; leave out one of "
+                "folds and split_by."
             )
-        values = np.arange(series) if column is None else column.values
-        return [cls(number + 1, folds, values, column) for number in range(folds)]
 
     @property
     def name(self) -> str:
         """Return the description of the split among the settings of a run."""
         return f"fold {self.number} of {self.folds}" + ("" if self.column is None else f" by {self.column.name}")
 
-    def split(
-        self, rows: np.ndarray, classes: np.ndarray | None, holdout: float, validation: float, seed: int
-    ) -> tuple[Split, dict[str, Any]]:
-        """Return the parts, and how they were made as in metrics.json; the held-out part is the fold.
+    @property
+    def values(self) -> np.ndarray:
+        """Return the groups of the series [S]; an empty array without groups."""
+        return np.zeros(0) if self.column is None else self.column.values
 
-        Args:
-            rows, classes, seed: as in `SplitColumn.split`.
-            holdout: not read.
-            validation: share of the others that chooses the best epoch.
 
-        Raises:
-            InputError: a labelled series without a value; more folds than series or groups; a class that would be held
-                out completely.
-        """
-        group = None if self.column is None else self.column.groups(rows)
+def make_split(
+    series: int,
+    rows: np.ndarray,
+    classes: np.ndarray | None,
+    holdout: float,
+    validation: float,
+    seed: int,
+    by: SplitColumn | Fold | None = None,
+) -> tuple[Split, dict[str, Any]]:
+    """Split a data set for training, validation and scoring; return the parts, and how they were made (metrics.json).
+
+    Series without a label go with their group; if it is held out, they are not used for training. Every class is in
+    each part if possible, and always in train.
+
+    Args:
+        series: number of series.
+        rows: indices of the labelled ones.
+        classes: their classes, or None.
+        holdout: share of them that is only scored; not read with a fold.
+        validation: share of the others that chooses the best epoch.
+        seed: for random draws.
+        by: a column or fold that decides the parts. None draws them at random; with fewer than ten labelled series all
+            are trained on.
+
+    Raises:
+        InputError: a share outside 0 to 1, or one that leaves too few series; a class that would be held out
+            completely; a labelled series without a value in the column, or only one value in it; other words next to
+            train or test; more folds than series or groups.
+    """
+    column = by.column if isinstance(by, Fold) else by
+    group = None if column is None else column.groups(rows)
+    part_of, method, done = np.full(series, TRAIN), "random", set[int]()
+    how: dict[str, Any] = {"by": None if column is None else column.name}
+    if isinstance(by, Fold):
+        method, done = "fold", {TEST}
+        how |= {"fold": by.number, "folds": by.folds}
         of_rows = None if group is None else group[rows]
-        held = rows[fold_of(len(rows), classes, of_rows, self.folds, seed) == self.number - 1]
-        part_of = np.full(len(self.values), TRAIN)
+        held = rows[fold_of(len(rows), classes, of_rows, by.folds, seed) == by.number - 1]
         part_of[held if group is None else np.isin(group, group[held])] = TEST
-        _hold_out(part_of, VALIDATION, validation, rows, classes, group, seed)
-        split = _parts(part_of, rows, classes, self.name)
-        by = None if self.column is None else self.column.name
-        parts = {name: {"series": len(getattr(split, name))} for name in PARTS if len(getattr(split, name))}
-        how = {"by": by, "method": "fold", "fold": self.number, "folds": self.folds, "drawn": []}
-        return split, {**how, "parts": parts, "left_out": len(split.left_out)}
+    elif column is not None and group is not None:
+        named, method = column.named_parts(), "latest" if column.ordered else "groups"
+        if named is not None:
+            method, part_of, group, done = "column", named, None, set(named[rows].tolist())
+        elif len(np.unique(group[rows])) < 2:
+            raise InputError(
+                f"every series has the value {plain(column.values[rows[0]])!r} in the column {column.name!r}; a split "
+                "needs two different ones."
+            )
+    drawn_from = rows[:0] if method == "random" and len(rows) < MIN_SERIES_FOR_HOLDOUT else rows
+    drawn = [
+        PARTS[part]
+        for part, share in ((TEST, holdout), (VALIDATION, validation))
+        if part not in done and _hold_out(part_of, part, share, drawn_from, classes, group, seed, method == "latest")
+    ]
+    words = {"random": "at random", "fold": getattr(by, "name", "")}.get(method, f"by the column {how['by']!r}")
+    split = _parts(part_of, rows, classes, words)
+    how |= {"method": method, "drawn": drawn if method in SPLIT_METHODS else [], "left_out": len(split.left_out)}
+    return split, how | {"parts": {name: len(getattr(split, name)) for name in PARTS}}
 
 
-RANDOM_SPLIT = {"by": None, "method": "random"}
-
-
-def split_words(split: dict[str, Any], private: bool = True) -> str:
-    """Describe the split of metrics.json in words; with `private`, names and dates of series may appear."""
+def split_words(split: dict[str, Any]) -> str:
+    """Describe the split of metrics.json in words."""
+    by = "" if split["by"] is None else f", with series of the same {split['by']!r} in one fold"
     if split["method"] == "fold":
-        by = "" if split["by"] is None else f", with series of the same {split['by']!r} in one fold"
         return f"fold {split['fold']} of {split['folds']} is held out{by}"
     if split["method"] == "folds":
-        by = "" if split["by"] is None else f"; series of the same {split['by']!r} are in one fold"
         return f"{split['folds']} folds{by}"
     if split["by"] is None:
         return "at random"
     text = f"split by {split['by']!r}, {SPLIT_METHODS[split['method']]}"
     text += f", {' and '.join(split['drawn'])} series drawn from those of train" if split["drawn"] else ""
-    if not private:
-        return text
-    parts = []
-    for name, verb in zip(PARTS, ("are trained on", "choose the best epoch", "are held out"), strict=True):
-        part = split["parts"].get(name)
-        if part is None:
-            continue
-        which = ""
-        if "groups" in part:
-            which = f" of {part['groups']:,} group{'s' if part['groups'] > 1 else ''}"
-            which += f" ({listed(part['names'])})" if part["names"] else ""
-        elif "range" in part:
-            which = " from {} to {}".format(*part["range"])
-        parts.append(f"{part['series']:,} series{which} {verb}")
+    verbs = zip(PARTS, ("are trained on", "choose the best epoch", "are held out"), strict=True)
+    parts = [f"{split['parts'][name]:,} series {verb}" for name, verb in verbs if split["parts"][name]]
     if split["left_out"]:
         parts.append(f"{split['left_out']:,} of the same groups have no label and are not trained on")
     return f"{text}: {', '.join(parts)}"
@@ -470,24 +422,3 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
         moved = lost[np.unique(by[lost], return_index=True)[1]]
         rest, part = np.concatenate([rest, moved]), np.setdiff1d(part, moved)
     return rows[np.sort(rest)], rows[np.sort(part)]
-
-
-def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: int, validation: float = 0.15) -> Split:
-    """Draw random parts for training, validation and scoring; every class is in each if possible, and always in train.
-
-    With fewer than ten series all are trained on.
-
-    Args:
-        series: number of series.
-        classes: [S], or None without classes.
-        holdout: share that is only scored.
-        validation: share of the others that chooses the best epoch.
-
-    Raises:
-        InputError: a share outside 0 to 1, or one that leaves too few series.
-    """
-    rows, part_of = np.arange(series), np.full(series, TRAIN)
-    drawn_from = rows if series >= MIN_SERIES_FOR_HOLDOUT else rows[:0]
-    for part, share in ((TEST, holdout), (VALIDATION, validation)):
-        _hold_out(part_of, part, share, drawn_from, classes, None, seed)
-    return _parts(part_of, rows, classes, "at random")

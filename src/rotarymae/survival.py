@@ -5,7 +5,9 @@ Times are [S] durations, and events [S] whether each ended in the event or was c
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -269,42 +271,26 @@ def _event_times(targets: Any, series: int) -> np.ndarray:
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
+def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
     """Return the share [T] of series without the event after each time (Kaplan & Meier 1958).
 
     Args:
         time, event: duration of each series, and whether it ended in the event.
         at: times [T]; beyond the longest duration the share stays constant.
-        before: return the share just before each time instead.
     """
+    from scipy.stats import CensoredData, ecdf  # which take long to import
+
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
-    return _product_limit(time, event, np.zeros(0), at, before)
+    return ecdf(CensoredData(uncensored=time[event], right=time[~event])).sf.evaluate(np.asarray(at, np.float64))
 
 
-def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike, before: bool = False) -> _Floats:
+def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
     """Return the share [T] of series not yet censored at each time; arguments as in `kaplan_meier`.
 
     At equal times events come first.
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
-    return _product_limit(time, ~event, time[event], at, before)
-
-
-def _product_limit(time: _Floats, ends: NDArray[np.bool_], earlier: _Floats, at: ArrayLike, before: bool) -> _Floats:
-    """Return the product-limit estimate [T] at given times.
-
-    Args:
-        time: durations of all series.
-        ends: which of them ended in the outcome that is counted.
-        earlier: durations of series that leave the risk set before the outcomes of the same time.
-        at, before: as in `kaplan_meier`.
-    """
-    steps, counts = np.unique(time[ends], return_counts=True)
-    at_risk = len(time) - np.searchsorted(np.sort(time), steps, side="left")
-    known = np.sort(earlier)
-    at_risk = at_risk - (np.searchsorted(known, steps, side="right") - np.searchsorted(known, steps, side="left"))
-    curve = np.concatenate([[1.0], np.cumprod(1 - counts / at_risk)])
-    return curve[np.searchsorted(steps, np.asarray(at, np.float64), side="left" if before else "right")]
+    return kaplan_meier(np.where(event, np.nextafter(time, -np.inf), time), ~event, at)
 
 
 def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> float:
@@ -317,33 +303,20 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
         predicted: [S] larger for longer times.
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
-    rank = np.unique(predicted, return_inverse=True)[1].reshape(-1)
-    # Of two events at one time neither may count: the order of these puts them where they do not.
-    falling, rising = np.lexsort((-rank, ~event, time)), np.lexsort((rank, ~event, time))
-    larger = _later_and_larger(rank[falling], event[falling])
-    smaller = _later_and_larger(-rank[rising], event[rising])
-    ends, counts = np.unique(time[event], return_counts=True)
-    later = len(time) - np.searchsorted(np.sort(time), ends, side="left") - counts
-    pairs = int((later * counts).sum())
-    return float((larger + (pairs - larger - smaller) / 2) / pairs) if pairs else np.nan
-
-
-def _later_and_larger(rank: NDArray[np.int64], counts: NDArray[np.bool_]) -> int:
-    """Return the number of pairs i < j with rank[i] < rank[j], for i where `counts` is True, by merging halves."""
-    size = 1 << max(len(rank) - 1, 0).bit_length()
-    low = np.full(size - len(rank), rank.min(initial=0))  # padding is later than all, and larger than none
-    rank, counts = np.concatenate([rank, low]), np.concatenate([counts, np.zeros(len(low), bool)])
-    total, half = 0, 1
-    while half < size:
-        blocks, counted = rank.reshape(-1, 2 * half), counts.reshape(-1, 2 * half)
-        # Of equal ranks those of the right half come first, so that they are not counted as larger.
-        order = np.argsort(np.concatenate([blocks[:, half:], blocks[:, :half]], 1), axis=1, kind="stable")
-        right = order < half
-        larger = right.sum(1, keepdims=True) - right.cumsum(1)
-        left = np.take_along_axis(np.concatenate([counted[:, half:], counted[:, :half]], 1), order, 1) & ~right
-        total += int(larger[left].sum())
-        half *= 2
-    return total
+    given = np.asarray(predicted, np.float64).tolist()
+    later: list[float] = []  # the predictions of series that end later, ascending
+    right, pairs = 0.0, 0
+    for _, rows in itertools.groupby(np.argsort(-time, kind="stable").tolist(), key=time.__getitem__):
+        censored, ended = [], []
+        for i in rows:
+            (ended if event[i] else censored).append(given[i])
+        for one in censored:
+            insort(later, one)
+        pairs += len(later) * len(ended)
+        right += sum(len(later) - (bisect_left(later, one) + bisect_right(later, one)) / 2 for one in ended)
+        for one in ended:
+            insort(later, one)
+    return right / pairs if pairs else np.nan
 
 
 def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> _Floats:
@@ -358,7 +331,7 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: Array
     """
     time, event, at = np.asarray(time, np.float64), np.asarray(event, bool), np.asarray(at, np.float64)
     ended = (time[:, None] <= at) & event[:, None]
-    weight = ended / np.maximum(censoring(time, event, time, before=True), 1e-12)[:, None]
+    weight = ended / np.maximum(censoring(time, event, np.nextafter(time, -np.inf)), 1e-12)[:, None]
     weight = weight + (time[:, None] > at) / np.maximum(censoring(time, event, at), 1e-12)
     return (weight * np.square(survival - ~ended)).mean(0)
 

@@ -42,7 +42,7 @@ from rotarymae.preprocess import (
 from rotarymae.run_folder import identify, open_folder
 from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
-from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
+from rotarymae.splits import Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter, plain_json
 from rotarymae.targets import as_targets, has_label, narrowed, truth_at
 from rotarymae.training import Pretraining, TrainResult, fit, with_gradients
@@ -75,7 +75,7 @@ class FitResult:
 
     pipeline: Pipeline
     split: Split | None = None
-    split_method: dict[str, Any] = field(default_factory=lambda: RANDOM_SPLIT)
+    split_method: dict[str, Any] = field(default_factory=lambda: {"by": None, "method": "random"})
     pretraining: TrainResult | None = None
     finetuning: TrainResult | None = None
     validation_outputs: dict[str, np.ndarray] = field(default_factory=dict)
@@ -118,7 +118,7 @@ def train(
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
         holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
-        split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
+        split_by: a column or fold that decides the parts instead of chance; see `make_split`.
         columns: layout of the table, which is saved with the pipeline; None keeps that of `start`.
         plan: run folder for checkpoints, and the time of the run; the folder must be empty, or that of the same run to
             resume. None keeps no checkpoints.
@@ -264,13 +264,9 @@ def _split(
         strata: their classes, or None.
         holdout, split_by: as in `train`.
     """
-    method = RANDOM_SPLIT
-    if split_by is None:
-        parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
-        others = np.setdiff1d(np.arange(len(dataset)), rows)
-        split = Split(rows[parts.train], rows[parts.validation], rows[parts.test], others)
-    else:
-        split, method = split_by.split(rows, strata, holdout, config.validation_fraction, config.seed)
+    shares = holdout, config.validation_fraction
+    split, method = make_split(len(dataset), rows, strata, *shares, config.seed, split_by)
+    if split_by is not None:
         reporter.say(split_words(method))
     if len(split.unlabelled):
         reporter.say(

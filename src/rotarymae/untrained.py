@@ -19,7 +19,7 @@ from torch import Tensor
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
 from rotarymae.interpolation import SHOWN_BANDS, Interpolation, Predicted, predict_at, time_to_nearest
-from rotarymae.partners.baselines import LinearInterpolation
+from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.queries import Queries, as_queries, refuse_other_times
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
 from rotarymae.tokens import Tokens, pad_rows
@@ -29,11 +29,8 @@ WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channel
 OVERLAP = 0.25  # share of a window that it has in common with the next
 BATCH_TOKENS = 6000
 QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
-COMPARED, SHORTEST, HIDDEN_SHARE = (
-    200,
-    5,
-    0.1,
-)  # series that are compared with the line, their observations, share hidden
+COMPARED, SHORTEST = 200, 5  # series that are compared with the line, at most; observations of each, at least
+HIDDEN_SHARE = 0.1  # of their observations
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
 
 Step = Callable[[int, int], None] | None
@@ -143,7 +140,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
     answer = interpolate_any(model, visible, as_queries(hidden), errors)
     names = dataset.value_names[: answer.mean.shape[1]]
     seen, truth = visible.with_values(names), hidden.with_values(names)
-    guesses = answer.mean, LinearInterpolation().fit(seen).predict(seen, truth)
+    guesses = answer.mean, predict_simply([LINE], seen, seen, truth)[LINE]
     away = [np.abs(guess - np.asarray(truth.values, np.float64)) / answer.width for guess in guesses]
     ours, line = (float(np.nanmedian(each)) for each in away)
     return BesideLine(len(dataset), len(chosen), ours, line)

@@ -67,12 +67,6 @@ def test_sounds_of_unequal_length_are_answered_together_as_one_by_one(sounds, tm
         model.predict(ArrayDataset.from_waveforms(sounds[0], 4000))
 
 
-def test_a_model_of_sounds_with_another_pool_is_trained_on_as_it_is(sounds, tmp_path):
-    RoMAEClassifier(sample_rate=8000, patch_size=16, pool="attention", **BOTH).fit(*sounds).save(tmp_path / "model")
-    again = RoMAEClassifier(pretrained=tmp_path / "model", finetune_epochs=1).fit(*sounds)
-    assert again.pipeline_.model.pool == "max" and again.pipeline_.preprocessor.patch_size == (16, 16)
-
-
 def test_videos_and_grey_pictures_are_embedded():
     draw = np.random.default_rng(0)
     videos, grey = draw.normal(size=(12, 4, 8, 8, 3)), draw.normal(size=(12, 8, 8))

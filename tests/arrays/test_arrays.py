@@ -277,8 +277,8 @@ def test_features_for_boosting_are_means_and_deviations_of_regions():
     picture, small_one = draw.normal(size=(9, 8, 2)), draw.normal(size=(3, 3, 2))
     table, names = features(ArrayDataset.from_arrays([picture, small_one], 1))
     assert table.shape == (2, 64) and len(set(names)) == 64
-    assert np.isclose(table[0, names.index("mean of channel 1, region 5")], picture[2:4, 2:4, 1].mean())
-    assert np.isclose(table[0, names.index("std of channel 0, region 15")], picture[6:, 6:, 0].std())
+    assert np.isclose(table[0, names.index("mean of channel 1, region 5")], picture[3:5, 2:4, 1].mean())
+    assert np.isclose(table[0, names.index("std of channel 0, region 15")], picture[7:, 6:, 0].std())
     assert np.isfinite(table).all()
 
 

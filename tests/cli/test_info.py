@@ -95,20 +95,6 @@ def test_the_only_dates_are_the_time_and_words_among_numbers_are_named(tmp_path,
     assert "1 cells of 'temp' cannot be read: 'bad' 1; they are left out" in said
 
 
-def test_a_fit_is_tried_on_a_sample_of_a_large_table_with_its_longest_series(table, monkeypatch, capsys):
-    main(["info", str(table)])
-    whole = capsys.readouterr().out
-    assert "of the series)" not in whole
-    monkeypatch.setattr("rotarymae.cli.info.TRIED_OBSERVATIONS", 20)
-    main(["info", str(table)])
-    sampled = capsys.readouterr().out
-    assert (
-        "as positions are measured (on 3 of the series)" in sampled
-    )  # of 12, of which each has 16 observations but one
-    said = [[line for line in text.splitlines() if not line.startswith("unit of time")] for text in (whole, sampled)]
-    assert said[0] == said[1]  # the memory, too
-
-
 def test_a_table_larger_than_memory_is_described_by_a_sample_which_is_said(tmp_path, monkeypatch):
     draw, n = np.random.default_rng(0), 4000
     columns = {"id": draw.integers(0, 50, n), "time": draw.random(n), "channel": draw.integers(0, 3, n)}

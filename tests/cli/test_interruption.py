@@ -90,7 +90,7 @@ STAGES = {
     "rotarymae.train.prepare": ["Nothing was saved."],
     "rotarymae.train.Pretraining": ["No state was saved", "--resume begins at the beginning"],
     "rotarymae.train.copy_encoder": ["The state of the training is saved", "--resume"],
-    "rotarymae.partners.baselines.MostCommonClass.fit": ["The state of the training is saved", "--resume"],
+    "rotarymae.scoring.constant": ["The state of the training is saved", "--resume"],
     "rotarymae.report.build.render": ["The state of the training is saved", "--resume"],
 }
 

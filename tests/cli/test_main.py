@@ -223,8 +223,8 @@ def test_options_without_effect_are_said(tmp_path, capsys):
     options = ["--tune", "probe", "--class-weights", "balanced"]
     assert command("fit", path, "--out", tmp_path / "run", *options, *TINY[:2], "--min-steps", "0") == 0
     assert "tune, class_weights concern labels, and there are none" in " ".join(capsys.readouterr().err.split())
-    assert command("fit", path, "--out", tmp_path / "other", "--patch-size", "8", "--resample") == 2
-    assert says_all(capsys.readouterr().err, ["--resample, --patch-size", "--images or --audio"])
+    assert command("fit", path, "--out", tmp_path / "other", "--patch-size", "8") == 2
+    assert says_all(capsys.readouterr().err, ["--patch-size", "--images or --audio"])
 
 
 def test_files_as_ids_with_labels_and_a_split_in_the_table(tmp_path, capsys):
@@ -324,18 +324,6 @@ def test_a_table_without_ids_is_one_series_where_nothing_else_could_hold_them(tm
     assert says_all(capsys.readouterr().err, ["no column 'id'", "'star'", "--id file"])
 
 
-def test_only_what_is_drawn_can_be_inverted(fitted, tmp_path, monkeypatch, capsys):
-    from rotarymae import report
-
-    asked, given = [], ["fit", fitted / "stars.csv", *STARS, *TINY, "--invert"]
-    assert command(*given, "fluxx", "--out", tmp_path / "run") == 2
-    assert says_all(capsys.readouterr().err, ["--invert fluxx", "'flux', 'g', 'r'", "'flux'"])
-    assert not (tmp_path / "run").exists()
-    monkeypatch.setattr(report, "write_report", lambda *_, invert, **__: asked.append(invert))
-    assert command(*given, "flux", "--out", tmp_path / "run") == 0
-    assert asked == [("flux",)]
-
-
 def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
     rows, labels = two_kinds()
     kinds = {name: "" if i % 3 == 0 else kind for i, (name, kind) in enumerate(labels.items())}
@@ -417,8 +405,6 @@ def test_fit_writes_all_that_it_promises(fitted):
     others = {"combined", "features", "most_common_class"}
     assert set(metrics["classification"]) == {"model", *others}
     assert metrics["predictor"]["chosen"] in metrics["classification"]
-    calibration = metrics["model_calibration"]
-    assert calibration["after"]["log_loss"] == metrics["classification"]["model"]["log_loss"]
     predictions = pq.read_table(fitted / "run/predictions.parquet")
     assert predictions.column_names == ["star", "part", "label", "predicted", "probability_a", "probability_b"]
     _, labels = two_kinds()
@@ -498,7 +484,7 @@ def test_explain_writes_a_row_per_observation(fitted, tmp_path, capfd):
     assert (
         found.star.tolist() == np.repeat(stars.ids, stars.lengths).tolist() and (found.flux == stars.values[:, 0]).all()
     )
-    assert np.allclose(found.importance, np.concatenate(model.importance(stars)))
+    assert np.allclose(found.importance, np.concatenate(model.pipeline_.importance(stars)))
     best = model.classes_[model.pipeline_.outputs(stars).argmax(1)]
     assert found.predicted.tolist() == np.repeat(best, stars.lengths).tolist()
     assert command("explain", fitted / "autoencoder", fitted / "stars.csv", "--out", tmp_path / "b.csv") == 2

@@ -4,17 +4,9 @@ import numpy as np
 
 from conftest import refuses
 from rotarymae import SeriesDataset
-from rotarymae.partners.baselines import (
-    INTERPOLATION,
-    ChannelMean,
-    Drift,
-    LastValue,
-    LinearInterpolation,
-    MostCommonClass,
-    SeasonalNaive,
-    SeriesMean,
-    TrainingMean,
-)
+from rotarymae.partners import baselines
+from rotarymae.partners.baselines import FORECASTS, INTERPOLATION, LINE, channel_means, constant, predict_simply
+from rotarymae.seasons import Season
 
 
 def dataset(rows, names=("flux", "flux_err"), channel_names=("g", "r")):
@@ -37,11 +29,10 @@ def dataset(rows, names=("flux", "flux_err"), channel_names=("g", "r")):
 
 
 def test_the_most_common_class_and_the_training_mean():
-    data = dataset([(s, 0.0, 0, 1.0, 1.0) for s in range(4)])
-    assert MostCommonClass().fit(data, np.array([1, 0, 1, 2])).predict(data).tolist() == [[0.25, 0.5, 0.25]] * 4
-    assert MostCommonClass().fit(data, np.array([1, 0, 1, 0])).predict(data)[0].argmax() == 0  # a tie goes to the first
+    assert constant("classification", np.array([1, 0, 1, 2])).tolist() == [0.25, 0.5, 0.25]
+    assert constant("classification", np.array([1, 0, 1, 0])).argmax() == 0  # a tie goes to the first
     values = np.array([[1.0, 10.0], [3.0, np.nan], [2.0, 30.0], [2.0, 20.0]])
-    assert TrainingMean().fit(data, values).predict(data).tolist() == [[2, 20]] * 4
+    assert constant("regression", values).tolist() == [2, 20]
 
 
 def sines(series=120, seed=0):
@@ -55,10 +46,10 @@ def sines(series=120, seed=0):
 
 def test_means_are_the_same_in_chunks(monkeypatch):
     data, _ = sines(20)
-    means = ChannelMean().fit(data).means
+    means = channel_means(data)
     parts = [np.arange(7), np.arange(7, 20)]
     monkeypatch.setattr(SeriesDataset, "series_chunks", lambda self: iter(parts))
-    np.testing.assert_allclose(ChannelMean().fit(data).means, means, rtol=1e-12)
+    np.testing.assert_allclose(channel_means(data), means, rtol=1e-12)
 
 
 # ── interpolation ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -71,35 +62,38 @@ def test_interpolation_by_hand():
     asked = [(-1.0, 0), (0.5, 0), (1.0, 0), (2.5, 0), (9.0, 0), (0.0, 1)]
     hidden = dataset([*((0, t, c, 0.0) for t, c in asked), (1, 5.0, 0, 0.0), (1, 5.0, 1, 0.0)], ("x",))
     train = dataset([(0, 0.0, 0, 1.0), (1, 0.0, 0, 3.0), (1, 0.0, 1, -9.0)], ("x",))
-    for method, wanted in (
-        (LinearInterpolation, [0, 1, 2, 5, 8, 100, 50, -9]),
-        (LastValue, [0, 0, 2, 2, 8, 100, 50, -9]),
-        (ChannelMean, [2, 2, 2, 2, 2, -9, 2, -9]),
-    ):
-        got = method().fit(train).predict(visible, hidden)[:, 0]
-        at = dict(zip(zip(hidden.times, hidden.channels), got[:6]))
-        assert [at[place] for place in asked] + got[6:].tolist() == wanted, method.name
-    assert {method.name for method in INTERPOLATION} == {"linear_interpolation", "last_value", "mean"}
+    expected = {
+        "linear_interpolation": [0, 1, 2, 5, 8, 100, 50, -9],
+        "last_value": [0, 0, 2, 2, 8, 100, 50, -9],
+        "mean": [2, 2, 2, 2, 2, -9, 2, -9],
+    }
+    predicted = predict_simply(INTERPOLATION, train, visible, hidden)
+    assert predicted.keys() == expected.keys()
+    for name, got in predicted.items():
+        at = dict(zip(zip(hidden.times, hidden.channels), got[:6, 0]))
+        assert [at[place] for place in asked] + got[6:, 0].tolist() == expected[name], name
     with refuses("same series ids"):
-        LinearInterpolation().fit(train).predict(visible, hidden.select([0]))
+        predict_simply([LINE], train, visible, hidden.select([0]))
 
 
-def test_forecasts_by_hand():
+def test_forecasts_by_hand(monkeypatch):
     """0, 4, 0, 4 every unit, then 1: the season is 2; from 0 to 1 in 4 units."""
     times, values = np.arange(5.0), np.array([0.0, 4, 0, 4, 1])
     visible = SeriesDataset.from_arrays([times], [values])
     hidden = SeriesDataset.from_arrays([np.array([5.0, 6, 8])], [np.zeros(3)])
-    for method, wanted in (
-        (LastValue, [1, 1, 1]),
-        (SeasonalNaive, [4, 1, 1]),
-        (Drift, [1.25, 1.5, 2]),
-        (SeriesMean, [1.8, 1.8, 1.8]),
-    ):
-        fitted = method().fit(visible)
-        fitted.season = 2.0
-        np.testing.assert_allclose(fitted.predict(visible, hidden)[:, 0], wanted)
-    fitted = SeasonalNaive().fit(visible)
-    assert fitted.predict(visible, hidden)[:, 0].tolist() == [1, 1, 1], "too short to repeat"
+    short = predict_simply(["seasonal_naive"], visible, visible, hidden)["seasonal_naive"]
+    assert short[:, 0].tolist() == [1, 1, 1], "too short to repeat"
+    monkeypatch.setattr(baselines, "find_season", lambda dataset: Season(2.0, 2.0))
+    expected = {
+        "last_value": [1, 1, 1],
+        "seasonal_naive": [4, 1, 1],
+        "drift": [1.25, 1.5, 2],
+        "mean_so_far": [1.8, 1.8, 1.8],
+    }
+    predicted = predict_simply(FORECASTS, visible, visible, hidden)
+    assert predicted.keys() == expected.keys()
+    for name, got in predicted.items():
+        np.testing.assert_allclose(got[:, 0], expected[name])
 
 
 def test_linear_interpolation_agrees_with_numpy():
@@ -108,11 +102,11 @@ def test_linear_interpolation_agrees_with_numpy():
     values = draw.normal(size=(30, 2))
     visible = SeriesDataset.from_arrays([times], [values], value_names=["a", "b"])
     hidden = SeriesDataset.from_arrays([asked], [np.zeros((50, 2))], value_names=["a", "b"])
-    got = LinearInterpolation().fit(visible).predict(visible, hidden)
+    got = predict_simply([LINE], visible, visible, hidden)[LINE]
     for v in range(2):
         np.testing.assert_allclose(got[:, v], np.interp(asked, times, values[:, v]))
 
 
 def test_a_channel_that_training_never_saw_has_no_mean():
     train = dataset([(0, 0.0, 0, 1.0, 2.0), (1, 0.0, 0, 3.0, 4.0)])
-    np.testing.assert_allclose(ChannelMean().fit(train).means, [[2, 3], [np.nan, np.nan]])
+    np.testing.assert_allclose(channel_means(train), [[2, 3], [np.nan, np.nan]])

@@ -10,7 +10,6 @@ import pytest
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from scipy.special import softmax
-from sklearn.linear_model import Ridge
 
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
@@ -28,8 +27,7 @@ from rotarymae.partners import (
 )
 from rotarymae.partners.boosting import COMMON, QUICK, SEEDS, SLOW, BoostedTrees, check_trees
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, temper
-from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, on_grid
-from rotarymae.partners.convolutions import _ridge as ridge
+from rotarymae.partners.convolutions import RandomConvolutions, on_grid
 from rotarymae.partners.predictor import draw as drawn
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import fit_static
@@ -225,20 +223,6 @@ def test_convolutions_tell_frequencies_apart():
     assert (found.argmax(1) == classes[test]).all()
 
 
-@pytest.mark.parametrize("starts", [1, 3])
-def test_what_the_others_say_of_a_row_is_what_they_say_without_it(starts):
-    draw = np.random.default_rng(0)
-    x, y = draw.normal(size=(30, 200)), np.eye(2)[np.arange(30) % 2] * 2 - 1
-    x, y = np.concatenate([x + 0.1 * draw.normal(size=x.shape) for _ in range(starts)]), np.tile(y, (starts, 1))
-    x = (x - x.mean(0)) / x.std(0)  # as the features come: centred over all rows
-    found = ridge(x, y, starts)[2]
-    for i in (0, 7, 29):
-        own, rest = np.arange(len(x)) % 30 == i, np.arange(len(x)) % 30 != i
-        away = min(np.abs(found[own] - Ridge(alpha).fit(x[rest], y[rest]).predict(x[own])).max() for alpha in ALPHAS)
-        assert away < 1e-6
-    assert (found.argmax(1) == y.argmax(1)).mean() < 0.8  # labels that are chance cannot be told apart
-
-
 def test_the_validation_part_is_predicted_by_members_that_have_not_learnt_it():
     data, classes = waves()
     noise = np.random.default_rng(1).integers(2, size=len(classes))  # which can be learnt by heart alone
@@ -294,33 +278,8 @@ def test_convolutions_tell_rising_from_falling_sounds():
     np.testing.assert_allclose(fitted.predict(louder.select(test)), found, atol=1e-5)
 
 
-def test_few_sounds_are_learnt_from_several_starts(monkeypatch):
-    data, classes = chirps()
-    seen = []
-
-    def noted(x, y, starts):
-        seen.append((len(x), starts))
-        return ridge(x, y, starts)
-
-    monkeypatch.setattr(convolutions, "_ridge", noted)
-    fitted = RandomConvolutions.fit("classification", data, classes)
-    turned = dataclasses.replace(data, arrays=tuple(np.roll(a, len(a) // 3, axis=0) for a in data.arrays))
-    assert (fitted.predict(turned).argmax(1) == classes).mean() > 0.9
-    monkeypatch.setattr(convolutions, "MOST_SERIES", 50)  # two of each have room
-    RandomConvolutions.fit("classification", data, classes)
-    RandomConvolutions.fit("classification", *waves())  # series have a beginning
-    assert seen == [(96, 4), (48, 2), (60, 1)]
-
-
-def test_features_are_shares_above_each_threshold_and_the_maximum():
-    output = np.array([[[1.0, 2.0, 3.0, 4.0]]], np.float32)
-    thresholds = np.array([[0.5, 2.5, 4.0]], np.float32)
-    assert convolutions._pooled(output, thresholds, False).tolist() == [[1.0, 0.5, 0.0]]
-    assert convolutions._pooled(output, thresholds, True).tolist() == [[1.0, 0.5, 0.0, 4.0]]
-
-
 def test_one_value_far_off_does_not_outvote_all_others():
-    """With maxima among the features of series, as sounds have them, about half of these are told apart."""
+    """With maxima among the features about half of these are told apart."""
     draw = np.random.default_rng(1)
     times, classes = np.tile(np.arange(50.0), (60, 1)), np.arange(60) % 2
     waves = np.sin(times * (0.5 + 0.5 * classes[:, None]))
@@ -630,11 +589,8 @@ ARRAYS = {
     "dilation": lambda x: x * 10**6,
     "mix": lambda x: x + 2,
     "bias": lambda x: x[:, :50],
-    "feature_center": lambda x: x[:-1],
-    "feature_scale": lambda x: -x,
-    "weight": lambda x: x.astype(np.float32),
-    "intercept": lambda x: x[:0],
-    "sharpness": lambda x: x * np.inf,
+    "weight": lambda x: x[:-1],
+    "intercept": lambda x: x.astype(np.float32),
 }
 
 

@@ -169,7 +169,7 @@ def test_a_table_of_times_asks_some_series_alone(fitted, monkeypatch, parts):
         interpolate_table(stars(), fitted / "run", at=at.slice(0, 0))
 
 
-def test_series_that_are_too_long_to_explain_have_an_empty_row(fitted, small_parts):
+def test_series_that_are_too_long_to_explain_have_no_importance(fitted, small_parts):
     pipeline, table = Pipeline.load(fitted / "run"), stars()
     lengths = {row["values"]: row["counts"] for row in table["star"].value_counts().to_pylist()}
     most = sorted(lengths.values())[12]
@@ -179,12 +179,13 @@ def test_series_that_are_too_long_to_explain_have_an_empty_row(fitted, small_par
     with pytest.warns(InputWarning, match=f"more than the {most} observations that the model reads at a time"):
         found = pa.concat_tables(answer_table(*given))
     rows = {row["values"]: row["counts"] for row in found["star"].value_counts().to_pylist()}
-    assert rows == {star: count if count <= most else 1 for star, count in lengths.items()}
-    assert found["importance"].null_count == sum(count > most for count in lengths.values()) > 0
+    assert rows == lengths and found["predicted"].null_count == 0
+    assert found["importance"].null_count == sum(count for count in lengths.values() if count > most) > 0
     assert list(dict.fromkeys(found["star"].to_pylist())) == list(lengths)  # in order
     nothing = importances(replace(limited, preprocessor=limited.require_series().replace(window=2)))
-    with pytest.warns(InputWarning, match="more than the 2 observations"), refuses("series"):
-        list(answer_table(nothing, nothing.pipeline.reader(table, limited.layout())))
+    with pytest.warns(InputWarning, match="more than the 2 observations"):
+        found = pa.concat_tables(answer_table(nothing, nothing.pipeline.reader(table, limited.layout())))
+    assert found["importance"].null_count == len(found)
 
 
 def test_an_empty_table_and_one_in_which_nothing_was_observed(fitted):

@@ -20,16 +20,6 @@ def test_a_stage_without_a_terminal_says_how_far_it_is(capfd):
         line.startswith("pre-training: 25 % (3 of 12 steps), ") and "left, loss 0.5000" in line for line in lines
     )
     assert lines[-1].startswith("pre-training: 3 steps in ") and lines[-1].endswith(", loss 0.5000")
-    time.sleep(0.2)
-    assert capfd.readouterr().err == "", "the stage has ended"
-
-
-def test_a_stage_that_is_one_long_call_is_heard_of_too(capfd):
-    with Reporter(every=0.05).bar("reading"):
-        time.sleep(0.3)
-    lines = capfd.readouterr().err.splitlines()
-    assert len(lines) >= 2 and all(line.startswith("reading: 0.") for line in lines)
-    assert lines[0].endswith("so far") and not lines[-1].endswith("so far")
 
 
 def test_quiet_says_nothing(capfd):

@@ -217,7 +217,7 @@ def test_numbered_columns_of_one_stem_are_a_series_per_row(tmp_path):
     assert proposal.label == "LABEL" and not schema.wide
     for memory in (None, 0):
         dataset = read_table(path, schema, others=("LABEL",), memory=memory)
-        assert dataset.ids.tolist() == [*range(1, 9)] and dataset.reading.lists == 8
+        assert dataset.ids.tolist() == [*range(1, 9)] and dataset.reading.total == 480
         np.testing.assert_array_equal(dataset.values.reshape(8, 60), flux)
         np.testing.assert_array_equal(dataset.times.reshape(8, 60), [np.arange(1, 61)] * 8)
     labels = align_labels(dataset, open_source(path, numbered="FLUX."), "series", "LABEL")

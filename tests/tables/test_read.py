@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from conftest import refuses
-from rotarymae.errors import InputError, InputWarning, NoObservations
+from rotarymae.errors import InputWarning, NoObservations
 from rotarymae.series import SeriesDataset, mapped
 from rotarymae.tables import TableReader, TableSchema, align_column, align_labels, open_source, read
 
@@ -141,7 +141,7 @@ def test_most_of_a_part_may_be_dropped_but_not_most_of_the_table(tmp_path, how):
     which = pc.index_in(rows["id"], rows["id"].unique()).to_numpy()
     with pytest.warns(InputWarning, match="observed values are dropped"):
         assert len(read_without(np.flatnonzero(np.isin(which, [7, 9])))) > len(rows) / 4
-    with refuses("'err' is missing in", "most of what was observed", "--wide"):
+    with pytest.warns(InputWarning, match="'err' is missing in(?s:.)*--wide"):
         read_without(np.arange(len(rows) // 10, len(rows)))
 
 
@@ -231,13 +231,10 @@ def test_blanks_around_texts_of_labels_splits_and_static_columns_do_not_count(tm
 
 @pytest.mark.parametrize("memory", [None, 0])
 def test_columns_of_plain_numbers_are_read_as_the_others(tmp_path, memory):
-    """DuckDB takes 1_5 for 15, and would round integers beyond 2^53."""
+    """Python and DuckDB take 1_5 for 15."""
     rows = ["7,0,1.5,a", "7,1,1_5,a", "8,2,+2e1,b", "8,3, 4 ,b", "8,4,nan,b", "8,5,,b"]
     (tmp_path / "t.csv").write_text("\n".join(["id,time,value,kind", *rows]) + "\n")
     with pytest.warns(InputWarning, match="1 cells of 'value' cannot be read: '1_5' 1"):
         data = SeriesDataset.from_file(tmp_path / "t.csv", static=["kind"], memory=memory)
     assert data.values.ravel().tolist() == [1.5, 20.0, 4.0] and data.ids.tolist() == [7, 8]
     assert data.static["kind"].tolist() == ["a", "b"] and data.reading.missing == {"'value' is missing": 3}
-    (tmp_path / "t.csv").write_text("id,time,value\n1,9007199254740993,1\n1,9007199254740994,2\n")
-    with pytest.raises(InputError, match="neighbouring integers become the same"):
-        SeriesDataset.from_file(tmp_path / "t.csv", memory=memory)

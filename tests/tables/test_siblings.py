@@ -288,3 +288,72 @@ def test_a_table_of_long_series_is_guessed_from_rows_all_over_it(tmp_path, monke
     assert (found.schema.id, found.label) == ("machine_id", "kind")
     seen = open_source(path).sample(40).read(["machine_id"])["machine_id"].to_pylist()
     assert len(seen) == 40 and [int(one) for one in seen[::5]] == list(range(8))
+
+
+# ── columns that nobody named ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def sensors():
+    """Two sensors that alternate within each machine, whose quality is what one would predict."""
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame({"Maschine": np.repeat([f"M{i}" for i in range(8)], 20)})
+    hours = pd.Timestamp("2024-03-20 08:00") + pd.to_timedelta(np.arange(len(table)), unit="h")
+    table["Zeit"] = hours.strftime("%d.%m.%Y %H:%M")
+    table["Fühler"] = np.tile(["Fühler oben", "Fühler unten"], 80)
+    table["Messwert"] = [f"{value:.2f}".replace(".", ",") for value in 20 + draw.normal(size=160)]
+    return table.assign(Güte=np.repeat(["gut", "schlecht"] * 4, 20))
+
+
+def proposal_of(table, tmp_path):
+    table.to_csv(tmp_path / "t.csv", sep=";", index=False, encoding="latin-1")
+    return propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+
+
+def test_a_german_log_of_sensors(sensors, tmp_path):
+    proposal = proposal_of(sensors, tmp_path)
+    assert (proposal.schema.channel, proposal.schema.values) == ("Fühler", ("Messwert",))
+    assert proposal.label is None
+    assert any("--label Güte" in text for text in proposal.unsure)
+
+
+@pytest.mark.parametrize("name", ["Kopf", "status", "Bemerkung"])
+def test_texts_that_change_within_series_are_doubted(sensors, tmp_path, name):
+    table = sensors.rename(columns={"Fühler": name})
+    if name == "Bemerkung":
+        table[name] = [f"siehe {k}" for k in range(len(table))]
+    proposal = proposal_of(table, tmp_path)
+    assert proposal.schema.channel is None
+    [said] = [text for text in proposal.unsure if repr(name) in text]
+    assert ("--channel" in said) == (name != "Bemerkung") and "not read" in said
+
+
+def test_codes_are_doubted_as_values(sensors, tmp_path):
+    table = sensors.assign(Kopf=np.tile([3, 7], 80)).drop(columns="Fühler")
+    said = proposal_of(table, tmp_path).unsure
+    assert any("'Kopf'" in text and "--channel Kopf" in text for text in said)
+    table = table.rename(columns={"Messwert": "Drehmoment"})  # all numbers are channels then
+    proposal = proposal_of(table, tmp_path)
+    assert proposal.schema.wide and any("'Kopf'" in text and "--channel Kopf" in text for text in proposal.unsure)
+
+
+def test_texts_that_follow_the_channel_are_not_doubted(sensors, tmp_path):
+    table = sensors.assign(Einheit=np.tile(["°C", "K"], 80))
+    assert not any("'Einheit'" in text for text in proposal_of(table, tmp_path).unsure)
+
+
+@pytest.mark.parametrize("name", ["quality", "grade", "outcome", "diagnosis", "status", "Befund"])
+@pytest.mark.parametrize("codes", [False, True])
+def test_the_only_class_of_a_series_is_said_to_be_its_label(sensors, tmp_path, name, codes):
+    table = sensors.rename(columns={"Güte": name})
+    if codes:
+        table[name] = (table[name] == "gut").astype(int)
+    proposal = proposal_of(table, tmp_path)
+    assert proposal.label == name or any(f"--label {name}" in text for text in proposal.unsure)
+
+
+def test_of_several_classes_of_a_series_none_is_taken_away(sensors, tmp_path):
+    table = sensors.assign(Halle=np.repeat(["A", "A", "B", "B"] * 2, 20), Alter=np.repeat(np.arange(8) / 7, 20))
+    proposal = proposal_of(table, tmp_path)
+    assert set(proposal.schema.static) == {"Güte", "Halle", "Alter"}
+    assert any("'Güte', 'Halle'" in text and "--label" in text for text in proposal.unsure)

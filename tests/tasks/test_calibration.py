@@ -9,26 +9,16 @@ import torch
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import load
-from rotarymae.calibration import (
-    BETWEEN,
-    BEYOND,
-    NOWHERE,
-    Calibration,
-    Surroundings,
-    calibrate,
-    outputs,
-    representatives,
-    surroundings,
-    traits,
-)
+from rotarymae.calibration import Calibration, calibrate, representatives
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.interpolation import interpolate, time_to_nearest
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.neighbours import observe
-from rotarymae.partners.baselines import ChannelMean, LinearInterpolation
+from rotarymae.partners.baselines import CHANNEL_MEAN, LINE, predict_simply
 from rotarymae.queries import Queries, as_queries, grid
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, hide
+from rotarymae.surroundings import BETWEEN, BEYOND, NOWHERE, Surroundings, outputs, surroundings, traits
 from rotarymae.tokens import Tokens
 from rotarymae.train import pretrain, train
 
@@ -60,11 +50,7 @@ def test_even_an_untrained_model_is_no_worse_than_the_line_or_the_mean(untrained
     found, truth = interpolate(pipeline, visible, as_queries(hidden)), np.asarray(hidden.values)
     errors = [
         np.sqrt(np.mean((guess - truth) ** 2))
-        for guess in (
-            found.mean,
-            LinearInterpolation().fit(train_part).predict(visible, hidden),
-            ChannelMean().fit(train_part).predict(visible, hidden),
-        )
+        for guess in (found.mean, *predict_simply([LINE, CHANNEL_MEAN], train_part, visible, hidden).values())
     ]
     assert errors[0] < 1.02 * min(errors[1:])
     for share, (lower, upper) in found.bands.items():

@@ -144,15 +144,14 @@ def test_folds_that_cannot_be_are_refused_before_any_training(tmp_path, capsys):
     assert "--holdout" in capsys.readouterr().err and not out.exists()
 
 
-def test_folds_that_chose_differently_are_averaged_as_each_chose(finished):
+def test_folds_that_chose_differently_combine_all_methods(finished):
     members = rotarymae.load(finished / "run").members
     partners = [replace(one.partners, choice=choice) for one, choice in zip(members, ("model", "features", "model"))]
     mixed = rotarymae.ensemble.Ensemble.of([replace(one, partners=p) for one, p in zip(members, partners)])
-    wanted = [one.outputs(finished / "t.csv", p.choice) for one, p in zip(members, partners)]
-    every = mixed.every(finished / "t.csv")
-    assert mixed.predictor.choice == "chosen"
-    np.testing.assert_allclose(every["chosen"], np.mean(wanted, axis=0), atol=1e-12)
-    np.testing.assert_allclose(mixed.predict_proba(finished / "t.csv"), every["chosen"], atol=1e-12)
+    expected = np.mean([one.outputs(finished / "t.csv", "combined") for one in members], axis=0)
+    assert mixed.predictor.choice == "combined"
+    np.testing.assert_allclose(mixed.every(finished / "t.csv")["combined"], expected, atol=1e-12)
+    np.testing.assert_allclose(mixed.predict_proba(finished / "t.csv"), expected, atol=1e-12)
     assert predictions(mixed, "features").noun == "predictions"  # each fold has it
     with pytest.raises(InputError):
         mixed.outputs(finished / "t.csv", "nothing")

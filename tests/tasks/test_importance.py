@@ -38,7 +38,7 @@ def spiked():
 
 def test_the_observation_that_carries_the_class_comes_first(spiked):
     series, where = planted(24, seed=1)
-    found = spiked.importance(series)
+    found = spiked.pipeline_.importance(series)
     events = np.flatnonzero(where >= 0)
     assert (spiked.predict(series)[events] == "event").all()
     assert [int(found[i].argmax()) for i in events] == where[events].tolist()

@@ -19,7 +19,7 @@ import numpy as np
 from statsmodels.datasets import co2, elnino, sunspots
 
 from rotarymae.any_series import AnySeries
-from rotarymae.partners.baselines import LinearInterpolation
+from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.pipeline import AnySeriesPipeline
 from rotarymae.queries import Queries, as_queries
 from rotarymae.series import SeriesDataset, channel_index
@@ -388,7 +388,7 @@ def physionet_rows(model: AnySeries, folder: Path) -> dict[str, float]:
     truth = np.asarray(gone.values)
     guesses = {
         "ours": interpolate_any(model, visible, as_queries(gone)).mean,
-        "line": LinearInterpolation().fit(visible).predict(visible, gone),
+        "line": predict_simply([LINE], visible, visible, gone)[LINE],
     }
     return {name: float(np.square(guess - truth).mean()) for name, guess in guesses.items()}
 

@@ -166,9 +166,6 @@ class ArrayDataset:
             InputError: as the class and `filterbank`; names the waveform.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
-        patch = sides(patch_size)
-        if len(patch) != 2:
-            raise InputError(f"patch_size is {patch}; sounds need two numbers, frames and bins (of {BINS}).")
         if len(names) != len(waveforms):
             raise InputError(f"{len(names)} ids are given for {len(waveforms)} sounds; give one for each.")
         spectrograms = []
@@ -177,7 +174,7 @@ class ArrayDataset:
                 spectrograms.append(filterbank(waveform, sample_rate)[..., None])
             except InputError as error:
                 raise InputError(f"sound {plain(name)!r}: {error}") from None
-        return cls(tuple(spectrograms), patch, names, int(sample_rate))
+        return cls(tuple(spectrograms), sides(patch_size, 2), names, int(sample_rate))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -252,16 +249,19 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     return ArrayDataset.from_arrays(data, patch_size)
 
 
-def sides(patch_size: int | Sequence[int]) -> tuple[int, ...]:
+def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
     """Return the patch size as a tuple of ints; a single number becomes (number, number).
 
-    Raises InputError for anything but integers.
+    Raises InputError for anything but integers, or another number of them than `axes`; None accepts any number.
     """
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)
-        return tuple(operator.index(number) for number in numbers)
+        patch = tuple(operator.index(number) for number in numbers)
     except TypeError:
         raise InputError(f"patch_size is {patch_size!r}; wanted a whole number for each axis.") from None
+    if axes not in (None, len(patch)):
+        raise InputError(f"patch_size is {patch}; wanted {axes} numbers.")
+    return patch
 
 
 def patch_counts(sizes: Sequence[int], patch_size: Sequence[int]) -> tuple[int, ...]:

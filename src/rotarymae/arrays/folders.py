@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +53,8 @@ def read_pictures(
         on_file: called with (files read, files) after each; None for nobody.
 
     Raises:
-        InputError: no folder, no picture in it, none that can be read; pictures of different depths in bits; a patch
-            size, `longest_side` or `channels` out of range.
+        InputError: no folder, no picture in it, none that can be read; a patch size, `longest_side` or `channels` out
+            of range.
         MissingExtra: without the extra `images`.
 
     Warns:
@@ -64,26 +63,24 @@ def read_pictures(
     """
     image = import_extra("PIL.Image", "images")
     turn = import_extra("PIL.ImageOps", "images").exif_transpose
-    patch = sides(patch_size)
-    if len(patch) != 2:
-        raise InputError(f"patch_size is {patch}; pictures need two numbers, rows and columns.")
+    patch = sides(patch_size, 2)
     if channels not in (None, 1, 3):
         raise InputError(f"channels is {channels}; wanted 1 (grey) or 3 (colours).")
     if longest_side is not None and longest_side < max(patch):
         raise InputError(f"longest_side is {longest_side}, less than a patch of {patch}; wanted at least {max(patch)}.")
 
-    stacks, depths = [], {}
+    stacks = []
 
     def read(path: Path) -> np.ndarray:
         """Read one picture as an array [rows, columns, channels], scaled down if larger than `longest_side`.
 
-        Adds to `stacks` and `depths`. Raises InputError for a picture smaller than a patch, or with NaN or infinity.
+        Adds to `stacks`. Raises InputError for a picture smaller than a patch, or with NaN or infinity.
         """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
             if getattr(opened, "n_frames", 1) > 1:
                 stacks.append(_text(path.name))
-            whole, mode = opened.size, opened.mode
+            mode = opened.mode
             grey = channels == 1 or (channels is None and mode in (*GREY, *DEEP))
             target_mode = "I" if mode == "I;16B" else mode if mode in DEEP else "L" if grey else "RGB"
             # Bits, numbered colours, what is clear and Pillow's I;16B cannot be averaged. A JPEG is decoded smaller.
@@ -91,10 +88,9 @@ def read_pictures(
             if longest_side is not None:
                 picture.thumbnail((longest_side, longest_side), image.Resampling.LANCZOS)
             array = np.array(turn(picture).convert(target_mode))
-            _refuse_small(array.shape[:2], patch, whole[::-1])
+            _refuse_small(array.shape[:2], patch)
             if not np.isfinite(array).all():
                 raise InputError("it holds NaN or infinity")
-            depths.setdefault(DEPTHS.get(mode, "8 or 16 bits"), _text(path.name))
             if mode.startswith("I;16"):
                 array = array.astype(np.float32) / 257  # white is 255, as it is of 8 bits
         array = array[..., None] if array.ndim == 2 else array
@@ -104,12 +100,6 @@ def read_pictures(
     if stacks:
         text = f"only the first frame or page is read of pictures with several: {listed(stacks)}."
         warnings.warn(text, InputWarning, stacklevel=2)
-    if len(depths) > 1:
-        each = ", ".join(f"{depth} ({name})" for depth, name in depths.items())
-        raise InputError(
-            f"the pictures have different depths: {each}; save all with the same number of bits, so that white is the "
-            "same number in each."
-        )
     if len({array.shape[-1] for array in arrays}) > 1:  # grey among coloured ones
         arrays = [np.broadcast_to(array, (*array.shape[:2], 3)) for array in arrays]
     return FolderData(ArrayDataset(tuple(arrays), patch, longest_side=longest_side, **about), labels)
@@ -119,7 +109,6 @@ def read_sounds(
     folder: str | Path,
     patch_size: int | Sequence[int] = SOUND_PATCH,
     sample_rate: int | None = None,
-    resample: bool = False,
     on_file: OnFile | None = None,
 ) -> FolderData:
     """Read all sounds below a folder as spectrograms, in the order of their paths; several channels are averaged.
@@ -127,57 +116,48 @@ def read_sounds(
     Args:
         folder: with one folder per class, or with sounds alone; or a single file.
         patch_size: frames and bins of a patch; a single number is both.
-        sample_rate: of all sounds, in Hz; None takes that of the first that can be read.
-        resample: sounds of another sample rate are resampled; otherwise they are refused.
+        sample_rate: to which sounds of another rate are resampled, in Hz; None takes that of the first that can be
+            read.
         on_file: called with (files read, files) after each; None for nobody.
 
     Raises:
-        InputError: no folder, no sound in it, none that can be read; a sound of another sample rate (named), unless
-            `resample`.
+        InputError: no folder, no sound in it, none that can be read.
         MissingExtra: without the extra `audio`.
 
     Warns:
-        InputWarning: once for all files that cannot be read, which are left out, with the first reason.
+        InputWarning: once for all files that cannot be read, which are left out, with the first reason; once for all
+            sounds that were resampled.
     """
     soundfile = import_extra("soundfile", "audio")
-    patch = sides(patch_size)
-    if len(patch) != 2:
-        raise InputError(f"patch_size is {patch}; sounds need two numbers, frames and bins.")
-    rate = sample_rate
+    patch = sides(patch_size, 2)
+    rate, converted = sample_rate, []
 
     def read(path: Path) -> np.ndarray:
         """Read one sound as a spectrogram [frames, bins, 1]; the first sets `rate`, where that is None.
 
-        Raises WrongSampleRate where its rate differs and `resample` is off, InputError if it is shorter than a patch.
+        Adds to `converted`. Raises InputError for a sound that is shorter than a patch.
         """
         nonlocal rate
         samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)
-        waveform, target_rate = samples.mean(1), file_rate if rate is None else rate
-        if file_rate != target_rate:
-            if not resample:
-                raise WrongSampleRate(
-                    f"{_text(str(path))} has a sample rate of {file_rate} Hz, and {target_rate} Hz are wanted, as "
-                    f"{'the first file has' if sample_rate is None else 'the model was trained on'}; resample it, or "
-                    "let it be resampled (--resample, resample=True)."
-                )
-            waveform = resampled(waveform, file_rate, target_rate)
-        spectrogram = filterbank(waveform, target_rate)
+        target_rate = file_rate if rate is None else rate
+        spectrogram = filterbank(resampled(samples.mean(1), file_rate, target_rate), target_rate)
         _refuse_small(spectrogram.shape, patch)
         rate = target_rate
+        if file_rate != rate:
+            converted.append(_text(path.name))
         return spectrogram[..., None]
 
     arrays, labels, about = _read_all(Path(folder), SOUNDS, "sounds", read, on_file)
+    if converted:
+        which = "of the first" if sample_rate is None else "of the model"
+        text = f"{len(converted):,} of {len(arrays):,} sounds are resampled to {rate} Hz, the sample rate {which}"
+        warnings.warn(f"{text}: {listed(converted)}.", InputWarning, stacklevel=2)
     return FolderData(ArrayDataset(tuple(arrays), patch, sample_rate=rate, **about), labels)
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 GREY, DEEP = ("1", "L", "LA"), ("I", "I;16", "I;16B", "F")  # Pillow's modes; these of more than 8 bits are grey, too
-DEPTHS = {"I": "32 bits", "F": "fractions"}
-
-
-class WrongSampleRate(InputError):
-    """A sound with another sample rate than the others. The file is not broken, so it is always refused."""
 
 
 def _read_all(
@@ -193,7 +173,7 @@ def _read_all(
         folder: or a single file.
         kinds: suffixes of the files.
         noun: "pictures" or "sounds", for messages.
-        read: reads one file; any exception but WrongSampleRate and MemoryError means that it cannot be read.
+        read: reads one file; any exception but MemoryError means that it cannot be read.
         on_file: called with (files read, files) after each.
 
     Returns:
@@ -211,7 +191,7 @@ def _read_all(
         try:
             contents.append(read(folder / path))
             kept.append(path)
-        except (WrongSampleRate, MemoryError):
+        except MemoryError:
             raise
         except Exception as error:  # whatever a decoder finds wrong with a file
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -220,8 +200,7 @@ def _read_all(
             on_file(done, len(paths))
     notes = [f"{len(kept):,} of {len(paths):,} {noun} read"]
     if others:
-        other_kinds = ", ".join(f"{count} {kind}" for kind, count in others.most_common(5))
-        notes.append(f"{others.total()} other files left alone ({other_kinds})")
+        notes.append(f"{others} other files left alone")
     if reasons:
         first, reason = next(iter(reasons.items()))
         text = f"{len(reasons):,} of {len(paths):,} {noun} cannot be read and are left out"
@@ -238,59 +217,47 @@ def _read_all(
     return contents, column, {"ids": ids, "reading": FilesReport(tuple(notes), tuple(reasons))}
 
 
-def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], Counter[str]]:
-    """List the files below a folder: sorted relative paths of those with a suffix in `kinds`, counts of other suffixes.
+def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], int]:
+    """List the files below a folder: sorted relative paths of those with a suffix in `kinds`, and the number of others.
 
     A single file with such a suffix is a list of its own name. Hidden files and folders are skipped; links are
     followed, each folder once.
 
     Raises:
-        InputError: a folder that does not exist, cannot be read, or has no such file.
+        InputError: a folder that does not exist, or has no such file.
+        OSError: a folder that cannot be read.
     """
     if folder.is_file() and folder.suffix.lower() in kinds:
-        return [Path(folder.name)], Counter()
+        return [Path(folder.name)], 0
     if not folder.is_dir():
-        if folder.is_file():
-            raise InputError(f"{folder} is a file of another kind than {noun} ({', '.join(kinds)}); convert it first.")
-        raise InputError(f"{folder} does not exist; give a folder of {noun} ({', '.join(kinds)}), or one such file.")
-    paths, others, seen = [], Counter(), set()
+        raise InputError(f"{folder} is no folder; give a folder of {noun} ({', '.join(kinds)}), or one such file.")
+    paths, others, seen = [], 0, set()
 
     def refuse(error: OSError) -> None:
-        """Raise InputError for a folder that cannot be listed."""
-        raise InputError(
-            f"the folder {_text(str(error.filename))} cannot be read: {error.strerror}. Make it readable, or move it "
-            "away."
-        )
+        """Raise the error of a folder that cannot be listed."""
+        raise error
 
     for place, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
         real = Path(place).resolve()
-        folders[:] = [] if real in seen else sorted(name for name in folders if not name.startswith("."))
-        if real in seen:  # a link back
-            continue
+        folders[:] = [] if real in seen else [name for name in folders if not name.startswith(".")]
+        if real not in seen:  # no link back
+            visible = [Path(place, name) for name in files if not name.startswith(".")]
+            readable = [path.relative_to(folder) for path in visible if path.suffix.lower() in kinds]
+            paths += readable
+            others += len(visible) - len(readable)
         seen.add(real)
-        for name in sorted(files):
-            if name.startswith("."):
-                continue
-            path = Path(place, name).relative_to(folder)
-            if path.suffix.lower() in kinds:
-                paths.append(path)
-            else:
-                others[path.suffix.lower() or "without a suffix"] += 1
     if not paths:
-        contents = f"its files are {', '.join(others)}" if others else "it holds no files"
-        raise InputError(f"{folder} holds no {noun} ({', '.join(kinds)}); {contents}. Give the folder that has them.")
+        raise InputError(
+            f"{folder} holds no {noun} ({', '.join(kinds)}), and {others:,} other files. Give the folder that has them."
+        )
     return sorted(paths), others
 
 
-def _refuse_small(sizes: Sequence[int], patch: Sequence[int], before: Sequence[int] | None = None) -> None:
-    """Raise InputError where an array of these `sizes` is smaller than one patch along any axis.
-
-    `before` is its size before it was scaled down, for the message; None where it was not.
-    """
+def _refuse_small(sizes: Sequence[int], patch: Sequence[int]) -> None:
+    """Raise InputError where an array of these `sizes` is smaller than one patch along any axis."""
     if any(size < p for size, p in zip(sizes, patch, strict=True)):
-        array_size, patch_size, whole = ("×".join(map(str, numbers)) for numbers in (sizes, patch, before or sizes))
-        scaled = f", to which {whole} was scaled down," if whole != array_size else ""
-        raise InputError(f"{array_size}{scaled} is smaller than a patch of {patch_size}")
+        array_size, patch_size = ("×".join(map(str, numbers)) for numbers in (sizes, patch))
+        raise InputError(f"{array_size} is smaller than a patch of {patch_size}")
 
 
 def _text(path: str) -> str:

@@ -9,8 +9,8 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from rotarymae import tables
-from rotarymae.cli.inputs import Columns, Flag, Quiet, TablePath
-from rotarymae.cli.output import as_file, check_new, new_reporter
+from rotarymae.cli.inputs import Columns, Quiet, TablePath
+from rotarymae.cli.output import check_new, new_reporter
 
 
 def features_command(
@@ -18,7 +18,6 @@ def features_command(
     out: Path,
     columns: Columns,
     errors: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
-    formulas: Flag = False,
     quiet: Quiet = False,
 ) -> None:
     """Compute features of each series (levels, shapes, outbursts, periods, noise, colours), and write one row for each.
@@ -31,7 +30,6 @@ def features_command(
         out: New .csv or .parquet file: the ids of the series and a column per feature; - prints CSV.
         errors: Columns of the values' standard errors, in the order of the values. Name them if the table has them;
             features weigh by them.
-        formulas: Also print the formula of each kind of feature.
     """
     reporter = new_reporter(quiet)
     check_new(out)
@@ -41,15 +39,11 @@ def features_command(
     import numpy as np
     import pyarrow as pa
 
-    from rotarymae.partners import FORMULAS
     from rotarymae.partners import features as compute
     from rotarymae.run_folder import with_ids, write_table
 
     with reporter.bar("features"):
         numbers, names = compute(dataset)
     arrays = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
-    with as_file(out) as file:
-        write_table(with_ids(pa.table(arrays), pa.array(dataset.ids.tolist()), dataset.id_name), file)
-    for name, formula in FORMULAS.items() if formulas else ():
-        reporter.say(f"{name}: {formula}")
+    write_table(with_ids(pa.table(arrays), pa.array(dataset.ids.tolist()), dataset.id_name), out)
     reporter.say(f"{len(names)} features of {len(dataset):,} series → {out}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, Flag, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
-from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning
 from rotarymae.training.fit_config import (
     ClassificationOptions,
     FinetuningOptions,
@@ -29,7 +29,6 @@ from rotarymae.training.fit_config import (
 )
 
 if TYPE_CHECKING:
-    from rotarymae.datasets import AnyDataset
     from rotarymae.pipeline import Pipeline
     from rotarymae.splits import SplitColumn
 
@@ -87,22 +86,17 @@ class LabelOptions(LabelColumn):
             values = np.array([None if value is None else str(value) for value in values.tolist()], object)
         from rotarymae.splits import SplitColumn
 
-        return SplitColumn(self.split_by, values, dates)
+        return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
         """Raise InputError for --label-id, --task, --folds or --event where no option says where the labels are."""
-        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
-        if self.event is not None and self.name is None:
+        given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
+        unused = [f"--{name.replace('_', '-')} {x}" for name, x in {**given, "event": self.event}.items() if x]
+        if self.name is None and unused:
             raise InputError(
-                f"--event {self.event} says how durations ended, and no durations are named; name their column by "
-                "--duration."
+                f"{', '.join(unused)} is for labels, and none are named; name their column by --label (of times to an "
+                "event: --duration), or their table by --labels."
             )
-        for option, value in given.items():
-            if self.labels is None and self.label is None and value is not None and value != "":
-                raise InputError(
-                    f"{option} {value} is for labels, and none are named; name their column by --label, or their table "
-                    "by --labels."
-                )
 
 
 def fit_command(
@@ -119,7 +113,6 @@ def fit_command(
     classification: ClassificationOptions,
     run: RunOptions,
     resume: Flag = False,
-    invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     anonymous: Flag = False,
     quiet: Quiet = False,
 ) -> None:
@@ -136,7 +129,6 @@ def fit_command(
         table: Reading: the observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
         out: A new folder for the models, metrics, predictions and the report of this run.
         resume: Both trainings: continue the interrupted run in --out, with the same options as before.
-        invert: Report: draw these channels, or this column of values, on a reversed axis; for magnitudes, say.
         anonymous: Report: leave out ids and curves of single series, so that it can be shared. The run's other files
             still hold them.
     """
@@ -157,94 +149,51 @@ def fit_command(
             "--holdout keeps out one part, and --folds each series once; leave out one of the two options."
         )
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
-    folder.check(columns, {**others, "invert": invert})
+    folder.check(columns, others)
     start = None if config.pretrained is None else open_start(config.pretrained)
     with saying(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
             if folder.given:
                 files = folder.read(table, None if start is None else start.require_arrays(), on_file)
-                given = LoadedData(files.dataset, _several(files.labels))
+                dataset, targets, split_by, layout = files.dataset, files.labels, None, {}
             else:
-                given = _read_table(table, columns, labels, config, start)
-                _check_drawn(invert, given.dataset)
+                dataset, targets, split_by, layout = _read_table(table, columns, labels, config, start)
                 if columns.untimed == "static":  # rows without a time are facts, which heads read
-                    config = replace(config, static=tuple(given.dataset.static))  # pyright: ignore
-        reporter.say(f"{given.dataset.describe()} → {out}")
-        reporter.say(f"read {table.name}: {given.dataset.reading}")
+                    config = replace(config, static=tuple(dataset.static))  # pyright: ignore
+        reporter.say(f"{dataset.describe()} → {out}")
+        reporter.say(f"read {table.name}: {dataset.reading}")
         how: dict[str, Any] = {
             "task": labels.task,
-            "split_by": given.split_by,
-            "columns": given.columns,
+            "split_by": split_by,
+            "columns": layout,
             "resume": resume,
             "command": typed_command(),
             "started": started,
             "reporter": reporter,
             "report": lambda outcome, folder: report.write_report(
-                outcome,
-                folder / PAGE,
-                title=table.name,
-                time_label=given.columns.get("time"),
-                invert=invert,
-                anonymous=anonymous,
+                outcome, folder / PAGE, title=table.name, anonymous=anonymous
             ),
         }
         if labels.folds is None:
-            outcome = run_fit(given.dataset, given.targets, config, out, holdout=labels.holdout, **how)
+            outcome = run_fit(dataset, targets, config, out, holdout=labels.holdout, **how)
         else:
-            outcome = run_folds(given.dataset, given.targets, config, out, labels.folds, **how)
+            outcome = run_folds(dataset, targets, config, out, labels.folds, **how)
     print_metrics(outcome.metrics, reporter)
     print_end(outcome.seconds, out / PAGE, reporter)
 
 
-def _several(labels: np.ndarray | None) -> np.ndarray | None:
-    """Return the labels as they are, or None, with an InputWarning, where they name a single class; None stays None."""
-    names = [] if labels is None else sorted({str(label) for label in labels if label is not None})
-    if len(names) != 1:
-        return labels
-    warnings.warn(
-        f"all files with a class lie in the folder {names[0]!r}; there is nothing to tell apart, and the model is only "
-        "pre-trained. To fine-tune it, put the files of each class into a folder of their own.",
-        InputWarning,
-        stacklevel=2,
-    )
-    return None
-
-
-def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
-    """Raise InputError where --invert names something else than the first column of values or a channel of it."""
-    known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
-    for name in invert:
-        if name not in known:
-            raise InputError(
-                f"--invert {name} names nothing that the report draws; give the first column of values, or channels: "
-                f"{listed(known, 20)}.{did_you_mean(name, known)}"
-            )
-
-
-@dataclass(frozen=True)
-class LoadedData:
-    """The data that the command read, and the target of each example.
-
-    Attributes:
-        targets: labels in the order of the examples; None without labels.
-        split_by: the column of --split-by, if that is given.
-        columns: how the table was laid out, fields of `TableSchema`; kept with the model. Empty for a folder.
-    """
-
-    dataset: AnyDataset
-    targets: Any
-    split_by: SplitColumn | None = None
-    columns: dict[str, Any] = field(default_factory=dict)
-
-
 def _read_table(
     table: Path, columns: Columns, labels: LabelOptions, config: FitConfig, start: Pipeline | None
-) -> LoadedData:
+) -> tuple[series.SeriesDataset, Any, SplitColumn | None, dict[str, Any]]:
     """Read the table of observations, its labels and the column of --split-by, as the options say.
 
     Args:
         start: the trained pipeline of --pretrained; its columns, channels and errors count where no option says
             otherwise. None for a new model.
+
+    Returns:
+        The data set; the labels in the order of its series, or None; the column of --split-by, or None; and how the
+        table was laid out, fields of `TableSchema`, which is kept with the model.
 
     Raises:
         InputError: options that exclude each other, or a table or labels that cannot be read.
@@ -264,7 +213,7 @@ def _read_table(
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":
         _warn_if_censored(labels.name, labels.source(labels.name, layout, table)[0].columns)
-    return LoadedData(dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)))
+    return dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None))
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
@@ -285,7 +234,7 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
 
 
 def demo_command(
-    out: Annotated[Path | None, arg(help_behavior_hint="")] = None,
+    out: Path = Path("runs/demo"),
     seed: int = 0,
     quick: Flag = False,
     quiet: Quiet = False,
@@ -293,7 +242,7 @@ def demo_command(
     """Fit a model to 1,400 light curves that ship with the library (PLAsTiCC), and write models, metrics and a report.
 
     Args:
-        out: New folder for the results. Without it: runs/demo, or runs/demo-2 and so on if that exists.
+        out: New folder for the results.
         seed: Both trainings: fixes every random choice (split, order, masks, first weights). Vary it to see the spread
             of results.
         quick: Both trainings: make one or two passes only, to see that everything runs.
@@ -304,16 +253,15 @@ def demo_command(
     from rotarymae.run_folder import check_folder
 
     reporter = new_reporter(quiet)
-    folder = out or _free(Path("runs/demo"))
-    check_folder(folder, resume=False)
+    check_folder(out, resume=False)
     dataset, labels = plasticc.sample()
-    reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {folder}")
+    reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {out}")
     with saying(lambda: "The demo begins anew next time."), reporter.catching_warnings():
         outcome = run_fit(
             dataset,
             labels,
             configure(seed, quick),
-            folder,
+            out,
             task="classification",
             command=typed_command(),
             reporter=reporter,
@@ -321,14 +269,7 @@ def demo_command(
                 outcome,
                 folder / PAGE,
                 title="Light curves of PLAsTiCC",
-                summary=(
-                    f"A Rotary Masked Autoencoder pre-trained on {len(outcome.split.train):,} light curves by hiding "
-                    "observations and predicting them, then fine-tuned to tell 14 kinds of object apart. All figures "
-                    f"are on {len(outcome.split.test)} objects that neither training saw."
-                ),
                 class_names=dict(plasticc.CLASSES),
-                time_label="MJD (days)",
-                value_label="flux",
                 notes=(
                     "The sample has more of the rare classes than the full set, so its figures are not comparable "
                     "with published ones.",
@@ -337,7 +278,7 @@ def demo_command(
             ),
         )
     print_metrics(outcome.metrics, reporter)
-    print_end(outcome.seconds, folder / PAGE, reporter)
+    print_end(outcome.seconds, out / PAGE, reporter)
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:
@@ -349,11 +290,3 @@ def configure(seed: int = 0, quick: bool = False) -> FitConfig:
         min_steps=0,
         seed=seed,
     )
-
-
-def _free(folder: Path) -> Path:
-    """Return the first path that does not exist of `folder`, folder-2, folder-3, ..."""
-    number, candidate = 2, folder
-    while candidate.exists():
-        number, candidate = number + 1, folder.with_name(f"{folder.name}-{number}")
-    return candidate

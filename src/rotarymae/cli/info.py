@@ -13,18 +13,10 @@ from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, TablePath
 from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable
 from rotarymae.series.mapped import is_mapped, row_chunks
-from rotarymae.training.fit_config import FitConfig
 
 MAX_CHANNELS_SHOWN = 12  # channels
 ROWS_SHOWN = 5
-TRIED_OBSERVATIONS = 1 << 18  # observations on which a fit is tried
 DESCRIBED_OBSERVATIONS = 1 << 22  # observations of a table larger than memory whose values are described
-TRANSFORMED = {
-    "robust": "standardised, with compressed tails",
-    "standard": "standardised",
-    "asinh": "compressed by asinh",
-    "none": "as they are",
-}
 
 
 def info_command(table: Positional[TablePath], columns: Columns) -> None:
@@ -52,13 +44,12 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
         others = tuple(name for name in (label, event, proposal.split) if name and name in source.columns)
         dataset, merged = _read(source, schema, others)
         schema = schema.with_values_of(dataset)
-        training = _training(dataset, schema)
     lines = [("table", str(table))]
     if proposal.given:
         said = ", ".join(f"{name} {_words(value)}".strip() for name, value in proposal.given.items())
         said += "".join(f", {role} {name}" for role, name in (("label", label), ("event", event)) if name)
         lines.append(("proposed", said))
-    lines += [("rows", str(dataset.reading)), *_contents(dataset), *training]
+    lines += [("rows", str(dataset.reading)), *_contents(dataset)]
     lines += [("unsure", text) for text in [*unsure, *merged]]
     texts = dict.fromkeys(str(one.message) for one in raised if issubclass(one.category, InputWarning))
     lines += [("warning", text) for text in texts]
@@ -154,37 +145,6 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
             (name, f"{low:.5g} to {high:.5g}{unit}, median {middle:.5g}, deviation {known.std():.4g}{missing}")
         )
     return lines
-
-
-def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
-    """Return lines (topic, text) on a fit with default options: unit of time, scaling of values, memory.
-
-    Where a fit would be refused, there is one line, with the reason. Of a large table the fit is tried on a sample of
-    series, the longest included, which decides on windows and memory.
-    """
-    import numpy as np
-
-    from rotarymae.train import prepare
-    from rotarymae.training.cost import largest_step
-
-    config, some, sampled = FitConfig(errors=schema.errors), dataset, ""
-    if len(dataset.times) > TRIED_OBSERVATIONS:
-        drawn = np.random.default_rng(0).permutation(len(dataset))
-        drawn = drawn[: np.searchsorted(np.cumsum(dataset.lengths[drawn]), TRIED_OBSERVATIONS) + 1]
-        some = dataset.select(np.union1d(drawn, dataset.lengths.argmax()))
-        sampled = f" (on {len(some):,} of the series)"
-    try:
-        preprocessor = prepare(some, config)
-    except InputError as error:
-        return [("training", f"refused: {error}")]
-    sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    memory = largest_step(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))  # pyright: ignore
-    kinds = zip(preprocessor.value_names, preprocessor.transforms, strict=True)  # pyright: ignore
-    return [
-        ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured{sampled}"),  # pyright: ignore
-        ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
-        ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, in addition to the table"),
-    ]
 
 
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:

@@ -170,20 +170,15 @@ def _changed(options: Any) -> list[str]:
     return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
 
 
-@with_helps
 @dataclass(frozen=True)
 class FolderReading:
     """How a folder of pictures or sounds is read."""
 
-    resample: bool = False
-    """Reading: convert sounds to the sample rate of the first, or of the model, instead of refusing others. Set it for
-    mixed rates."""
-
     def check_table(self) -> None:
-        """Raise InputError if any option of folders is given; called where the model was trained on tables."""
+        """Raise InputError if any option of folders is given; called where the data are a table."""
         if _changed(self):
             raise InputError(
-                "the model was trained on series; leave out the options of pictures and sounds: "
+                "the data are a table; leave out the options of pictures and sounds, or give --images or --audio: "
                 f"{', '.join(_changed(self))}."
             )
 
@@ -198,26 +193,24 @@ class FolderReading:
             columns: the command's options of tables, of which none may be given; None checks nothing.
 
         Raises:
-            InputError: options of tables; `resample` for a model of pictures; a model of videos or other arrays; and as
-                `arrays.read_sounds` and `arrays.read_pictures`.
+            InputError: options of tables; a model of videos or other arrays; and as `arrays.read_sounds` and
+                `arrays.read_pictures`.
         """
         from rotarymae import arrays
 
-        patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
+        of_tables = [] if columns is None else _changed(columns)
         if of_tables:
             raise InputError(
                 f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
             )
-        if self.resample and known.sample_rate is None:
-            raise InputError(f"--resample is for sounds, and the model was trained on {known.noun}; leave it out.")
         if known.sample_rate is not None:
-            return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, on_file)
-        if len(patch) != 2:
+            return arrays.read_sounds(folder, known.patch_size, known.sample_rate, on_file)
+        if len(known.patch_size) != 2:
             raise InputError(
                 f"the model was trained on {known.noun}, which are not read from folders; use it in Python "
                 "(rotarymae.load), with arrays."
             )
-        return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
+        return arrays.read_pictures(folder, known.patch_size, known.longest_side, known.channels, on_file)
 
 
 @with_helps
@@ -250,25 +243,15 @@ class FolderOptions(FolderReading):
             others: further options of tables, {name: value}; a value that counts as false is not given.
         """
         if not self.given:
-            if _changed(self):
-                raise InputError(
-                    f"without --images or --audio TABLE is no folder of pictures or sounds; give one of them, or leave "
-                    f"out {', '.join(_changed(self))}."
-                )
+            self.check_table()
             return
         if self.images and self.audio:
             raise InputError("--images and --audio are both given; give the one that TABLE holds.")
+        unread = [f"--{name.replace('_', '-')}" for name, value in {**asdict(columns), **others}.items() if value]
         if self.audio and self.longest_side != FolderOptions.longest_side:
-            raise InputError("--longest-side is for pictures; leave it out with --audio.")
-        if self.images and self.resample:
-            raise InputError("--resample is for sounds; leave it out with --images.")
-        others = {**asdict(columns), **others}
-        of_tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
-        if of_tables:
-            kind = "--images" if self.images else "--audio"
-            raise InputError(f"leave out the options of tables with {kind}: {', '.join(of_tables)}.")
-        if self.patch_size is not None and len(self.patch_size) not in (1, 2):
-            raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
+            unread.append("--longest-side")
+        if unread:
+            raise InputError(f"{', '.join(unread)} are not for {'pictures' if self.images else 'sounds'}; leave out.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """Read the pictures or sounds of the folder for a training.
@@ -286,12 +269,11 @@ class FolderOptions(FolderReading):
         if patch is not None and len(patch) == 1:
             patch *= 2
         if start is not None:
-            changed = _changed(self)
-            side = self.longest_side if "--longest-side" in changed else None
+            side = None if self.longest_side == FolderOptions.longest_side else self.longest_side
             start.refuse_other(patch, longest_side=side)
             return self.read_for(start, folder, on_file)
         if self.audio:
-            return arrays.read_sounds(folder, patch or arrays.SOUND_PATCH, None, self.resample, on_file)
+            return arrays.read_sounds(folder, patch or arrays.SOUND_PATCH, None, on_file)
         return arrays.read_pictures(folder, patch or 16, self.longest_side, None, on_file)
 
 
@@ -303,22 +285,13 @@ def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...
         classes: those of the model; empty for a model that predicts numbers.
 
     Raises:
-        InputError: a folder without folders inside; a model without classes; a label that is none of the classes.
+        InputError: no file in a folder whose name is a class of the model, or one whose name is none.
     """
-    if files.labels is None:
+    folders = {label for label in ([] if files.labels is None else files.labels) if label is not None}
+    unknown = sorted(map(str, folders - set(classes)))
+    if unknown or not folders:
         raise InputError(
-            f"{folder} has no folders inside, whose names would be the classes, so that nothing can be scored; put the "
-            "files of each class into a folder of its name."
+            f"{folder} holds {f'the folders {listed(unknown)}' if unknown else 'no folders'}; to score the model, put "
+            f"the files of each class into a folder of its name: {listed(classes, 20)}."
         )
-    if not classes:
-        raise InputError(
-            "the model predicts numbers, and the names of folders are classes, so that nothing can be scored; use a "
-            "model that was fine-tuned on classes."
-        )
-    for name, label in zip(files.dataset.ids, files.labels, strict=True):
-        if label is not None and label not in classes:
-            raise InputError(
-                f"{folder / name} lies in the folder {str(label)!r}, which is no class of the model; its classes are "
-                f"{listed(classes, 20)}."
-            )
     return files.labels

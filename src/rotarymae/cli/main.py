@@ -17,11 +17,11 @@ from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes
 from rotarymae.cli.answer import (
     anomalies_command,
     embed_command,
-    evaluate_command,
     explain_command,
     interpolate_command,
     predict_command,
 )
+from rotarymae.cli.evaluate import evaluate_command
 from rotarymae.cli.export import export_command
 from rotarymae.cli.features import features_command
 from rotarymae.cli.fit import demo_command, fit_command

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rotarymae import system
@@ -38,29 +34,9 @@ def check_new(out: Path) -> None:
     """
     from rotarymae.run_folder import check_output
 
-    if str(out) == "-":
-        return
     check_output(out)
     if out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
-
-
-@contextmanager
-def as_file(out: Path) -> Iterator[Path]:
-    """Yield the path to write to: `out` itself, or for "-" a temporary .csv file.
-
-    The temporary file is copied to standard output at the end of the `with` block, unless an error leaves the block.
-    """
-    if str(out) != "-":
-        yield out
-        return
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "answers.csv"
-        yield path
-        sys.stdout.flush()
-        with path.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
 
 
 def are_shards(table: Path, out: Path, workers: int) -> bool:
@@ -106,6 +82,8 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
 
+    from rotarymae.report.content import cell_text
+
     if reporter.quiet:
         return
     rows, columns = dict(table.rows), table.columns
@@ -116,7 +94,7 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
         grid.add_column(column, justify="right", overflow="fold")
     for name, row in rows.items():
         cells = (row.get(column, "") for column in columns)
-        grid.add_row(name, *(f"{cell:.4g}" if type(cell) is float else str(cell) for cell in cells))
+        grid.add_row(name, *map(cell_text, cells))
     console = Console()  # results go to standard output, progress to standard error
     console.print(grid)
     if table.caption:

@@ -17,7 +17,6 @@ from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.datasets import is_flat
 from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
-from rotarymae.estimators.parameters import options
 from rotarymae.pipeline import Pipeline
 from rotarymae.system import Reporter, plain_json, unmasked
 from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
@@ -29,7 +28,7 @@ TUPLES = ("values", "static", "errors")
 CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False, eq=False)
 class EstimatorOptions:
     """Parameters of an estimator in addition to the options of a fit."""
 
@@ -50,7 +49,7 @@ class EstimatorOptions:
     """Show progress on standard error."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False, eq=False)
 class ArrayOptions:
     """Parameters that say how pictures, videos and sounds become patches."""
 
@@ -61,26 +60,12 @@ class ArrayOptions:
     """The data are waveforms with this many samples per second, which become spectrograms."""
 
 
-SHARED = (TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, EstimatorOptions)
-
-
-def shared_options(*more: type, without: tuple[str, ...] = (), **defaults: Any) -> dict[str, Any]:
-    """Return {name: parameter} for the options that all estimators have, and for those of the groups in `more`.
-
-    Args:
-        without: names to leave out.
-        defaults: defaults that differ from those of the groups.
-    """
-    return options(*SHARED, *more, without=without, **defaults)
-
-
-class Estimator(BaseEstimator):
+@dataclass(kw_only=True, repr=False, eq=False)
+class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, TrainingOptions, BaseEstimator):
     """Base of the estimators: a `Pipeline` in scikit-learn's interface, with the options of a fit as parameters."""
 
     takes_arrays: ClassVar[bool] = True
     interpolates: ClassVar[bool] = False  # and does nothing else
-    pipeline_: Pipeline
-    history_: dict[str, list[dict[str, Any]]]
 
     def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
         """Write the fitted pipeline to a folder, which `load`, `rotarymae.load` and the command read.
@@ -162,7 +147,7 @@ class Estimator(BaseEstimator):
 
     def _keep(self, pipeline: Pipeline) -> None:
         """Set `pipeline_`; subclasses also set the attributes that follow from it."""
-        self.pipeline_ = pipeline
+        self.pipeline_: Pipeline = pipeline
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: arrays of three dimensions and NaN are accepted."""
@@ -179,7 +164,7 @@ class Estimator(BaseEstimator):
         Raises:
             InputError: as `FitConfig`.
         """
-        state = self.random_state  # type: ignore[attr-defined]
+        state = self.random_state
         if state is None:
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
         else:
@@ -209,8 +194,7 @@ class Estimator(BaseEstimator):
         Warns:
             InputWarning: static columns that no option names; series without a label.
         """
-        pretrained = self.pretrained  # type: ignore[attr-defined]
-        start = None if pretrained is None else open_start(pretrained)
+        start = None if self.pretrained is None else open_start(self.pretrained)
         dataset = self._dataset(X, start, fits=task or "unsupervised")
         embeds = task is None and not self.interpolates
         if embeds and config.pretrained is None and config.neighbours == "auto":
@@ -228,7 +212,7 @@ class Estimator(BaseEstimator):
             start=start,
             task=task or "auto",
             columns=self._columns_of(X, start, config),
-            reporter=Reporter(quiet=not self.verbose),  # type: ignore[attr-defined]
+            reporter=Reporter(quiet=not self.verbose),
         )
         assert result.split is not None
         lacking = len(result.split.unlabelled)
@@ -244,7 +228,7 @@ class Estimator(BaseEstimator):
 
         `X` is what the data set was made of: a data frame may hold the labels, or ids that they refer to.
         """
-        return labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]
+        return labels_of(dataset, X, y, self.id, unlabelled="none")
 
     def _as_json(self, config: FitConfig) -> dict[str, Any]:
         """Return the parameters as JSON can hold them, for the saved pipeline.
@@ -297,7 +281,7 @@ class Estimator(BaseEstimator):
         """Return the parameters that name the columns of a data frame, as a TableSchema."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
         given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
-        given["values"] = (*given["values"], *as_tuple(self.errors))  # type: ignore[attr-defined]
+        given["values"] = (*given["values"], *as_tuple(self.errors))
         return TableSchema(**given)
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
@@ -322,7 +306,7 @@ class Estimator(BaseEstimator):
     def _fitted(self) -> Pipeline:
         """Return the fitted pipeline with the estimator's precision; raise NotFittedError before `fit`."""
         check_is_fitted(self, "pipeline_")
-        return replace(self.pipeline_, precision=self.precision)  # type: ignore[attr-defined]
+        return replace(self.pipeline_, precision=self.precision)
 
 
 def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:

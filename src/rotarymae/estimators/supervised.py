@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,22 +13,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from rotarymae.errors import InputError
-from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
-from rotarymae.estimators.parameters import takes
+from rotarymae.estimators.base import ArrayOptions, Estimator
+from rotarymae.estimators.parameters import documented
 from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
 from rotarymae.survival import concordance, event_times
 from rotarymae.targets import as_targets, has_label, narrowed
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
-# Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
-SUPERVISED = shared_options(FinetuningOptions, ArrayOptions, min_steps=150)
 
-
-class _Supervised(Estimator):
+@dataclass(kw_only=True, repr=False, eq=False)
+class _Supervised(ArrayOptions, FinetuningOptions, Estimator):
     """Base class of the classifier, the regressor and the estimator of survival."""
 
     task: ClassVar[str]
+    # Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
+    min_steps: int = 150
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
@@ -95,46 +96,37 @@ class _Supervised(Estimator):
         """
         return self._fitted().predict(self._read(X))
 
-    def importance(self, X: Any) -> list[np.ndarray]:
-        """Measure how much each observation matters to the network, which may not be all that predicts (`predictor`).
-
-        A series of n observations costs n predictions.
+    def score(self, X: Any, y: Any) -> float:
+        """Return the score of the predictions on series with known targets.
 
         Parameters
         ----------
         X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`; no pictures or sounds.
+            The series, laid out as in `fit`.
+        y : array, dict, str, DataFrame or tuple
+            Their targets, as in `fit`; series without one are left out.
 
         Returns
         -------
-        list of ndarray
-            For each series an array [n], in the order of time. For classes it is the drop of the predicted class's
-            log-probability without the observation; `rotarymae.importance` says what it is for other targets.
-
-        Raises
-        ------
-        InputError
-            Series that cannot be used, and as `rotarymae.importance`.
+        float
+            The accuracy of classes; R² of numbers, the mean over outputs; Harrell's concordance of times to an event:
+            the share of pairs predicted in the order of their events, among those whose order is known.
         """
-        return self._fitted().importance(self._read(X))
-
-    def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return the labels, and the predictions, of the series that have a label.
-
-        Args:
-            dataset: X as a data set.
-            y: labels in any form that `fit` accepts.
-            predicted: predictions of all series, [S] or [S, outputs].
-        """
-        truth = self._labels_of(dataset, X, y)
+        dataset = self._read(X)
+        truth, predicted = self._labels_of(dataset, X, y), self.predict(dataset)
         known = has_label(truth)
         if len(known) == len(predicted) and not known.all():
             truth, predicted = narrowed(as_targets(truth)[known]), predicted[known]
-        return truth, predicted
+        return self._score(truth, predicted)
+
+    def _score(self, truth: Any, predicted: np.ndarray) -> float:
+        """Return the score of predictions [S] or [S, outputs] of series whose labels are all known."""
+        raise NotImplementedError
 
 
-@takes(SUPERVISED | shared_options(ClassificationOptions, min_steps=150))
-class RoMAEClassifier(ClassifierMixin, _Supervised):
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
+class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     """Pre-train on the series, fine-tune to tell classes apart, and predict their probabilities.
 
     With `predictor="auto"` predictions may be those of gradient boosting on summary features, or of an ensemble of the
@@ -145,10 +137,6 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
     ----------
     classes_ : ndarray
         The classes, sorted.
-    pipeline_ : Pipeline
-        The fitted model with its preprocessor and partners.
-    history_ : dict
-        What was logged, by training; not of a loaded estimator.
     """
 
     task = "classification"
@@ -162,25 +150,13 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         """Return class labels, those of one column [S, 1] flat; raise InputError for measurements."""
         return _class_labels(y)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy on series with known classes.
+    score = _Supervised.score
 
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-        y : array of shape [S], dict or str
-            Their classes, as in `fit`; series without a label are left out.
-
-        Returns
-        -------
-        float
-            Share of the series that are predicted right.
-        """
+    def _score(self, truth: Any, predicted: np.ndarray) -> float:
+        """Return the accuracy."""
         from sklearn.metrics import accuracy_score
 
-        dataset = self._read(X)
-        return float(accuracy_score(*self._labelled(dataset, X, y, self.predict(dataset))))
+        return float(accuracy_score(truth, predicted))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class.
@@ -198,19 +174,13 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         return self._fitted().outputs(self._read(X))
 
 
-@takes(SUPERVISED)
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
 class RoMAERegressor(RegressorMixin, _Supervised):
     """Pre-train on the series, then fine-tune to predict numbers, each output in its own units.
 
     With `predictor="auto"` predictions may be those of gradient boosting on summary features, or of both together:
     whatever is best on the validation series. predictor="model" is the model alone.
-
-    Attributes
-    ----------
-    pipeline_ : Pipeline
-        The fitted model with its preprocessor and partners.
-    history_ : dict
-        What was logged, by training; not of a loaded estimator.
     """
 
     task = "regression"
@@ -232,25 +202,12 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return y
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return R² of the predictions on series with known targets.
+    score = _Supervised.score
 
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-        y : array of shape [S] or [S, outputs], dict or str
-            Targets, as in `fit`; missing ones are left out.
-
-        Returns
-        -------
-        float
-            R², the mean over outputs: 1 is perfect, 0 as good as the mean of `y`.
-        """
+    def _score(self, truth: Any, predicted: np.ndarray) -> float:
+        """Return R², the mean over outputs."""
         from sklearn.metrics import r2_score
 
-        dataset = self._read(X)
-        truth, predicted = self._labelled(dataset, X, y, self.predict(dataset))
         truth = NumberTargets.check(truth, len(predicted))
         columns = zip(truth.T, predicted.reshape(truth.shape).T, strict=True)
         return float(np.mean([r2_score(known[~np.isnan(known)], guess[~np.isnan(known)]) for known, guess in columns]))
@@ -283,21 +240,18 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return values if half is None else (values, values - half, values + half)
 
 
-@takes(SUPERVISED)
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
 class RoMAESurvival(_Supervised):
     """Pre-train on the series, then fine-tune to predict the time to an event, of which some are censored.
 
-    With `predictor="auto"` predictions may be those of gradient boosting or of Cox's regression, both on summary
-    features, or of all together: whatever is best on the validation series. predictor="model" is the model alone.
+    With `predictor="auto"` predictions may be those of gradient boosting on summary features, or of both together:
+    whatever is best on the validation series. predictor="model" is the model alone.
 
     Attributes
     ----------
     edges_ : ndarray
         Ends of the intervals into which an event may fall, from 0 to the last event of the training series.
-    pipeline_ : Pipeline
-        The fitted model with its preprocessor and partners.
-    history_ : dict
-        What was logged, by training; not of a loaded estimator.
     """
 
     task = "survival"
@@ -322,24 +276,8 @@ class RoMAESurvival(_Supervised):
         event, time = (aligned(dataset, X, part) for part in y)
         return event_times(time, event)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return Harrell's concordance of the predictions.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-        y : structured array of shape [S], DataFrame of two columns, or tuple of two
-            Events and durations, as in `fit`; series without a duration are left out.
-
-        Returns
-        -------
-        float
-            The share of pairs of series that are predicted in the order of their events, among those whose order is
-            known; one half for a guess.
-        """
-        dataset = self._read(X)
-        truth, predicted = self._labelled(dataset, X, y, self.predict(dataset))
+    def _score(self, truth: Any, predicted: np.ndarray) -> float:
+        """Return Harrell's concordance."""
         event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
         return concordance(time, event, predicted)
 

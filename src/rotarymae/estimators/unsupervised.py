@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -13,8 +13,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputWarning, choose
-from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple, shared_options
-from rotarymae.estimators.parameters import Parameter, takes
+from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple
+from rotarymae.estimators.parameters import documented
 from rotarymae.heads import encoder_of
 from rotarymae.interpolation import interpolated, standardise_truth
 from rotarymae.model_files import ANY_SERIES
@@ -22,59 +22,22 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries
 from rotarymae.series import hide
 
-# The unsupervised estimators have no validation part by default, as nothing else needs one.
-POOL = Parameter(
-    "pool",
-    AutoPool,
-    "auto",
-    "The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used.",
-)
 
+@dataclass(kw_only=True, repr=False, eq=False)
+class _Unsupervised(Estimator):
+    """Base class of the interpolator and the embedder."""
 
-@takes(shared_options(validation_fraction=0.0))
-class RoMAEInterpolator(Estimator):
-    """Learn to predict hidden observations; then predict values at any time, with a standard deviation.
-
-    Before `fit`, the model any-series answers, which was trained on drawn functions alone; an `InputWarning` says so.
-
-    Attributes
-    ----------
-    pipeline_ : Pipeline
-        The fitted `MaskedAutoencoder` with its preprocessor.
-    history_ : dict
-        What was logged; not of a loaded estimator.
-    """
-
-    takes_arrays = False
-    interpolates = True
-
-    @classmethod
-    def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part with the autoencoder; raise InputError without one."""
-        return pipeline.pretrained
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: it answers before `fit`, too."""
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        return tags
-
-    def _answering(self) -> Pipeline:
-        """Return the fitted pipeline; before `fit`, with an InputWarning, the shipped any-series."""
-        if hasattr(self, "pipeline_"):
-            return self._fitted()
-        text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
-        warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
-        return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})  # type: ignore[attr-defined]
+    validation_fraction: float = 0.0  # none by default, as nothing else needs one
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train by hiding observations and predicting them.
+        """Train by hiding observations or patches and predicting them.
 
         Parameters
         ----------
         X : SeriesDataset, DataFrame, array or list
             The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation.
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
+            pictures, videos and sounds, with `patch_size` or `sample_rate`.
         y : Any
             Not used; for the interface of scikit-learn.
 
@@ -88,9 +51,48 @@ class RoMAEInterpolator(Estimator):
         InputError
             Series or a parameter that cannot be used; before any training.
         """
-        self._train(X, None, None, self._config())
-        self.pipeline_.require_autoencoder()
+        self._train(X, None, None, self._config(**self._changes()))
         return self
+
+    def _changes(self) -> dict[str, Any]:
+        """Return the options of the fit that differ from the parameters; subclasses raise InputError for wrong ones."""
+        return {}
+
+
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
+class RoMAEInterpolator(_Unsupervised):
+    """Learn to predict hidden observations; then predict values at any time, with a standard deviation.
+
+    Before `fit`, the model any-series answers, which was trained on drawn functions alone; an `InputWarning` says so.
+    """
+
+    takes_arrays = False
+    interpolates = True
+
+    @classmethod
+    def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
+        """Return the part with the autoencoder; raise InputError without one."""
+        return pipeline.pretrained
+
+    def _keep(self, pipeline: Pipeline) -> None:
+        """Set `pipeline_`; raise InputError for a pipeline without an autoencoder."""
+        pipeline.require_autoencoder()
+        super()._keep(pipeline)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: it answers before `fit`, too."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+    def _answering(self) -> Pipeline:
+        """Return the fitted pipeline; before `fit`, with an InputWarning, the shipped any-series."""
+        if hasattr(self, "pipeline_"):
+            return self._fitted()
+        text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
+        warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
+        return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Predict values of the series at other times, in their units.
@@ -159,17 +161,13 @@ class RoMAEInterpolator(Estimator):
         return float(r2_score(truth.ravel(), answer.scaled_mean.ravel()))
 
 
-@takes(shared_options(ArrayOptions, validation_fraction=0.0) | {"pool": POOL})
-class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Learn by predicting hidden observations or patches; then turn every series, picture or sound into one vector.
+@documented
+@dataclass(kw_only=True, repr=False, eq=False)
+class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOptions, _Unsupervised):
+    """Learn by predicting hidden observations or patches; then turn every series, picture or sound into one vector."""
 
-    Attributes
-    ----------
-    pipeline_ : Pipeline
-        The fitted model with its preprocessor.
-    history_ : dict
-        What was logged; not of a loaded estimator.
-    """
+    pool: AutoPool = "auto"
+    """The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used."""
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
@@ -187,32 +185,10 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         super()._keep(pipeline)
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Train by hiding observations or patches and predicting them.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`.
-        y : Any
-            Not used; for the interface of scikit-learn.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Series or a parameter that cannot be used; before any training.
-        """
-        pool: str = self.pool  # type: ignore[attr-defined]
-        choose("pool", pool, get_args(AutoPool))
-        self._train(X, None, None, self._config(pool="cls" if pool == "cls" else "mean"))
-        return self
+    def _changes(self) -> dict[str, Any]:
+        """Return the pooling of training; raise InputError for an unknown `pool`."""
+        choose("pool", self.pool, get_args(AutoPool))
+        return {"pool": "cls" if self.pool == "cls" else "mean"}
 
     def transform(self, X: Any) -> np.ndarray:
         """Embed the series.
@@ -227,5 +203,4 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         ndarray of shape [S, D]
             One vector for each series, float32; D is the width of the encoder.
         """
-        pool: str = self.pool  # type: ignore[attr-defined]
-        return self._fitted().embed(self._read(X), None if pool == "auto" else pool)
+        return self._fitted().embed(self._read(X), None if self.pool == "auto" else self.pool)

@@ -22,13 +22,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rotarymae.calibration import outputs, student_t, surroundings
-from rotarymae.errors import InputError
-from rotarymae.heads import embedding, encoder_of
+from rotarymae.calibration import student_t
+from rotarymae.heads import embedding
 from rotarymae.interpolation import DEVIATION
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
+from rotarymae.surroundings import outputs, surroundings
 
 
 class Program(nn.Module):
@@ -95,20 +95,14 @@ class Predictions(Program):
 
 
 class Embeddings(Program):
-    """Program that returns `embedding` float32 [B, D], pooled as in `Pipeline.embed`."""
+    """Program that returns `embedding` float32 [B, D], as `Pipeline.embed` does."""
 
     outputs = ("embedding",)
 
-    def __init__(self, pipeline: Pipeline, pool: str | None = None) -> None:
-        """Take the model and preprocessor of a pipeline of series.
-
-        `pool` is "mean", "max" or "cls"; None is what the model's head uses, or the mean without one. Raises InputError
-        for "cls" where the model has no [CLS] token.
-        """
+    def __init__(self, pipeline: Pipeline) -> None:
+        """Take the model and preprocessor of a pipeline of series; without a head, the mean over tokens is taken."""
         super().__init__(pipeline)
-        self.pool = pool or getattr(self.model, "pool", "mean")
-        if self.pool == "cls" and encoder_of(self.model).cls_token is None:  # before a program is traced
-            raise InputError("pool='cls' needs a [CLS] token, and the model has none; use pool='mean'.")
+        self.pool = getattr(self.model, "pool", "mean")
 
     def forward(
         self,

@@ -1,4 +1,4 @@
-"""Write a model to one file, ONNX or a PyTorch program, and compare what the file answers with PyTorch.
+"""Write a model to one ONNX file, and compare what the file answers with PyTorch.
 
 See `export.graph` for the inputs and outputs. The number of series, of observations and of queries is free.
 """
@@ -21,7 +21,6 @@ from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.system import check_writable, replacing
 
 Job = Literal["predict", "embed", "interpolate"]
-Format = Literal["onnx", "torch"]
 Feeds = dict[str, torch.Tensor]
 OPSET = 18
 SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison; no more than the model reads whole
@@ -31,13 +30,12 @@ LARGEST_DIFFERENCE = 1e-4  # difference that a written file may have; a largest 
 FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of today do
 
 
-def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Program:
+def make_program(pipeline: Pipeline, job: Job) -> Program:
     """Return a pipeline as an exportable module, which takes observations in the table's units.
 
     Args:
         pipeline: a pipeline of series.
         job: "predict" (calibrated predictions of a fine-tuned model), "embed" or "interpolate".
-        pool: for "embed", as in `Pipeline.embed`.
 
     Raises:
         InputError: the pipeline cannot do this job, or cannot be exported; the message says why.
@@ -55,57 +53,50 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Progr
             stacklevel=2,
         )
     if job == "embed":
-        return Embeddings(pipeline, pool).eval()
+        return Embeddings(pipeline).eval()
     if job == "predict":
         return Predictions(pipeline).eval()
     return Interpolations(pipeline).eval()
 
 
-def export_program(program: Program, path: str | Path, format: Format = "onnx") -> float:
-    """Write a program to a file, run the file, and compare its outputs with PyTorch's; a file that differs is removed.
-
-    Args:
-        format: "onnx", or "torch" for a file of torch.export.
+def export_program(program: Program, path: str | Path) -> float:
+    """Write a program to an ONNX file, run it, and compare its outputs with PyTorch's; a file that differs is removed.
 
     Returns:
         The largest difference, as `largest_difference` measures it.
 
     Raises:
-        InputError: an unknown format; a file that exists or cannot be made.
-        MissingExtra: ONNX without the extra `export`.
+        InputError: a file that exists or cannot be made.
+        MissingExtra: without the extra `export`.
         RotaryMAEError: the outputs differ by more than 1e-4.
     """
-    choose("format", format, ("onnx", "torch"))
     path = Path(path)
     check_writable(path)
     if path.exists():
         raise InputError(f"{path} exists; choose another name, or remove it.")
+    import_extra("onnxscript", "export")
     feeds = random_feeds(program, *SHAPES[1])
     with replacing(path) as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own, about its insides
-        if format == "onnx":
-            import_extra("onnxscript", "export")
-            # It says of every library that is not installed that its operations are skipped.
-            logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
-            exported = torch.onnx.export(
-                program,
-                kwargs=feeds,
-                opset_version=OPSET,
-                dynamic_shapes=_dynamic(feeds),
-                dynamo=True,
-                custom_translation_table={torch.ops.aten.sort.stable: _stable_sort()},
-                verbose=False,
-            )
-            assert exported is not None
-            _name_outputs(exported.model.graph, program.outputs)
-            exported.save(temporary)
-        else:
-            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), temporary)
-        difference = largest_difference(program, temporary, format)
+        # It says of every library that is not installed that its operations are skipped.
+        logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
+        exported = torch.onnx.export(
+            program,
+            kwargs=feeds,
+            opset_version=OPSET,
+            dynamic_shapes=_dynamic(feeds),
+            dynamo=True,
+            custom_translation_table={torch.ops.aten.sort.stable: _stable_sort()},
+            verbose=False,
+        )
+        assert exported is not None
+        _name_outputs(exported.model.graph, program.outputs)
+        exported.save(temporary)
+        difference = largest_difference(program, temporary)
         if not difference <= LARGEST_DIFFERENCE:
             raise RotaryMAEError(
-                f"the answers of the {format} file and of PyTorch differ by up to {difference:.2g}, more than "
-                f"{LARGEST_DIFFERENCE:g}; the file is not kept. Try the other format."
+                f"the answers of the file and of PyTorch differ by up to {difference:.2g}, more than "
+                f"{LARGEST_DIFFERENCE:g}; the file is not kept."
             )
     return difference
 
@@ -126,18 +117,19 @@ def _stable_sort() -> Callable[..., Any]:
     return stable_sort
 
 
-def largest_difference(program: Program, path: Path, format: Format) -> float:
-    """Return how much the outputs of a file differ from its program's, for random series of three shapes.
+def largest_difference(program: Program, path: Path) -> float:
+    """Return how much the outputs of an ONNX file differ from its program's, for random series of three shapes.
 
     It is the largest absolute difference, divided by the output's largest absolute value where that is above 1; it is
-    infinite where an output is not finite.
+    infinite where an output is not finite. Raises MissingExtra without the extra `export`.
     """
-    answer, worst = _opened(path, format), 0.0
-    most = program.preprocessor.window or LONGEST
+    session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    worst, most = 0.0, program.preprocessor.window or LONGEST
     for series, observations in SHAPES:
         feeds = random_feeds(program, series, min(observations, most))
         with torch.no_grad():
-            answers, of_file = program(**feeds), answer(feeds)
+            answers = program(**feeds)
+        of_file = session.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
         for expected, actual in zip(answers if isinstance(answers, tuple) else (answers,), of_file, strict=True):
             away = float(np.abs(actual - expected.numpy()).max()) / max(1.0, float(expected.abs().max()))
             worst = max(worst, away if np.isfinite(away) else np.inf)
@@ -206,21 +198,3 @@ def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
             value.name = f"{value.name}_" if value.name in names else value.name
     for value, name in zip(graph.outputs, names, strict=True):
         value.name = name
-
-
-def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
-    """Open a written file and return a function that runs it on the CPU: {input name: tensor} → list of output arrays.
-
-    Raises MissingExtra for "onnx" without the extra `export`.
-    """
-    if format == "torch":
-        module = torch.export.load(path).module()
-
-        def answer(feeds: Feeds) -> list[np.ndarray]:
-            """Run the PyTorch program and return its outputs as arrays."""
-            outputs = module(**feeds)
-            return [part.detach().numpy() for part in (outputs if isinstance(outputs, tuple) else (outputs,))]
-
-        return answer
-    session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return lambda feeds: session.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})

@@ -1,4 +1,4 @@
-"""Predictors next to the network: boosted trees, random convolutions, Cox's regression, and how they are combined."""
+"""Predictors next to the network: boosted trees, random convolutions, and how they are combined."""
 
 from rotarymae.partners.base import AnyDataset, Partner
 from rotarymae.partners.boosting import BoostedFeatures
@@ -6,7 +6,8 @@ from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.features import FORMULAS, features
 from rotarymae.partners.intervals import INTERVAL, half_widths, least_errors, sorted_errors
 from rotarymae.partners.predictor import (
-    EACH_CHOICE,
+    COMBINED,
+    MODEL,
     TASKS,
     TITLES,
     FittedPartners,
@@ -17,10 +18,11 @@ from rotarymae.partners.predictor import (
 from rotarymae.partners.shapes import FEATURES
 
 __all__ = [
-    "EACH_CHOICE",
+    "COMBINED",
     "FEATURES",
     "FORMULAS",
     "INTERVAL",
+    "MODEL",
     "TASKS",
     "TITLES",
     "AnyDataset",

@@ -1,188 +1,129 @@
 """Simple methods that a user has without this library, with which every result is compared.
 
-`CLASSIFICATION`, `REGRESSION`, `SURVIVAL`, `INTERPOLATION` and `FORECASTS` list them; a new one is a class here, and
-its name in the list. Each has `name`, `fit` and `predict`. Nothing here loops over observations.
+`CONSTANTS` predict whole series, by task; `INTERPOLATION` and `FORECASTS` predict hidden observations. A new method of
+these is a function here, and its line in the table.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.errors import InputError
-from rotarymae.partners.base import AnyDataset, Floats
+from rotarymae.partners.base import Floats
 from rotarymae.partners.features import SeriesRows, chunks
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.partners.shapes import divide
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset
 
-
-class MostCommonClass:
-    """Baseline: every class's probability is its training frequency; of equally frequent ones the first wins."""
-
-    name = "most_common_class"
-
-    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Fit to class numbers int [S] from 0."""
-        counts = np.bincount(targets)
-        self.shares = counts / counts.sum()
-        return self
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        """Return the same probabilities for each series of `dataset`, [S, classes]."""
-        return np.tile(self.shares, (len(dataset), 1))
+CONSTANTS = {"classification": "most_common_class", "regression": "training_mean", "survival": "life_table"}
 
 
-class TrainingMean:
-    """Baseline: the mean of each output over the training series."""
+def constant(task: str, truth: NDArray[Any]) -> Floats:
+    """Return what is predicted for every series [K] without looking at it.
 
-    name = "training_mean"
+    For classes their training frequencies, for numbers the training means, and for times to an event the life table: in
+    each interval the share with the event among those still followed.
 
-    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Fit to numbers [S, outputs], NaN where one is missing."""
-        self.means = np.nanmean(targets, axis=0)
-        return self
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        """Return the training means for each series of `dataset`, [S, outputs]."""
-        return np.tile(self.means, (len(dataset), 1))
-
-
-class LifeTable:
-    """Baseline: the same survival for all: in each interval the share with the event among those still followed."""
-
-    name = "life_table"
-
-    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Fit to the weight of each interval in the likelihood [S, K + 1]; see `Partner.fit`."""
-        self.rates = FollowUp.of(targets).rates(np.zeros(len(targets)))
-        return self
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        """Return the same probabilities of the intervals for each series of `dataset`, [S, K + 1]."""
-        return interval_probabilities(np.zeros(len(dataset)), self.rates)
-
-
-class ChannelMean:
-    """Baseline: the mean of each value in its channel over the training series; NaN for an unknown channel."""
-
-    name = "mean"
-
-    def fit(self, dataset: SeriesDataset) -> Self:
-        """Compute the mean of each value column in each channel and return self.
-
-        A channel without observations gets NaN.
-        """
-        channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
-        total, count = np.zeros((channels, len(dataset.value_names))), np.zeros((channels, 1))
-        for rows in chunks(dataset):
-            np.add.at(total, rows.channels, rows.values)
-            count[:, 0] += np.bincount(rows.channels, minlength=channels)
-        self.means = divide(total, np.broadcast_to(count, total.shape))
-        return self
-
-    def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """Return predictions [n, V] of the n hidden observations: the training means of their channels.
-
-        They are ordered as in `SeriesRows.of(hidden)`.
-
-        Args:
-            visible: not read here; see `LinearInterpolation`.
-        """
-        return self.means[SeriesRows.of(hidden).channels]
-
-
-class LinearInterpolation(ChannelMean):
-    """Baseline: a straight line in time within each channel, constant before the first and after the last observation.
-
-    A channel without a visible value gets its training mean.
+    Args:
+        task: "classification", "regression" or "survival".
+        truth: of the training series, as in `Partner.fit`.
     """
-
-    name = "linear_interpolation"
-
-    def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """Return predictions [n, V] of the hidden observations from visible ones of the same series and channel.
-
-        A prediction is on the straight line in time between its neighbours, constant beyond the first and last, and the
-        training mean without any. They are ordered as in `SeriesRows.of(hidden)`.
-
-        Raises:
-            InputError: the data sets do not hold the same series in one order.
-        """
-        if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
-            raise InputError("visible and hidden must hold the same series ids in the same order.")
-        seen, hidden_rows, out = SeriesRows.of(visible), SeriesRows.of(hidden), super().predict(visible, hidden)
-        known, queried = (rows.series * rows.num_channels + rows.channels for rows in (seen, hidden_rows))
-        order, queries = (np.argsort(keys, kind="stable") for keys in (known, queried))  # rows come in order of time
-        keys, first = np.unique(queried[queries], return_index=True)
-        begins, ends = (np.searchsorted(known[order], keys, side=side) for side in ("left", "right"))
-        for rows, begin, end in zip(np.split(queries, first[1:]), begins, ends, strict=True):
-            points = order[begin:end]
-            for v in range(out.shape[1]) if len(points) else ():
-                out[rows, v] = self._at(hidden_rows.times[rows], seen.times[points], seen.values[points, v])
-        return out
-
-    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
-        """Return values at the query times, on a line between the neighbours in `times`, which ascend."""
-        return np.interp(query_times, times, values)
+    if task == "classification":
+        return np.bincount(truth) / len(truth)
+    if task == "regression":
+        return np.nanmean(truth, axis=0)
+    return interval_probabilities(np.zeros(1), FollowUp.of(truth).rates(np.zeros(len(truth))))[0]
 
 
-class LastValue(LinearInterpolation):
-    """Baseline: the channel's latest value at or before each query; before its first observation, that one's value."""
-
-    name = "last_value"
-
-    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
-        """Return the latest value at or before each query time, the first value where there is none; `times` ascend."""
-        return values[np.searchsorted(times, query_times, side="right").clip(1) - 1]
+# Each method returns values at the query times, from a channel's visible times, ascending, and its values; the last
+# argument is the season of the training series, 0 for none.
+Method = Callable[[Floats, Floats, Floats, float], Floats]
 
 
-class SeasonalNaive(LinearInterpolation):
-    """Baseline of forecasts: the value whole seasons before, the latest such; the last value where nothing repeats."""
-
-    name = "seasonal_naive"
-
-    def fit(self, dataset: SeriesDataset) -> Self:
-        """Find the season of the training series, compute the channels' means, and return self."""
-        self.season = find_season(dataset).time
-        return super().fit(dataset)
-
-    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
-        """Return, for each query time, the value whole seasons before it, at the latest such time within `times`.
-
-        The times ascend. Without a season it is the value on the line between neighbours, and beyond the last time the
-        last value.
-        """
-        if self.season:
-            query_times = query_times - self.season * np.ceil((query_times - times[-1]) / self.season)
-        return np.interp(query_times, times, values)
+def _straight_line(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
+    """Return values on the line between neighbours, constant before the first and after the last observation."""
+    return np.interp(queries, times, values)
 
 
-class Drift(LinearInterpolation):
-    """Baseline of forecasts: the last value, and the mean slope of the channel's observations from there on."""
-
-    name = "drift"
-
-    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
-        """Return the last value plus the mean slope of all times the time since; `times` ascend."""
-        span = times[-1] - times[0]
-        slope = (values[-1] - values[0]) / span if span > 0 else 0.0
-        return values[-1] + slope * (query_times - times[-1])
+def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
+    """Return the latest value at or before each query; before the first observation, that one's value."""
+    return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 
-class SeriesMean(LinearInterpolation):
-    """Baseline of forecasts: the mean of the series' own observations of the channel."""
-
-    name = "mean_so_far"
-
-    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
-        """Return the mean of the values for each query time."""
-        return np.full(len(query_times), values.mean())
+def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
+    """Return the value whole seasons before, at the latest such time within `times`; the last one without a season."""
+    if season:
+        queries = queries - season * np.ceil((queries - times[-1]) / season)
+    return np.interp(queries, times, values)
 
 
-OF_TASK = {"classification": (MostCommonClass,), "regression": (TrainingMean,), "survival": (LifeTable,)}
-INTERPOLATION: tuple[type[ChannelMean], ...] = (LinearInterpolation, LastValue, ChannelMean)
-FORECASTS: tuple[type[ChannelMean], ...] = (LastValue, SeasonalNaive, Drift, SeriesMean)
+def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
+    """Return the last value plus the mean slope of all times the time since."""
+    span = times[-1] - times[0]
+    slope = (values[-1] - values[0]) / span if span > 0 else 0.0
+    return values[-1] + slope * (queries - times[-1])
+
+
+def _mean_so_far(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
+    """Return the mean of the visible values for each query."""
+    return np.full(len(queries), values.mean())
+
+
+CHANNEL_MEAN, LINE = "mean", "linear_interpolation"
+INTERPOLATION: dict[str, Method | None] = {LINE: _straight_line, "last_value": _last_value, CHANNEL_MEAN: None}
+FORECASTS: dict[str, Method | None] = {
+    "last_value": _last_value,
+    "seasonal_naive": _seasonal_naive,
+    "drift": _drift,
+    "mean_so_far": _mean_so_far,
+}
+METHODS = INTERPOLATION | FORECASTS
+
+
+def channel_means(dataset: SeriesDataset) -> Floats:
+    """Return the mean of each value column in each channel [channels, V]; NaN for a channel without observations."""
+    channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+    total, count = np.zeros((channels, len(dataset.value_names))), np.zeros((channels, 1))
+    for rows in chunks(dataset):
+        np.add.at(total, rows.channels, rows.values)
+        count[:, 0] += np.bincount(rows.channels, minlength=channels)
+    return divide(total, np.broadcast_to(count, total.shape))
+
+
+def predict_simply(
+    names: Iterable[str], train: SeriesDataset, visible: SeriesDataset, hidden: SeriesDataset
+) -> dict[str, Floats]:
+    """Return {method: predictions [n, V]} of hidden observations from visible ones of the same series and channel.
+
+    A channel without a visible value gets its mean over the training series, as all do by the method "mean". The
+    predictions are ordered as in `SeriesRows.of(hidden)`.
+
+    Args:
+        names: of `METHODS`.
+        train: series from which channel means and the season are taken.
+
+    Raises:
+        InputError: `visible` and `hidden` do not hold the same series in one order.
+    """
+    if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
+        raise InputError("visible and hidden must hold the same series ids in the same order.")
+    seen, hidden_rows, means = SeriesRows.of(visible), SeriesRows.of(hidden), channel_means(train)
+    start = means[hidden_rows.channels]
+    out = {name: start.copy() for name in names}
+    methods = {name: method for name in out if (method := METHODS[name]) is not None}
+    season = find_season(train).time if "seasonal_naive" in out else 0.0
+    known, queried = (rows.series * rows.num_channels + rows.channels for rows in (seen, hidden_rows))
+    order, queries = (np.argsort(keys, kind="stable") for keys in (known, queried))  # rows come in order of time
+    keys, first = np.unique(queried[queries], return_index=True)
+    begins, ends = (np.searchsorted(known[order], keys, side=side) for side in ("left", "right"))
+    for rows, begin, end in zip(np.split(queries, first[1:]), begins, ends, strict=True):
+        points = order[begin:end]
+        for v in range(means.shape[1]) if len(points) else ():
+            for name, method in methods.items():
+                out[name][rows, v] = method(hidden_rows.times[rows], seen.times[points], seen.values[points, v], season)
+    return out

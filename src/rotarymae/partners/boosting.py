@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -119,19 +118,14 @@ def _canonical(text: str, features: int, classes: int) -> str:
         "\n".join(line for line in f"Tree={tree}".split("\n") if line.partition("=")[0] in KEYS) + "\n\n\n"
         for tree in trees
     ]
-    sizes = " ".join(str(len(block)) for block in blocks)
-    return f"{_header(features, classes)}tree_sizes={sizes}\n\n{''.join(blocks)}end of trees\n"
-
-
-def _header(features: int, classes: int) -> str:
-    """Return the first lines of LightGBM's text for these numbers of features and of classes, 0 for a regression."""
     scores = classes if classes > 2 else 1
     objective = {0: "regression", 2: "binary sigmoid:1"}.get(classes, f"multiclass num_class:{classes}")
     names = " ".join(f"f{i}" for i in range(features))
     return (
         f"tree\nversion=v4\nnum_class={scores}\nnum_tree_per_iteration={scores}\nlabel_index=0\n"
         f"max_feature_idx={features - 1}\nobjective={objective}\nfeature_names={names}\n"
-        f"feature_infos={' '.join(['none'] * features)}\n"
+        f"feature_infos={' '.join(['none'] * features)}\ntree_sizes={' '.join(str(len(block)) for block in blocks)}\n\n"
+        f"{''.join(blocks)}end of trees\n"
     )
 
 
@@ -143,48 +137,41 @@ def check_trees(text: str, features: int, classes: int) -> None:
     Args:
         features, classes: their numbers, as in `fit_trees`.
     """
-    head, sizes, rest = text.partition("tree_sizes=")
-    sizes, _, rest = rest.partition("\n\n")
-    blocks, end, tail = rest.partition("end of trees\n")
-    if head != _header(features, classes) or not end or tail:
-        raise ValueError("the header or the end is another")
-    trees = [f"{block}\n\n\n" for block in blocks.split("\n\n\n")[:-1]]
-    if "".join(trees) != blocks or sizes != " ".join(str(len(tree)) for tree in trees):
-        raise ValueError("the sizes of the trees are others")
+    if text != _canonical(text, features, classes):
+        raise ValueError("the header, a size or a field is another")
+    trees = text.partition("tree_sizes=")[2].split("\n\n\n")[:-1]
     if not trees or len(trees) % (classes if classes > 2 else 1):
         raise ValueError("the number of trees does not fit the classes")
     for number, tree in enumerate(trees):
-        _check_tree(tree, number, features)
+        lines = [line.partition("=") for line in tree[tree.index("Tree=") :].split("\n")]
+        if tuple(key for key, _, _ in lines) != KEYS:
+            raise ValueError(f"tree {number} has other fields")
+        _check_tree({key: value.split() for key, _, value in lines}, number, features)
 
 
-def _check_tree(tree: str, number: int, features: int) -> None:
-    """Raise ValueError unless the text of one tree has the expected fields, finite numbers, and no cycle.
+def _check_tree(tree: dict[str, list[str]], number: int, features: int) -> None:
+    """Raise ValueError unless a tree has the expected counts, finite numbers, and no cycle.
 
     Args:
-        tree: the text from "Tree=" on, with the two empty lines at its end.
+        tree: {field: its words}.
         number: index of the tree in the model, which the text must repeat.
         features: number of features.
     """
-    lines = [line.partition("=") for line in tree[:-3].split("\n")]
-    if tuple(key for key, _, _ in lines) != KEYS:
-        raise ValueError(f"tree {number} has other fields")
-    fields = {key: value.split() for key, _, value in lines}
-    inner = len(fields["leaf_value"]) - 1
-    if fields["Tree"] != [str(number)] or fields["num_leaves"] != [str(inner + 1)] or fields["num_cat"] != ["0"]:
+    inner = len(tree["leaf_value"]) - 1
+    counts = tree["Tree"] + tree["num_leaves"] + tree["num_cat"]
+    if counts != [str(number), str(inner + 1), "0"] or any(len(tree[key]) != inner for key in TREE_KEYS):
         raise ValueError(f"tree {number} has other counts")
-    if any(len(fields[key]) != inner for key in TREE_KEYS):
-        raise ValueError(f"tree {number} has arrays of other lengths")
-    thresholds, leaves, shrinkage = ([float(one) for one in fields[key]] for key in ("threshold", *KEYS[-2:]))
+    thresholds, leaves, shrinkage = (np.array(tree[key], np.float64) for key in ("threshold", *KEYS[-2:]))
     # An infinite threshold parts the missing values from the others.
-    if any(map(math.isnan, thresholds)) or not all(map(math.isfinite, leaves + shrinkage)) or len(shrinkage) != 1:
+    if np.isnan(thresholds).any() or not np.isfinite(np.r_[leaves, shrinkage]).all() or len(shrinkage) != 1:
         raise ValueError(f"tree {number} holds NaN, or infinite values")
-    splits, decisions, left, right = ([int(one) for one in fields[key]] for key in TREE_KEYS if key != "threshold")
-    if not all(0 <= split < features for split in splits) or not set(decisions) <= set(DECISIONS):
+    splits, decisions, left, right = (np.array(tree[key], np.int64) for key in TREE_KEYS if key != "threshold")
+    if ((splits < 0) | (splits >= features)).any() or not np.isin(decisions, DECISIONS).all():
         raise ValueError(f"tree {number} splits at what is no feature")
     # Each node but the first is below exactly one other, and that one comes before it. Leaf i is written as ~i.
-    every = [*range(-inner - 1, 0), *range(1, inner)] if inner else []
-    behind = all(child < 0 or child > i for children in (left, right) for i, child in enumerate(children))
-    if not behind or sorted([*left, *right]) != every:
+    every, place = [*range(-inner - 1, 0), *range(1, inner)] if inner else [], np.arange(inner)
+    behind = [(child < 0) | (child > place) for child in (left, right)]
+    if not np.all(behind) or sorted([*left, *right]) != every:
         raise ValueError(f"tree {number} has a cycle, or a node without a parent")
 
 
@@ -235,9 +222,7 @@ class BoostedTrees:
             return interval_probabilities(self.log_risk(features), np.array(self.rates))
         if not len(features):
             return np.zeros((0, self.classes or len(self.center)))
-        scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
-        outputs = len(scores) // SEEDS
-        means = [np.mean(scores[i::outputs], axis=0) for i in range(outputs)]
+        means = self._scores(features)
         if not self.classes:
             return np.stack(means, 1) * np.array(self.scale) + np.array(self.center)
         if self.classes == 2:  # one score, of the second class against the first
@@ -247,10 +232,13 @@ class BoostedTrees:
 
     def log_risk(self, features: Floats) -> Floats:
         """Return the log-risk [S] of features [S, F]: the mean over seeds, clipped to ±20."""
-        if not len(features):
-            return np.zeros(0)
+        return np.clip(self._scores(features)[0], -MAX_LOG_RISK, MAX_LOG_RISK) if len(features) else np.zeros(0)
+
+    def _scores(self, features: Floats) -> list[Floats]:
+        """Return the trees' scores of each output, [S] or [S, classes], averaged over seeds."""
         scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
-        return np.clip(np.mean(scores, axis=0), -MAX_LOG_RISK, MAX_LOG_RISK)
+        outputs = len(scores) // SEEDS
+        return [np.mean(scores[i::outputs], axis=0) for i in range(outputs)]
 
     @cached_property
     def _boosters(self) -> list[Any]:

@@ -111,17 +111,12 @@ def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
         array: [*axes, channels]; channels stay apart, and vary fastest in the result.
         grid: number of regions along each axis.
     """
-    total = np.asarray(array, np.float64)
-    total = np.stack([total, np.square(total)])
-    cells = np.ones((1,) * len(grid))
-    for axis, (size, regions) in enumerate(zip(array.shape, grid, strict=False)):
-        edges = size * np.arange(regions) // regions
-        # Where there are fewer cells than regions an edge occurs twice, and reduceat takes the one cell there.
-        total = np.add.reduceat(total, edges, axis=axis + 1)
-        widths = np.maximum(np.diff(np.append(edges, size)), 1)
-        cells = cells * widths.reshape([-1 if other == axis else 1 for other in range(len(grid))])
-    mean, squares = total / cells[..., None]
-    return np.concatenate([mean.ravel(), np.sqrt(np.maximum(squares - mean**2, 0.0)).ravel()])
+    cells = [np.asarray(array, np.float64)]
+    for axis, regions in enumerate(grid):
+        times = -(-regions // array.shape[axis])  # so that each region has a cell
+        cells = [part for cell in cells for part in np.array_split(np.repeat(cell, times, axis), regions, axis)]
+    flat = [cell.reshape(-1, array.shape[-1]) for cell in cells]
+    return np.concatenate([cell.mean(0) for cell in flat] + [cell.std(0) for cell in flat])
 
 
 # ── the rows of a data set ────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Hazards that are constant in each interval, of partners that predict the time to an event by one risk.
+"""Hazards that are constant in each interval, of trees that predict the time to an event by one risk.
 
 A truth float [S, K + 1] has the weight of each interval in the likelihood of what is known of a series
 (`survival.EventTimes`): the last interval, "after all others", counts for each censored series. With a log-risk per
@@ -55,11 +55,6 @@ class FollowUp:
         Expected minus observed events is the gradient of the negative log partial likelihood.
         """
         return np.exp(log_risk) * (self.exposure * self.rates(log_risk)).sum(1)
-
-    def nats(self, log_risk: Floats) -> float:
-        """Return the negative log partial likelihood of log-risks [S], summed over events, up to a constant."""
-        at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
-        return float(self.events.sum(0) @ np.log(np.maximum(at_risk, 1e-300)) - self.events.sum(1) @ log_risk)
 
 
 def interval_probabilities(log_risk: Floats, rates: Floats) -> Floats:

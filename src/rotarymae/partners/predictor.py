@@ -22,7 +22,6 @@ from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_set
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
 from rotarymae.partners.convolutions import RandomConvolutions
-from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
 
@@ -32,15 +31,10 @@ if TYPE_CHECKING:
 PREDICTOR_FORMAT = 6
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
-PARTNERS: dict[str, type[Partner]] = {
-    partner.name: partner for partner in (BoostedFeatures, RandomConvolutions, CoxFeatures)
-}
+PARTNERS: dict[str, type[Partner]] = {one.name: one for one in (BoostedFeatures, RandomConvolutions)}
 MODEL, FEATURES, COMBINED = "model", BoostedFeatures.name, "combined"
-EACH_CHOICE = "chosen"  # of folds that chose differently, what each of them chose
 CHOICES = (MODEL, FEATURES, COMBINED)
-TITLES = {MODEL: "model", COMBINED: "combined", EACH_CHOICE: "as each fold chose"} | {
-    name: kind.title for name, kind in PARTNERS.items()
-}  # in tables
+TITLES = {MODEL: "model", COMBINED: "combined"} | {name: kind.title for name, kind in PARTNERS.items()}  # in tables
 TASKS = ("classification", "regression", "survival")
 
 

@@ -60,12 +60,8 @@ class DatasetExamples(ABC):
             early: augmentation; half of the members end after a random number of their tokens, drawn anew each epoch.
 
         Raises:
-            InputError: `drop` outside 0 to 1, negative noise, or another number of targets than of members.
+            InputError: another number of targets than of members.
         """
-        if not 0 <= drop < 1:
-            raise InputError(f"drop is {drop}; wanted a share of at least 0 and less than 1.")
-        if noise < 0:
-            raise InputError(f"noise is {noise}; wanted a standard deviation of at least 0.")
         if targets is not None and len(targets) != len(dataset):
             raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; wanted one each.")
         self.dataset, self.preprocessor, self.lengths = dataset, preprocessor, preprocessor.lengths(dataset)

@@ -216,8 +216,6 @@ class ObservationPreprocessor(Preprocessor):
         errors = _check_errors(dataset, errors, join_times)
         names = dataset.value_names[: len(dataset.value_names) - len(errors)]
         dataset = dataset.with_values(names)
-        if not (np.isfinite(channel_spacing) and channel_spacing > 0):
-            raise InputError(f"channel_spacing of positions is {channel_spacing}; give a positive number.")
         if join_times and dataset.channel_names is None:
             raise InputError(
                 "join_times joins the channels observed at one time, and the data set has no channels; leave it "

@@ -7,7 +7,7 @@ units are taken from the middle of the data: one row decades before all others m
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -71,15 +71,11 @@ class PositionScaling(nn.Module):
             origin: "first" counts from each series' first observation, "zero" from the table's zero.
 
         Raises:
-            InputError: an unknown origin; a unit that is not positive; times too large for 32 bits.
+            InputError: times too large for 32 bits.
 
         Warns:
             InputWarning: a unit that is too small for 32 bits.
         """
-        if origin not in get_args(Origin):
-            raise InputError(f"origin is {origin!r}; choose 'first' (of each series) or 'zero' (of the table).")
-        if unit is not None and not (np.isfinite(unit) and unit > 0):
-            raise InputError(f"the unit of time is {unit}; give a positive number.")
         some, scaling = dataset.sample(), cls(len(dataset.position_names), origin)
         if some.positions is not None:
             columns = np.asarray(some.positions, np.float64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from rotarymae.metrics import (
     rows_in_words,
     scored_words,
 )
-from rotarymae.report.content import Table
+from rotarymae.report.content import Best, Table
 
-ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
+CHANNEL_ROWS = 20  # rows of a table of channels
 
 
 def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
@@ -54,54 +55,60 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
     """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit.
 
-    Of more than 20 rows the second table shows those with the ten largest and the ten smallest scaled errors.
+    Of more than 20 rows the second table shows those with the largest scaled errors.
 
     Args:
         values: "interpolation" of metrics.json, {column of values: scores}; {} yields nothing.
         where: on what was scored, for the titles.
     """
-    errors = [(name, scores) for name, scores in values.items()]
+    if not values:
+        return
     caption = "Root mean squared errors, scaled as described under what was done to the data: much less than 1 is good."
-    yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
+    yield error_table(f"Hidden observations, {where}", values.items(), SCALED_RMSE, caption)
     each = []
     for name, scores in values.items():
         channels = scores.get("channels")
         each += [(name, scores)] if channels is None else [(f"{name} of {c}", part) for c, part in channels.items()]
     caption, count = "Root mean squared errors, each in its own unit.", len(each)
-    if count > 2 * ENDS:
+    if count > CHANNEL_ROWS:
         each = sorted(each, key=lambda row: -np.nan_to_num(row[1]["methods"]["model"][SCALED_RMSE], nan=-1.0))
-        caption += (
-            f" Of {count:,}, the {ENDS} with the largest scaled errors and the {ENDS} with the smallest; all are in "
-            "metrics.json."
-        )
-        each = each[:ENDS] + each[-ENDS:]
-    yield from _errors(f"In the table's units, {where}", each, RMSE, caption)
+        caption += f" Of {count:,}, the {CHANNEL_ROWS} with the largest scaled errors; all are in metrics.json."
+    yield error_table(f"In the table's units, {where}", each[:CHANNEL_ROWS], RMSE, caption)
 
 
-def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
-    """Yield one table with a row per part and a column per method, then shares inside bands and counts; none for [].
+def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:
+    """Return a table with a row per part: the error of each method, the smallest bold; shares inside bands; counts.
 
     Args:
-        parts: pairs (name, scores as in metrics.json) of columns of values or channels.
+        parts: pairs (name, scores as in metrics.json) of columns of values, channels or distances.
         error: name of the metric that the columns of methods hold.
     """
     rows = []
     for name, scores in parts:
-        row = {method_words(method): errors[error] for method, errors in scores["methods"].items()}
+        row = _with_best({method_words(method): errors[error] for method, errors in scores["methods"].items()}, min)
         inside = scores.get("share_inside_band", {})
         row |= {f"inside {100 * float(share):.0f} % band": x for share, x in inside.items()}
         rows.append((name, row | {"hidden": scores["hidden_observations"]}))
-    if rows:
-        yield Table(rows, title, "value", caption, across=[method_words(name) for name in parts[0][1]["methods"]])
+    return Table(rows, title, "value", caption)
 
 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
     """Return a table of metrics with a row per method; the best value of each metric with a direction is bold.
 
     Args:
-        methods: {method: {metric: value}}, among them "model", whose metrics are looked at for the best.
+        methods: {method: {metric: value}}, among them "model", whose metrics are those that are compared.
     """
-    columns = [metric_of(name) for name in methods["model"]]
-    lowest = [metric.words for metric in columns if metric.lower_is_better]
-    highest = [metric.words for metric in columns if metric.lower_is_better is False]
-    return Table(list(rows_in_words(methods).items()), title, "method", caption, highest, lowest)
+    rows: dict[str, dict[str, object]] = {name: {**row} for name, row in rows_in_words(methods).items()}
+    for metric in (metric_of(name) for name in methods["model"]):
+        if metric.lower_is_better is not None:
+            column = {name: row[metric.words] for name, row in rows.items() if metric.words in row}
+            for name, value in _with_best(column, min if metric.lower_is_better else max).items():
+                rows[name][metric.words] = value
+    return Table(list(rows.items()), title, "method", caption)
+
+
+def _with_best(values: Mapping[str, Any], better: Any) -> dict[str, object]:
+    """Return {name: number} with the best of at least two finite numbers as `Best`; `better` is min or max."""
+    finite = [x for x in values.values() if math.isfinite(x)]
+    best = better(finite) if len(finite) > 1 else None
+    return {name: Best(x) if x == best else x for name, x in values.items()}

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.anomaly import odd_observations
 from rotarymae.config import AutoPool, Precision
 from rotarymae.datasets import AnyDataset
 from rotarymae.ensemble import load
@@ -57,19 +58,14 @@ class Question:
         answer: function (data set, on_step) → Answers.
         noun: what the answers are, for messages.
         schema: columns of the answers; None where they depend on the table.
-        answerable: function data set → bool [S], which series can be answered, with warnings about others; None for
-            all.
         at: the table of query times, if any.
-        empty: what series without an answer are, for messages.
     """
 
     pipeline: Pipeline
     answer: Callable[[Any, Any], Answers]
     noun: str
     schema: pa.Schema | None = None
-    answerable: Callable[[SeriesDataset], np.ndarray] | None = None
     at: QueryTable | None = None
-    empty: str = "series without observations"
 
 
 def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
@@ -171,17 +167,18 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 
 
 def anomalies(pipeline: Pipeline) -> Question:
-    """Return the question that scores every observation by how badly the others of its series predict it.
+    """Return the question that scores every observation, and the stretch around it, given the others of its series.
 
-    There is a row per observation, with time, channel, values and a score per value; see `Pipeline.observation_scores`.
-    Raises InputError for a pipeline without an autoencoder of series.
+    There is a row per observation, with time, channel, values and two scores per value: those of
+    `Pipeline.observation_scores` and `Pipeline.stretch_scores`. Raises InputError for a pipeline without an autoencoder
+    of series.
     """
     pipeline = pipeline.of_series()
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the scores, with one row per observation."""
-        scores = pipeline.observation_scores(dataset, on_step)
-        return Answers(pa.table(score_columns(dataset, scores)), dataset.lengths)
+        single, stretch = odd_observations(pipeline, dataset, on_step)
+        return Answers(pa.table(score_columns(dataset, anomaly_score=single, stretch_score=stretch)), dataset.lengths)
 
     return Question(pipeline, answer, "observations")
 
@@ -190,36 +187,35 @@ def importances(pipeline: Pipeline) -> Question:
     """Return the question that measures the importance of every observation; see `Pipeline.importance`.
 
     There is a row per observation: time, channel, values, importance, and what the network alone predicts for the
-    series. Series longer than the model's window are not answered, with an InputWarning.
+    series. Observations of series longer than the model's window have no importance, with an InputWarning.
 
     Raises:
         InputError: a pipeline without labels, or of pictures or sounds.
     """
-    labels, preprocessor = pipeline.require_labels(), pipeline.require_series()
-    limit = preprocessor.window or np.inf
-
-    def answerable(dataset: SeriesDataset) -> np.ndarray:
-        """Return which series are short enough to be explained, bool [S]; warn of the others."""
-        fits = np.asarray(dataset.lengths) <= limit
-        if not fits.all():
-            warnings.warn(
-                f"{(~fits).sum():,} series have more than the {limit:.0f} observations that the model reads at a time, "
-                f"and are not explained: {listed(dataset.ids[~fits])}. Ask about shorter pieces of them.",
-                InputWarning,
-                stacklevel=2,
-            )
-        return fits
+    labels, limit = pipeline.require_labels(), pipeline.require_series().window or np.inf
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the columns of importances, with one row per observation."""
-        columns = importance_columns(dataset, pipeline.importance(dataset, on_step))
+        fits = np.flatnonzero(dataset.lengths <= limit)
+        importance = [np.full(length, np.nan) for length in dataset.lengths]
+        if len(fits):
+            for i, one in zip(fits, pipeline.importance(dataset.select(fits), on_step), strict=True):
+                importance[i] = one
+        if len(fits) < len(dataset):
+            warnings.warn(
+                f"{len(dataset) - len(fits):,} series have more than the {limit:.0f} observations that the model reads "
+                f"at a time, and are not explained: {listed(np.delete(dataset.ids, fits))}. Ask about shorter pieces "
+                "of them.",
+                InputWarning,
+                stacklevel=2,
+            )
+        columns = importance_columns(dataset, importance)
         rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
         predicted = prediction_columns(labels, pipeline.outputs(dataset, "model"))
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
         return Answers(pa.table(columns), dataset.lengths)
 
-    empty = "series that are too long or without observations" if preprocessor.window else Question.empty
-    return Question(pipeline, answer, "observations", answerable=answerable, empty=empty)
+    return Question(pipeline, answer, "observations")
 
 
 def values(
@@ -237,7 +233,6 @@ def values(
         InputError: a pipeline without an autoencoder of series.
     """
     pipeline = pipeline.of_series()
-    known: Any = pipeline.preprocessor
 
     def queries(dataset: SeriesDataset) -> Queries:
         """Return the queries of a data set: from the table, the times or the grid."""
@@ -253,7 +248,7 @@ def values(
         if not len(part_queries.times):
             return Answers(pa.table({}), part_queries.lengths)
         answer = pipeline.answer(dataset, part_queries, on_step)
-        names = known.value_names if known else dataset.value_names[: answer.mean.shape[1]]  # errors come last
+        names = pipeline.predicted_names(dataset)
         where = (part_queries.times, part_queries.channels, dataset.channel_names, names)
         return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), part_queries.lengths)
 

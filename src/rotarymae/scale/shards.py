@@ -8,7 +8,6 @@ its own and skips what is there by then. OUT/_manifest.json says of which model,
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -37,7 +36,6 @@ from rotarymae.system import Reporter, remove_leftovers, write_text
 from rotarymae.tables import TableSchema, stem, table_files
 
 MANIFEST = "_manifest.json"
-ONE_ROW_PER_SERIES, MAX_ROWS_COUNTED = ("embed", "predict"), 1_000_000
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,8 @@ def answer_shards(
 ) -> ShardTotals:
     """Write one Parquet file of answers for every input file of a folder or pattern, under the same name in `out`.
 
-    Files whose output exists and is newer are left alone; an older output is removed first. `out` is created.
+    Files whose output exists and is newer are left alone; an older output is removed first. `out` is created. A series
+    whose rows lie in several files gets an answer from each of them.
 
     Args:
         workers: processes on this computer, 1 for this one alone; others may work on the same folder at the same time.
@@ -109,9 +108,6 @@ def answer_shards(
         ShardsFailed: some files cannot be answered; all others are done.
         RotaryMAEError: a worker was killed; the same command continues with the rest.
         KeyboardInterrupt: with a note on how many files are done.
-
-    Warns:
-        InputWarning: for "embed" and "predict", series whose rows are spread over several files.
     """
     shards = find_shards(table, out)
     _open_folder(out, work.identity())
@@ -137,8 +133,6 @@ def answer_shards(
             f"{listed(failed)}. The first says: {next(iter(failed.values()))}"
         )
     rows = sum(pq.read_metadata(shard.output).num_rows for shard in shards)
-    if work.name in ONE_ROW_PER_SERIES and 0 < rows <= MAX_ROWS_COUNTED:
-        _warn_of_pieces(shards, rows)
     return ShardTotals(len(shards), done_before, rows)
 
 
@@ -201,24 +195,6 @@ def _open_folder(out: Path, identity: dict[str, Any]) -> None:
                 "remove that one.",
                 code="other-shards",
             )
-
-
-def _warn_of_pieces(shards: Sequence[Shard], rows: int) -> None:
-    """Warn, with an InputWarning, of series with rows in several outputs: each piece was answered by itself.
-
-    Args:
-        rows: number of rows in all outputs.
-    """
-    name = pq.read_schema(shards[0].output).names[0]
-    ids = [pq.read_table(shard.output, columns=[name]).column(0).to_pylist() for shard in shards]
-    several = rows - len(set(itertools.chain(*ids)))
-    if several:
-        warnings.warn(
-            f"{several:,} of {rows:,} rows are of series that have a row already: these lie in several files, and each "
-            "piece was read by itself. To read the folder as one table, let --out end in .csv or .parquet.",
-            InputWarning,
-            stacklevel=3,
-        )
 
 
 # ── the work ────────────────────────────────────────────────────────────────────────────────────────────────────────

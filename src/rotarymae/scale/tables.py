@@ -28,10 +28,12 @@ from rotarymae.scale.answers import (
     embeddings,
     open_embeddings,
 )
-from rotarymae.series import SeriesDataset, as_text
+from rotarymae.series import as_text
 from rotarymae.tables import Part, TableReader, TableSchema
 
 OnProgress = Callable[[int, int], None]
+
+UNTRAINED_AT_A_TIME = 1 << 13  # observations; any-series takes some seconds for so many, and the first wait for no more
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,6 @@ class Totals:
     def said_of_empty(self) -> str:
         """Return "; 3 series without observations have an empty row" to end a sentence; "" where none is empty."""
         return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
-
-    def and_of(self, part: Part, answers: pa.Table) -> Totals:
-        """Return new totals, increased by one part of a table and its answers; `what` is as by default."""
-        return Totals(
-            self.series + len(part.ids),
-            self.empty + int((~part.observed).sum()),
-            self.rows + len(answers),
-        )
 
 
 def answer_file(
@@ -90,7 +84,11 @@ def answer_file(
         nonlocal totals
         reason = NoObservations("it has no rows; there is nothing to answer for")
         for part, answers in answer_parts(question, reader, on_step):
-            totals, reason = totals.and_of(part, answers), part.why or reason
+            empty = totals.empty + int((~part.observed).sum())
+            totals, reason = (
+                Totals(totals.series + len(part.ids), empty, totals.rows + len(answers)),
+                part.why or reason,
+            )
             yield answers
         if totals.empty == totals.series:
             raise reason
@@ -101,7 +99,7 @@ def answer_file(
             list(tables())  # which raises: without a part nothing was written
     except InputError as error:
         raise error.within(table) from error
-    return replace(totals, what=question.empty)
+    return totals
 
 
 def answer_parts(
@@ -126,15 +124,17 @@ def answer_parts(
     schema = question.schema
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
-    for part in _checked(question, reader):
+    parts = _checked(question, reader)
+    if question.pipeline.untrained:
+        parts = (piece for part in parts for piece in _pieces(part, UNTRAINED_AT_A_TIME))
+    for part in parts:
         part_answers = None
         if part.dataset is not None:
             size = len(part.dataset.times)
-            step = None if on_step is None else _within(on_step, done, size, total)
+            # Called with k of n parts of this part, it reports progress in the table.
+            step = on_step and (lambda k, n, at=done, size=size: on_step(min(at + size * k // n, total), total))
             with gathered_warnings() as caught:
-                part = _answerable(question, part, part.dataset)
-                if part.dataset is not None:
-                    part_answers = question.answer(part.dataset, step)
+                part_answers = question.answer(part.dataset, step)
             raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
             if schema is None and part_answers is not None and part_answers.columns.num_columns:
@@ -150,34 +150,24 @@ def answer_parts(
         raise held[0][0].why or NoObservations("none of the series that are asked for can be answered")
 
 
-def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
-    """Return the part with each series that the question cannot answer marked as one without observations.
-
-    These series are left out of its data set, which is None where none is left.
-
-    Args:
-        dataset: the part's data set.
-    """
-    if question.answerable is None:
-        return part
-    able = question.answerable(dataset)
-    if able.all():
-        return part
-    observed = part.observed.copy()
-    observed[observed] = able
-    return replace(part, observed=observed, dataset=dataset.select(np.flatnonzero(able)) if able.any() else None)
-
-
-def _within(on_step: OnProgress, done: int, size: int, total: int) -> OnProgress:
-    """Return an on_step for one part of a table, called with (k of n) of the part, that reports progress in the table.
-
-    Args:
-        on_step: called with (observations done, observations in all), at most (total, total).
-        done: observations before the part.
-        size: observations of the part.
-        total: observations of the table.
-    """
-    return lambda k, n: on_step(min(done + size * k // n, total), total)
+def _pieces(part: Part, size: int) -> Iterator[Part]:
+    """Yield a part of a table in pieces of whole series, each with about `size` observations or one series."""
+    if part.dataset is None:
+        yield part
+        return
+    lengths = np.zeros(len(part.ids), np.int64)
+    lengths[part.observed] = part.dataset.lengths
+    piece = (np.cumsum(lengths) - lengths) // size
+    number = np.cumsum(part.observed) - part.observed  # of each series in the data set
+    for k in np.unique(piece):
+        inside = piece == k
+        chosen = number[inside & part.observed]
+        yield replace(
+            part,
+            ids=part.ids.filter(pa.array(inside)),
+            observed=part.observed[inside],
+            dataset=part.dataset.select(chosen) if len(chosen) else None,
+        )
 
 
 def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema, name: str) -> pa.Table:

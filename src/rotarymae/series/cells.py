@@ -56,8 +56,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Return whether a type is one of numbers, or of lists of numbers; booleans are not."""
-    kind = kind.value_type if is_list(kind) else kind
+    """Return whether a type is one of numbers; booleans are not."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
@@ -86,12 +85,6 @@ def to_arrow(values: Any) -> pa.Array:
     return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
-def list_lengths(lists: pa.Array) -> np.ndarray:
-    """Return the number of entries of each list, int64 [n]; 0 for a missing list."""
-    lengths = pc.list_value_length(lists).fill_null(0)  # pyright: ignore
-    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
 def trimmed(column: pa.Array) -> pa.Array:
     """Return a column of texts without surrounding blanks; another column as it is."""
     return pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
@@ -105,12 +98,6 @@ def matches(column: pa.Array, pattern: str) -> np.ndarray:
 def where(mask: np.ndarray, column: pa.Array) -> pa.Array:
     """Return a column with null where the mask [n] is False."""
     return pc.if_else(pa.array(mask), column, pa.scalar(None, column.type))  # pyright: ignore
-
-
-def missing_texts(column: pa.Array) -> np.ndarray:
-    """Return a mask [n], True where a text is null, empty or one of the usual words for "missing"."""
-    known = pc.is_in(column, value_set=pa.array(MISSING, column.type))  # pyright: ignore
-    return pc.or_(known, column.is_null()).to_numpy(zero_copy_only=False)  # pyright: ignore
 
 
 def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
@@ -158,7 +145,7 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
         values = column.to_numpy(zero_copy_only=False)
     elif pa.types.is_boolean(kind):
         values = column.cast(pa.int8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    elif is_numeric(kind) and not is_list(kind):
+    elif is_numeric(kind):
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     else:
         raise InputError(f"column {name!r} is not numeric but {kind}; convert it to numbers.", code="not-numeric")
@@ -171,11 +158,7 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 def _parse_numbers(
     column: pa.Array, name: str, na: Sequence[str], limits: bool
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse texts as numbers; arguments and errors as in `numbers`.
-
-    Returns:
-        The numbers [n], {word: count} for cells that are no numbers, and a note on decimal marks or a unit, or None.
-    """
+    """Parse texts as numbers; arguments, parts of the result and errors are those of `numbers`."""
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
             return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
@@ -212,10 +195,7 @@ def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) ->
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     """Convert "1.234,5" or "1,234.5" to plain numbers, as far as the column shows which mark is the decimal one.
 
-    "1,234" by itself may be one thousand or not, and then stays.
-
-    Returns:
-        The cells as text, and a note on what was assumed, or None.
+    "1,234" by itself may be one thousand or not, and then stays. A note says what was assumed.
     """
     note = None
     if matches(cells, SPACED).any():
@@ -317,35 +297,23 @@ def as_integers(column: pa.Array) -> pa.Array:
     return whole.take(coded.indices) if pa.types.is_int64(whole.type) else column
 
 
-def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Number the different labels of a column.
+def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None) -> tuple[np.ndarray, pa.Array]:
+    """Number the different cells of a column.
 
     Args:
-        read: converts cells to labels first; it is called with different texts only.
+        read: converts each cell first, null where one is missing; of texts it is called with the different ones only.
 
     Returns:
-        Codes int64 [n], -1 where null; and the different labels in order of first appearance.
+        Codes int64 [n], -1 where null; and the different cells in order of first appearance.
     """
     if read is not None and not is_text(_decoded(column.type)):
         column, read = read(column), None
     coded = column.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     if read is None:
-        return codes, label_values(coded.dictionary)
+        return codes, coded.dictionary
     place, distinct = encode(read(coded.dictionary))
     return np.append(place, -1)[codes], distinct
-
-
-def by_distinct_text(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return `read(column)`; for texts, call `read` only with the different texts, to save time.
-
-    Args:
-        read: converts each cell alone, to an array of the same length.
-    """
-    if not is_text(_decoded(column.type)):
-        return read(column)
-    coded = column.dictionary_encode()
-    return read(coded.dictionary).take(coded.indices)
 
 
 def label_values(column: pa.Array) -> np.ndarray:

@@ -32,9 +32,6 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs (value column, column of its standard errors), recognised by name.
 
     The errors of NAME are in NAME_err, NAME_error or NAMEerr, in any case; a value without such a column is in no pair.
-
-    Args:
-        names: of all columns of values.
     """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
@@ -64,14 +61,7 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
-    """Return a list or array as an Arrow array.
-
-    Args:
-        name: of the values, for messages.
-
-    Raises:
-        InputError: values of mixed type, or of one that no table holds.
-    """
+    """Return a list or array as an Arrow array. Raises InputError for mixed types, or one that no table holds."""
     try:
         return cells.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -84,95 +74,74 @@ def listed_column(values: Any, name: str) -> pa.Array:
 def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
     """Return ids [S] as an Arrow array. Raises InputError for mixed types, missing ids and repeats."""
     labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
-    if labels.null_count:
-        row = labels.is_null().index(True).as_py()
+    twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
+    if labels.null_count or twice:
         raise InputError(
-            f"{labels.null_count} of the 'ids' are missing, first that of series {row} (counted from 0); give every "
-            "series an id."
+            f"ids must differ and none may be missing; {listed(twice or [None])} is given to several series."
         )
-    if len(labels.unique()) != len(labels):
-        twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
-        raise InputError(f"{len(twice)} ids are given to more than one series: {listed(twice)}; ids must differ.")
     return labels
 
 
-def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub") -> np.ndarray:
-    """Return one series' values as an array [n, V], or its times as [n] with axes=1.
-
-    Masked values become NaN, and objects float64; another type is kept.
+def flat_arrays(
+    arrays: Sequence[Any], what: str, ids: Sequence[Any], axes: int = 2, lengths: Sequence[int] | None = None
+) -> np.ndarray:
+    """Join the arrays [n_i] or [n_i, V] of all series into one [n, V], or with axes=1 [n]; masked values become NaN.
 
     Args:
-        what: what the values are, for messages.
-        id: name of the series, for messages.
-        axes: the number of axes of the result; values [n] get a second one.
-        kinds: the kinds of numpy types that are accepted.
+        what: what the arrays are, for messages.
+        ids: names of the series, for messages.
+        axes: the number of axes of the result; with 1 the numbers may also be dates or durations.
+        lengths: the number of rows n_i that each array must have; None for any.
 
     Raises:
-        InputError: no array of these kinds, or with more axes or none.
+        InputError: an array without numbers or of another shape; dates in some arrays and numbers in others.
     """
+    parts = []
+    for i, (id, values) in enumerate(zip(ids, arrays, strict=True)):
+        try:
+            array = unmasked(values)
+            array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
+        except (TypeError, ValueError) as error:
+            raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
+        if 0 < array.ndim <= axes and array.dtype.kind in ("fiubMm" if axes == 1 else "fiub"):
+            array = array[:, None] if array.ndim < axes else array
+            shape = (len(array) if lengths is None else lengths[i], *(parts or [array])[0].shape[1:])
+            parts.append(array)
+            if array.shape == shape:
+                continue
+        raise InputError(
+            f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; wanted numbers, one row for each "
+            "time, and as many columns as the first series has."
+        )
     try:
-        array = unmasked(values)
-        array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
-    except (TypeError, ValueError) as error:
-        raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
-    if not 0 < array.ndim <= axes or array.dtype.kind not in kinds:
-        raise InputError(f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; wanted numbers [n].")
-    return array[:, None] if array.ndim < axes else array
+        return np.concatenate(parts)
+    except TypeError as error:
+        raise InputError(f"some series have dates or durations and others numbers as {what}; give one kind.") from error
 
 
-def flat_features(
-    arrays: Sequence[Any], what: str, names: Sequence[str] | None, lengths: np.ndarray, ids: Sequence[Any]
-) -> dict[str, pa.Array]:
-    """Join the arrays [n_i] or [n_i, V] of all S series into V flat columns: {name: column of all rows}.
+def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> dict[str, pa.Array]:
+    """Return the columns of an array [n, V] as {name: column}; names that are not given are made of `what`.
 
-    Columns are float32 if every array is, else float64.
-
-    Args:
-        what: what a feature is called in messages. Names that are not given are `what`_0, `what`_1, ..., but plainly
-            "value" for a single value.
-        names: V names; None for the usual ones.
-        lengths: [S], the number of rows n_i that each array must have.
-        ids: [S], names of the series for messages.
-
-    Raises:
-        InputError: an array of another shape or without numbers; names that repeat, or are not V.
+    Raises InputError for names that repeat, or are not V.
     """
-    each = [numeric(part, f"{what}s", ids[i]) for i, part in enumerate(arrays)]
-    width = each[0].shape[1]
-    for i, part in enumerate(each):
-        if part.shape != (lengths[i], width):
-            raise InputError(
-                f"series {listed([ids[i]])}: {what}s has the shape {part.shape}, wanted ({lengths[i]}, {width}): one "
-                "row per time, and as many columns as the first series."
-            )
-    usual = [what] if width == 1 and what == "value" else [f"{what}_{v}" for v in range(width)]
+    usual = [what] if flat.shape[1] == 1 and what == "value" else [f"{what}_{v}" for v in range(flat.shape[1])]
     names = names_of(usual if names is None else names, f"{what}_names")
     refuse_twice(names, f"{what}_names")
-    if len(names) != width:
-        raise InputError(f"{what}_names has {len(names)} names for {width} features; give one each.")
-    flat = np.concatenate([part if part.dtype == np.float32 else part.astype(np.float64) for part in each])
+    if len(names) != len(usual):
+        raise InputError(f"{what}_names has {len(names)} names for {len(usual)} features; give one each.")
     return dict(zip(names, map(pa.array, flat.T.copy()), strict=True))
 
 
-def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: Sequence[Any]) -> pa.Array:
-    """Join the channel labels [n_i] of all S series into one Arrow array of one type.
+def flat_labels(channels: Sequence[Any], lengths: Sequence[int], ids: Sequence[Any]) -> pa.Array:
+    """Join the channel labels [n_i] of all series into one Arrow array of one type.
 
-    Args:
-        lengths: [S], the number of labels n_i that each series must have.
-        ids: [S], names of the series for messages.
-
-    Raises:
-        InputError: another number of labels, a missing one, or labels of several types.
+    Raises InputError, naming the series, for another number of labels than in `lengths`, or labels of several types.
     """
-    parts = []
-    for i, part in enumerate(channels):
-        name = f"channels of series {listed([ids[i]])}"
-        column = cells.labels(listed_column(part, name), name)
-        if len(column) != lengths[i]:
-            raise InputError(f"{name}: {len(column)} labels for {lengths[i]} observations; give one for each.")
-        if column.null_count:
-            raise InputError(f"{name}: {column.null_count} labels are missing; give one for each observation.")
-        if parts and column.type != parts[0].type:
-            raise InputError(f"{name} are {column.type}, those of series before {parts[0].type}; give all in one type.")
-        parts.append(column)
+    parts = [listed_column(part, f"channels of series {listed([id])}") for id, part in zip(ids, channels, strict=True)]
+    for id, part, length in zip(ids, parts, lengths, strict=True):
+        if len(part) != length or part.type != parts[0].type:
+            raise InputError(
+                f"channels of series {listed([id])}: {len(part)} labels of the type {part.type} for {length} "
+                f"observations; give one for each, all of the type {parts[0].type} of the first series."
+            )
     return pa.concat_arrays(parts)

@@ -32,11 +32,11 @@ from rotarymae.series.cells import plain
 from rotarymae.series.columns import (
     channel_names_of,
     distinct_ids,
-    flat_features,
+    flat_arrays,
     flat_labels,
     free_name,
     listed_column,
-    numeric,
+    named_columns,
     refuse_twice,
 )
 from rotarymae.series.dates import as_dates
@@ -575,16 +575,17 @@ class SeriesDataset:
                 raise InputError(f"names {listed(names)} need {what}=[...], one array per series.")
         labels = distinct_ids(np.arange(count) if ids is None else ids)
         known = labels.to_pylist()
-        when = [numeric(part, "times", known[i], 1, "fiubMm") for i, part in enumerate(times)]
-        if len({part.dtype.kind if part.dtype.kind in "mM" else "" for part in when}) > 1:
-            raise InputError("some series have datetimes or durations and others numbers as times; give one kind.")
-        lengths = np.array([len(part) for part in when])
-        if not lengths.all():
-            empty = [known[i] for i in np.flatnonzero(lengths == 0)]
+        when = flat_arrays(times, "times", known, axes=1)
+        lengths = [len(part) for part in times]
+        if 0 in lengths:
+            empty = [known[i] for i in range(count) if not lengths[i]]
             raise InputError(f"{len(empty)} of {count} series have no observation: {listed(empty)}. Leave them out.")
         each = pa.array(np.repeat(np.arange(count), lengths))
-        of_values = flat_features(values, "value", value_names, lengths, known)
-        where = {} if positions is None else flat_features(positions, "position", position_names, lengths, known)
+        of_values = named_columns(flat_arrays(values, "values", known, lengths=lengths), "value", value_names)
+        where = {}
+        if positions is not None:
+            flat = flat_arrays(positions, "positions", known, lengths=lengths)
+            where = named_columns(flat, "position", position_names)
         fixed = {name: listed_column(column, name).take(each) for name, column in (static or {}).items()}
         named = tables.TableSchema(
             id=free_name("id", of_values, where, fixed),
@@ -596,7 +597,7 @@ class SeriesDataset:
             strict=True,
             **options,
         )
-        columns = {named.id: labels.take(each), named.time: listed_column(np.concatenate(when), "times")}
+        columns = {named.id: labels.take(each), named.time: listed_column(when, "times")}
         columns |= {} if channels is None else {named.channel: flat_labels(channels, lengths, known)}
         channel_names = None if channel_names is None else channel_names_of(channel_names)
         return tables.read_arrays({**columns, **of_values, **where, **fixed}, named, channel_names)

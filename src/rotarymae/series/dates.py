@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import duckdb
@@ -27,18 +27,14 @@ FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 
 
 
 @dataclass(frozen=True)
-class Times:
-    """A column of times, float64 [n], NaN where a cell is missing or no time.
+class Times(cells.Numbers):
+    """A column of times as numbers: `unit` is "day" for dates and durations.
 
-    `unit` is "day" for dates and durations; `zone` is "" for dates without a zone, and None for numbers and durations;
-    `words` counts the cells that are not times.
+    `zone` is "" for dates without a zone, and None for numbers and durations.
     """
 
-    values: np.ndarray
     unit: str | None = None
     zone: str | None = None
-    words: dict[str, int] = field(default_factory=dict)
-    note: str | None = None
 
 
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
@@ -53,7 +49,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
 
     Raises:
         InputError: the column holds neither numbers nor dates ("not-numeric", "time-text", "clock-alone"); dates with
-            and without zone ("mixed-zones"); numbers have lost digits, or would lose them.
+            and without zone ("mixed-zones").
     """
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
@@ -75,7 +71,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     elif 2 * elapsed.sum() > there.sum():
         note = f"times such as {texts.filter(pa.array(elapsed))[0].as_py()!r} are elapsed hours and minutes"
         values = _elapsed(texts)
-        return Times(values, "day", None, _words(texts, there & np.isnan(values)), note)
+        return Times(values, _words(texts, there & np.isnan(values)), note, "day")
     else:
         return _from_numbers(texts, name)
     read = _typed(stamps, name)
@@ -87,47 +83,35 @@ def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
-    """Convert a column that already has a numeric, date or duration type.
+    """Convert a column that already has a numeric, date or duration type; of numbers, those in `na` are missing.
 
-    Args:
-        name: of the column, for messages.
-        na: numbers that mean "missing", in any spelling; they are not looked for in dates and durations.
-
-    Raises:
-        InputError: times of day ("clock-alone"); another type ("not-numeric"); numbers too large to be exact.
+    Raises InputError for times of day ("clock-alone") and any other type ("not-numeric").
     """
     types, kind = pa.types, column.type
     zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
-    if types.is_date32(kind):
-        return Times(column.cast(pa.int32()).cast(pa.float64()).to_numpy(zero_copy_only=False), "day", zone)
-    if types.is_date64(kind):
+    if types.is_date(kind):
         column, kind = column.cast(pa.timestamp("ms")), pa.timestamp("ms")
     if types.is_timestamp(kind) or types.is_duration(kind):
         # Whole days and the rest are divided apart: int64 nanoseconds do not fit into a float64.
         gone = column.is_null().to_numpy(zero_copy_only=False)
         days, rest = np.divmod(column.cast(pa.int64()).fill_null(0).to_numpy(), PER_DAY[kind.unit])
-        return Times(np.where(gone, np.nan, days + rest / PER_DAY[kind.unit]), "day", zone)
+        return Times(np.where(gone, np.nan, days + rest / PER_DAY[kind.unit]), unit="day", zone=zone)
     if types.is_time(kind):
         raise InputError(
             f"time column {name!r} holds times of day ({kind}) without a day; name the column of days as the time, and "
             "this one as the clock (--time DAY --clock TIME).",
             code="clock-alone",
         )
-    if not (types.is_null(kind) or cells.is_numeric(kind)) or cells.is_list(kind):
+    if not (types.is_null(kind) or cells.is_numeric(kind)):
         raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
     numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    _refuse_rounded(numbers, column if types.is_integer(kind) else None, name)
     codes = [float(code) for code in na if cells.is_number(code)]
     # A column that Arrow lends is read-only: torch would warn.
     return Times(np.where(np.isin(numbers, codes), np.nan, numbers))
 
 
 def _from_numbers(texts: pa.Array, name: str) -> Times:
-    """Convert texts that are numbers.
-
-    Raises:
-        InputError: other texts, with advice on formats ("time-text"); numbers too large to be exact.
-    """
+    """Convert texts that are numbers. Raises InputError ("time-text") for others, with advice on formats."""
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
@@ -137,9 +121,7 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
             "are read as days.",
             code="time-text",
         ) from error
-    if cells.matches(texts, r"^[-+]?\d{16,}$").any():
-        _refuse_rounded(read.values, None, name)
-    return Times(read.values.copy(), None, None, read.words, read.note)
+    return Times(read.values.copy(), read.words, read.note)
 
 
 def _from_iso(texts: pa.Array, name: str) -> pa.Array:
@@ -160,12 +142,7 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
 
 
 def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
-    """Return the timestamps [n], with or without zone, that an SQL expression makes of each text `c`.
-
-    Args:
-        texts: [n].
-        **parameters: values of the expression's parameters.
-    """
+    """Return the timestamps [n], with or without zone, that an SQL expression makes of each text `c`."""
     with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
         stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])
     return stamps.cast(pa.timestamp("us", "UTC" if getattr(stamps.type, "tz", None) else None))
@@ -211,14 +188,8 @@ def _elapsed(texts: pa.Array) -> np.ndarray:
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
     """Add a column with the time of day to times that are whole days.
 
-    The result is NaN for a missing cell, and for a text that is no time of day.
-
-    Args:
-        clock: [n] texts such as 10:15, Arrow times, or hours as numbers.
-        name: of the column of days, for messages.
-
-    Raises:
-        InputError: hours beyond 24; a column of another type.
+    The clock has texts such as 10:15, Arrow times, or hours as numbers; the result is NaN for a missing cell, and for a
+    text that is no time of day. Raises InputError for hours beyond 24 and a column of another type.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
@@ -234,37 +205,10 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
     return replace(day, values=day.values + spent)
 
 
-def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -> None:
-    """Raise InputError for numbers beyond 2^53, where neighbouring integers become equal as float64.
-
-    Args:
-        numbers: float64 [n].
-        integers: the original integers, if any; then only some that became equal are refused.
-        name: of the column, for the message.
-    """
-    large = np.flatnonzero((np.abs(numbers) > 2**53) & (np.abs(numbers) <= 2**63))
-    if not len(large):
-        return
-    said = f"{numbers[large[0]]:.20g} in row {large[0]}"
-    if integers is not None:
-        order = np.sort(np.array(integers.drop_null().unique()))
-        same = np.flatnonzero(order[1:].astype(np.float64) == order[:-1].astype(np.float64))
-        if not len(same):
-            return
-        said = f"{order[same[0]]} and {order[same[0] + 1]}"
-    raise InputError(
-        f"time column {name!r} holds {said}, of a size at which neighbouring integers become the same 64-bit floating "
-        "point number. Subtract the first time from all, or convert the column to datetimes."
-    )
-
-
 def refuse_other_dates(column: pa.Array, name: str) -> None:
     """Raise InputError for a column of texts that are all dates but not all ISO dates, whose order as text is wrong.
 
     Empty cells do not count. Nothing is done for any other column.
-
-    Args:
-        name: of the column, for the message.
     """
     there = [text for text in column.unique().to_pylist() if text]
     if there and all(map(OTHER_DATE.match, there)):

@@ -1,14 +1,12 @@
 """Columns of data sets larger than memory: one file per column, memory-mapped.
 
-The files are removed as soon as they are mapped: the system keeps them for as long as something reads them.
+The files have no name, or lose it at the end of the process: nothing is left of them, however that ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +15,6 @@ import numpy as np
 
 MAPPED_CHUNK = 1 << 20  # observations that are handled at a time
 SAMPLE = 1 << 22  # observations; statistics of a larger set are taken from so many, and larger parts are mapped
-LEFTOVER_SECONDS = 86_400.0  # seconds; nothing that is being written stays unchanged for so long
 
 
 class Columns(NamedTuple):
@@ -78,52 +75,28 @@ def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
 
 
 def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:
-    """Write parts of columns to files, and return them joined and memory-mapped; the files are removed at once.
+    """Write parts of columns to temporary files, and return them joined and memory-mapped, read-only.
 
-    What killed processes left in `folder` is removed, too. Raises OSError if there is no room.
+    Raises OSError if there is no room.
 
     Args:
         parts: at least one, all with the same columns.
-        folder: where the files go; a temporary folder if None.
+        folder: where the files go; the system's temporary folder if None.
     """
-    if folder is not None:
-        _remove_leftovers(Path(folder))
-    # On Windows a file cannot be removed while it is mapped.
-    with tempfile.TemporaryDirectory(".columns", ".rotarymae-", folder, ignore_cleanup_errors=True) as temporary:
-        return _write_columns(Path(temporary), parts)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove folders of columns that killed processes left in `folder`, if they did not change for a day.
-
-    Younger ones stay, as another process may be writing them.
-    """
-    for left in folder.glob(".rotarymae-*.columns"):
-        with contextlib.suppress(OSError):
-            changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
-            if not left.is_symlink() and time.time() - changed > LEFTOVER_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
-
-
-def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
-    """Write columns part by part to files such as `times.f8` in an existing folder, and return them memory-mapped."""
-    files: dict[str, tuple[Any, np.dtype]] = {}
+    files: dict[str, Any] = {}
+    first: Columns | None = None
+    columns: dict[str, Any] = dict.fromkeys(Columns._fields)
     with contextlib.ExitStack() as stack:
         for part in parts:
+            first = part if first is None else first
             for name, column in part._asdict().items():
                 if column is None:
                     continue
                 if name not in files:
-                    path = folder / f"{name}.{column.dtype.str[1:]}"
-                    files[name] = (stack.enter_context(path.open("wb")), column.dtype)
-                files[name][0].write(np.ascontiguousarray(column, files[name][1]).data)
-    return _map_columns(folder)
-
-
-def _map_columns(folder: Path) -> Columns:
-    """Memory-map the columns in a folder, read-only; channels and positions are None without a file."""
-    names = Columns._fields
-    columns = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in names for path in folder.glob(f"{name}.*")}
-    positions, n = columns.get("positions"), len(columns["times"])
-    positions = None if positions is None else positions.reshape(n, -1)
-    return Columns(columns["times"], columns.get("channels"), columns["values"].reshape(n, -1), positions)
+                    files[name] = stack.enter_context(tempfile.TemporaryFile(dir=folder))
+                files[name].write(np.ascontiguousarray(column, getattr(first, name).dtype).data)
+        for name, file in files.items():
+            like = getattr(first, name)
+            file.flush()
+            columns[name] = np.memmap(file, like.dtype, "r").reshape(-1, *like.shape[1:])
+    return Columns(**columns)

@@ -19,7 +19,7 @@ class ReadingReport:
     """Counts of a table's rows: how many were used, and how many were left out for which reason.
 
     Attributes:
-        total: rows of the table; in a wide table, its cells.
+        total: rows of the table, or entries of its lists; in a wide table, its cells.
         missing: {reason: rows} in which nothing was observed: {"'flux' is missing": 3}.
         left_out: {reason: rows} with a cell that cannot be used: {"'flux' is infinite": 2}.
         doubts: {sentence: count} of what is used but may be wrong or was changed: {"series had times that did not
@@ -28,7 +28,6 @@ class ReadingReport:
         words: texts among numbers, by column: {"value": {"<0.01": 3}}. They count as missing values.
         lost: values that were observed and are dropped because another value of their row is missing.
         merged: rows with the same series, time and channel as another row.
-        lists: rows with lists, whose entries are the `total`; 0 without lists.
         series: number of series.
         empty: ids of series that are left out because none of their rows could be used.
         notes: sentences on how the file was read, where that was guessed.
@@ -44,7 +43,6 @@ class ReadingReport:
     words: dict[str, dict[str, int]] = field(default_factory=dict)
     lost: int = 0
     merged: int = 0
-    lists: int = 0
     series: int = 0
     empty: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()
@@ -71,7 +69,6 @@ class ReadingReport:
         dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
         parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
-        parts += [f"{self.lists:,} rows with lists are {self.total:,} observations"] if self.lists else []
         parts += [f"{len(self.empty):,} series without observations left out"] if self.empty else []
         return "; ".join([*parts, *self.notes])
 
@@ -80,25 +77,6 @@ class ReadingReport:
         reasons = [f"{reason} in {count:,}" for reason, count in {**self.missing, **self.left_out}.items()]
         more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
         return ", ".join(reasons[:MAX_REASONS]) + more
-
-    def refuse_costly(self, values: int) -> None:
-        """Raise InputError where most rows would be dropped because one of their several values is missing.
-
-        It is meant for whole tables, as a part of one may be untypical.
-
-        Args:
-            values: number of value columns.
-
-        Raises:
-            InputError: more values are lost than kept; the message names the columns that lack some ("mostly-dropped").
-        """
-        if self.lost > values * (self.kept + self.merged):
-            raise InputError(
-                f"{self._reasons()} of {self.total:,} rows, and a row needs all of its {values} values: most of what "
-                "was observed would be dropped. If each of these columns is a channel of its own, observed at times of "
-                "its own, read the table as wide (--wide, wide=True); else leave out the column that lacks most.",
-                code="mostly-dropped",
-            )
 
     def refuse_words(self) -> None:
         """Raise InputError ("unusable-cell") if there are texts among numbers."""
@@ -122,7 +100,8 @@ class ReadingReport:
             sentences.append(
                 f"{self.lost:,} observed values are dropped, as another value of their row is missing "
                 f"({self._reasons()} of {self.total:,} {self.counted}). A row needs all of its values; leave out the "
-                "column that lacks most, if you can do without it."
+                "column that lacks most, if you can do without it, or read each column as a channel with times of its "
+                "own (--wide --tokens channel)."
             )
         if self.left_out:
             each = [f"{reason} in {count:,} (first: {self.first[reason]})" for reason, count in self.left_out.items()]

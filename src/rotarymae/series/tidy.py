@@ -61,21 +61,11 @@ class Observations:
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
     def noting(self, **changes: Any) -> Observations:
-        """Return the observations with changes added to their report.
-
-        Args:
-            **changes: fields of a `ReadingReport`; numbers and counts are added to those that are there.
-        """
+        """Return the observations with fields of a `ReadingReport` added to those of their report."""
         return replace(self, report=self.report + ReadingReport(**changes))
 
     def doubting(self, reason: str, count: int, first: str) -> Observations:
-        """Return the observations with a doubt added to their report.
-
-        Args:
-            reason: a sentence on what may be wrong.
-            count: how often.
-            first: the first row or series.
-        """
+        """Return the observations with a doubt added to their report: what may be wrong, how often, and where first."""
         return self.noting(doubts={reason: count}, first={reason: first})
 
     def leave_out(
@@ -133,30 +123,22 @@ class Observations:
         return f"{text}, channel {self.channel_names[self.channels[at]]!r}"
 
 
-def dataset_fields(rows: Observations, schema: Any, part: bool = False, channels_known: bool = True) -> dict[str, Any]:
+def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True) -> dict[str, Any]:
     """Clean the rows: drop unusable ones, sort, merge duplicates, reshape; return the fields of a `SeriesDataset`.
 
     Args:
-        schema: a `TableSchema`, which says how missing values and duplicates are handled.
-        part: whether the rows are a part of a table; then it is no error if most of them are dropped.
         channels_known: whether channels without rows stay.
 
     Raises:
         NoObservations: no row is left.
-        InputError: a cell that cannot be used, in a strict reading ("unusable-cell"); a row that lacks some values,
-            with tokens="time" ("missing-values"); most rows are dropped ("mostly-dropped"); many duplicates
-            ("duplicates").
+        InputError: a cell that cannot be used, in a strict reading ("unusable-cell"); many duplicates ("duplicates").
     """
-    width, rows = len(rows.value_names), with_typical_errors(rows)
+    rows = with_typical_errors(rows)
     if schema.wide and schema.tokens == "channel":
         rows = melt(rows)
     else:
         absent = np.isnan(rows.values)
         gone = absent.any(1)
-        if schema.tokens == "time":
-            gone = absent.all(1)
-            if (partial := np.asarray(absent.any(1) & ~gone)).any():
-                refuse_incomplete(rows, partial)
         columns = [(f"{name!r} is missing", absent[:, v] & gone) for v, name in enumerate(rows.value_names)]
         rows = rows.leave_out(columns, "missing").noting(lost=int((~absent[gone]).sum()))
     rows = rows.leave_out(unusable(rows), strict=schema.strict)
@@ -167,12 +149,11 @@ def dataset_fields(rows: Observations, schema: Any, part: bool = False, channels
         seen = np.bincount(rows.channels, minlength=len(rows.channel_names)) > 0
         names = tuple(name for name, there in zip(rows.channel_names, seen, strict=True) if there)
         rows = replace(rows, channels=(np.cumsum(seen, dtype=np.int32) - 1)[rows.channels], channel_names=names)
-    if not part:
-        rows.report.refuse_costly(width)
     there = rows.lengths > 0
     rows = rows.noting(series=len(there), empty=tuple(rows.ids[~there].tolist()))
     if not there.any():
-        text = f"no value was observed in {len(there):,} series ({listed(rows.ids)}): {rows.report}."
+        text = f"no value was observed in {len(there):,} series ({listed(rows.ids)}): {rows.report}. "
+        text += rows.report.losses()[0] if rows.report.lost else ""
         raise NoObservations(text, rows.report)
     rows = sort(suspects(rows))  # step by step, as each copies the columns
     rows = merge_duplicates(rows, schema.duplicates, schema.strict)
@@ -443,23 +424,6 @@ def melt(rows: Observations) -> Observations:
         channel_names=rows.value_names,
         values=rows.values[row, column][:, None],
         value_names=("value",),
-    )
-
-
-def refuse_incomplete(rows: Observations, partial: np.ndarray) -> None:
-    """Raise InputError ("missing-values") for a row that lacks only some values, with tokens="time".
-
-    Args:
-        partial: mask [n], True for such rows, of which there is at least one; the message names the first.
-    """
-    row = int(partial.argmax())
-    absent = np.isnan(rows.values[row])
-    raise InputError(
-        f"{rows.name(row)} has a value for {rows.value_names[np.argmin(absent)]!r} but none for "
-        f"{rows.value_names[np.argmax(absent)]!r} ({partial.sum()} of {len(partial)} times lack some); one token per "
-        "time needs all of them. One token per observation lets every channel have times of its own.",
-        code="missing-values",
-        settings=[("tokens", "channel")],
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -51,12 +50,12 @@ def processor() -> str:
 def free_memory(root: Path = Path("/")) -> float:
     """Return the bytes of memory that this process may still take, at least 0.
 
-    It is the least of what is free in the computer, in its control groups, and below its limit on the address space.
+    It is the least of what is free in the computer and in its control groups, which containers limit.
 
     Args:
         root: the folder in which proc and sys lie; another one for tests.
     """
-    least = min([psutil.virtual_memory().available, *_left_in_groups(root), *_left_of_addresses()])
+    least = min([psutil.virtual_memory().available, *_left_in_groups(root)])
     return max(float(least), 0.0)
 
 
@@ -76,13 +75,3 @@ def _left_in_groups(root: Path) -> Iterator[int]:
                 yield limit - used + int(stat.get("inactive_file", 0))
             if folder == mount:
                 return
-
-
-def _left_of_addresses() -> Iterator[int]:
-    """Yield the bytes left of this process's limit on its address space; nothing without a limit, or on Windows."""
-    if sys.platform != "win32":
-        import resource
-
-        most = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if most != resource.RLIM_INFINITY:
-            yield most - psutil.Process().memory_info().vms

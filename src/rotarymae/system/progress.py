@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -78,20 +77,23 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as lines of text, printed by a thread; yield on_step as `bar` does. No last line on an error."""
-        started, ended, steps = time.monotonic(), threading.Event(), _Steps()
+        """Show a stage as lines of text; yield on_step as `bar` does. No last line on an error."""
+        started = said = time.monotonic()
+        steps, ended = "", ""
 
-        def tick() -> None:  # in a thread, as a stage may be one long call
-            while not ended.wait(self.every):
-                self.say(f"{title}: {steps.progress(time.monotonic() - started)}")
+        def on_step(done: int, total: int, loss: float | None = None) -> None:
+            """Print how far the stage is, unless a line was printed less than `every` seconds ago."""
+            nonlocal said, steps, ended
+            now = time.monotonic()
+            if loss is not None:
+                steps, ended = f"{done:,} steps in ", f", loss {loss:.4f}"
+            if now - said >= self.every:
+                said, left = now, (now - started) / done * (total - done)
+                share = f"{100 * done / total:.0f} % ({done:,} of {total:,}{' steps' if ended else ''})"
+                self.say(f"{title}: {share}, {duration(left)} left{ended}")
 
-        thread = threading.Thread(target=tick, daemon=True)
-        thread.start()
-        try:
-            yield steps.note
-            self.say(f"{title}: {steps.end(time.monotonic() - started)}")
-        finally:
-            ended.set()
+        yield on_step
+        self.say(f"{title}: {steps}{duration(time.monotonic() - started)}{ended}")
 
     @contextmanager
     def catching_warnings(self) -> Iterator[None]:
@@ -113,38 +115,6 @@ class Reporter:
                 self.console.print(f"warning: {message}", style="yellow", markup=False, soft_wrap=True)
         elif not self.quiet and not issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning):
             self.console.print(f"{category.__name__}: {message}", style="dim", markup=False, soft_wrap=True)
-
-
-class _Steps:
-    """The progress of a stage: steps done and in all, the last loss as text, and when the first step was noted."""
-
-    def __init__(self) -> None:
-        self.first: tuple[int, float] | None = None  # (done, when), from which the pace is measured
-        self.done, self.total, self.loss = 0, 0, ""
-
-    def note(self, done: int, total: int, loss: float | None = None) -> None:
-        """Keep the state after `done` of `total` steps."""
-        self.first = self.first or (done, time.monotonic())
-        self.done, self.total = done, total
-        self.loss = "" if loss is None else f", loss {loss:.4f}"
-
-    def progress(self, seconds: float) -> str:
-        """Return how far a stage is: "37 % (370 of 1,000 steps), 12 s left, loss 0.1234".
-
-        Before the first step it is how long the stage has taken, from `seconds` since its beginning. The time left
-        follows from the pace since the first step.
-        """
-        if self.first is None or not self.total:
-            return f"{duration(seconds)} so far"
-        done, since = self.first[0], time.monotonic() - self.first[1]
-        left = since / (self.done - done) * (self.total - self.done) if self.done > done else None
-        steps = " steps" if self.loss else ""  # of training; elsewhere what is counted differs
-        share = f"{100 * self.done / self.total:.0f} % ({self.done:,} of {self.total:,}{steps})"
-        return f"{share}{'' if left is None else f', {duration(left)} left'}{self.loss}"
-
-    def end(self, seconds: float) -> str:
-        """Return how long a stage took, from `seconds`; of a training also its steps and last loss."""
-        return f"{f'{self.done:,} steps in ' if self.loss else ''}{duration(seconds)}{self.loss}"
 
 
 def duration(seconds: float) -> str:

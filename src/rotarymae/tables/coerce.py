@@ -120,10 +120,6 @@ def _by_id(index: Any, series: Any) -> bool:
 
     It does for a data frame, and for a data set with exactly these ids; but never if it is an unnamed RangeIndex, which
     pandas gives to values without an index.
-
-    Args:
-        index: the index of the labels.
-        series: the series as the caller gave them.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -171,11 +167,7 @@ def _joined(series: Sequence[Series]) -> SeriesDataset:
 def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) -> SeriesDataset:
     """Read a list with (times, values) or (times, values, channels) for every series; a part may be None.
 
-    Args:
-        like: the preprocessor of a model, whose channels and value names are used; None without one.
-
-    Raises:
-        InputError: channels for some series only, or not as `like` was fitted; and as `SeriesDataset.from_arrays`.
+    Raises InputError for channels of some series only, or not as `like` was fitted, and as `SeriesDataset.from_arrays`.
     """
     parts = [[part for part in one if part is not None] for one in series]
     if len({len(one) for one in parts}) > 1:
@@ -193,12 +185,8 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
     """Read arrays [channels, time], at the times 0, 1, 2, ...; NaN means that nothing was observed.
 
     All channels of a time become one row if NaN always has the whole time, or if `like` was fitted without channels.
-
-    Args:
-        like: the preprocessor of a model, whose names of channels are used; None calls them channel_0, channel_1, ...
-
-    Raises:
-        InputError: arrays without numbers; different numbers of channels, or another than `like` was fitted on.
+    Without `like` they are called channel_0, channel_1, ... Raises InputError for arrays without numbers, and for
+    different numbers of channels, or another than `like` was fitted on.
     """
     try:
         arrays = [unmasked(one) for one in arrays]

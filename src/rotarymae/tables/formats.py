@@ -46,10 +46,6 @@ def named(name: str, format: str) -> Iterator[None]:
     """Turn an error of a reading library, raised in this block, into an InputError ("unreadable") that names the file.
 
     An InputError passes unchanged, and so does an error of a type that is not in `UNREADABLE`.
-
-    Args:
-        name: the file, for the message.
-        format: what the file was read as, for the message.
     """
     try:
         yield
@@ -100,9 +96,6 @@ def as_utf8(path: Path, text: Text) -> Path:
 
     A copy is made of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks. It is UTF-8,
     unpacked, and begins with the first row, after the header.
-
-    Args:
-        text: the form of the file, from `sniff`.
     """
     if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
         return path
@@ -113,16 +106,8 @@ def as_utf8(path: Path, text: Text) -> Path:
 def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
     """Copy a text file as UTF-8 to the temporary folder, without its first `skip` lines; return the copy's path.
 
-    Copies are cached by the arguments.
-
-    Args:
-        changed: time of the file's last change. It is not read, but a changed file is copied again.
-        encoding: of the file.
-        skip: number of lines.
-        blanks: whether runs of blanks separate cells; they become tabs.
-
-    Raises:
-        UnicodeDecodeError: text in another encoding.
+    With `blanks`, runs of blanks become tabs. A file is copied again where the time of its last change, `changed`, is
+    another one.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     with _open_unpacked(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
@@ -149,16 +134,9 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of several text files, one for each path.
+    """Guess the form of each of several text files, as `sniff` does.
 
     A file that begins with the same lines as the first, up to the header, and is UTF-8 has the form of the first.
-
-    Args:
-        format: "csv" or "tsv".
-        header_row: the line, counted from 1, that names the columns; None guesses it.
-
-    Raises:
-        InputError: as `sniff`.
     """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
@@ -314,10 +292,7 @@ def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
     Blank rows and cells far to the right are left out. A row that fills its first cell alone, such as a title above the
-    header, becomes a line of one cell. Copies are cached by the arguments.
-
-    Args:
-        changed: time of the file's last change. It is not read, but a changed file is copied again.
+    header, becomes a line of one cell. `changed` is as in `_transcoded`.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").

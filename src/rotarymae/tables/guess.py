@@ -34,6 +34,7 @@ WHOLE_DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # digits → 
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
+MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
@@ -46,7 +47,7 @@ NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "fi
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
-FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "isdiffpos", "bad", "procstatus", "rb"}
+FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "bad", "procstatus", "rb"}
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
@@ -82,7 +83,8 @@ CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora")
 CHANNEL = Rule(
     ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
      "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
-     "measurement", "lead", "name"),
+     "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
+     "sensore", "name"),
 )  # fmt: skip
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
@@ -162,6 +164,12 @@ class Column:
         return bool(len(known)) and bool((known == np.rint(known)).all())
 
     @property
+    def names_classes(self) -> bool:
+        """Whether it repeats few texts or whole numbers, as names of channels or classes do."""
+        few = self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
+        return (self.text or self.whole) and few and not (self.dates or self.clock)
+
+    @property
     def distinct(self) -> int:
         return int(self.codes.max(initial=-1)) + 1
 
@@ -220,28 +228,15 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
     """
     names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
-    read = source.sample(ROWS // 100 if lists else ROWS).read(names)
-    lengths = cells.list_lengths(read[min(lists)]) if lists else None
     columns = {}
-    for name, column in read.items():
-        if name in lists:
-            column = cells.to_arrow(column.flatten())
-        elif lengths is not None:
-            column = column.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
+    for name, column in source.sample(ROWS // 100 if lists else ROWS).read(names, equal=False).items():
         columns[name] = _column(name, column, name in lists, na)
     # The index of a data frame is nothing, unless it has the dates.
     return {name: column for name, column in columns.items() if column.dates or not NOTHING.match(name)}
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column: whether it holds dates, clock times, numbers or text, and how it varies.
-
-    Args:
-        name: of the column.
-        column: some of its cells; for lists, their entries.
-        of_lists: whether the cells were entries of lists.
-        na: cells that mean "missing", besides the usual ones.
-    """
+    """Describe some cells of a column, or entries of its lists: dates, clock times, numbers or text, how it varies."""
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -251,7 +246,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
         codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
     words = text and not cells.matches(column.unique(), r"^\W*\d").any()
     if text and not words:
-        half = max(1, int((~cells.missing_texts(column)).sum())) / 2
+        half = max(1, len(cells.without_missing(column).drop_null())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
     if not is_date and not is_clock and not words:
         with suppress(InputError):
@@ -393,12 +388,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             )
         if best and (known or len(best) == len(others) or not schema.wide):
             given["values"] = tuple(best[:1])
-            unsure += [f"{listed(best[1:])} could be values, too (--values)"] if len(best) > 1 else []
         else:
             given["values"] = tuple(others)
             if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
     values = given.get("values", schema.values)
+    unsure += _unread(varying, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -411,21 +406,50 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         given |= {"errors": tuple(of_value[:1])} if of_value else {}
     for name in flags:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
-        if name not in values and name.lower() != "isdiffpos" and 0 < marked < n / 2:
+        if name not in values and 0 < marked < n / 2:
             unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
     if limits:
         unsure.append(f"{listed(limits)} are limits of what could be seen, and are not read as values")
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
 
 
-def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the column of times, or None.
+def _unread(
+    varying: dict[str, Column], values: Sequence[str], channel: Column | None, free: Sequence[str]
+) -> list[str]:
+    """Return sentences on columns that change within series and are not read, and on values that may be codes.
 
-    The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
+    Columns that say what the channel says, as its unit does, are passed over.
 
     Args:
-        free: {name: column} without a role so far.
-        unsure: list of doubts. A sentence is added if other columns hold dates, too, or if the times only ascend.
+        varying: {name: column} of the columns that differ within a series.
+        values: names of the columns of values.
+        channel: the column of channels, if there is one.
+        free: names of the columns of `varying` without another role.
+    """
+    columns = [c for name, c in varying.items() if name in free and not (c.dates or c.clock or c is channel)]
+    if channel is not None:
+        columns = [c for c in columns if _count(channel.codes, c.codes) > channel.distinct]
+    unread = [c.name for c in columns if c.name not in values]
+    codes = [c.name for c in columns if c.names_classes and (c.codes >= 0).all() and not looks_like_id(c.name)]
+    as_values, apart = [name for name in codes if name in values], [name for name in codes if name in unread]
+    numbers = [name for name in unread if name not in codes and varying[name].numeric]
+    texts = [name for name in unread if name not in codes and varying[name].text]
+    said = [f"{listed(numbers)} could be values, too (--values)"] if numbers else []
+    said += [f"{listed(texts)}: texts that change within series, not read"] if texts else []
+    for names, how in ((as_values if channel is None else [], "read as values"), (apart, "not read")):
+        if names:
+            text = (
+                f"{listed(names)}: few words or whole numbers that change within series, {how}; --channel {names[0]}, "
+            )
+            said.append(f"{text}if they say what was measured")
+    return said
+
+
+def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
+    """Return the column of times among those without a role so far, or None.
+
+    The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
+    A sentence is added to `unsure` if other columns hold dates, too, or if the times only ascend.
     """
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
     named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
@@ -442,9 +466,7 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
     """Return the first numeric column that ascends from row to row, except where another series may begin; or None.
 
-    Args:
-        free: {name: column} without a role so far.
-        unsure: list of doubts, to which a sentence is added if there is such a column.
+    A sentence is added to `unsure` if there is such a column.
     """
     for c in free.values():
         if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
@@ -486,11 +508,8 @@ def _id(
     rows come in blocks, or a text that tells rows of one time apart, is taken.
 
     Args:
-        free: {name: column} without a role so far.
-        n: number of rows.
-        time: the column of times, if there is one.
+        free: {name: column} without a role so far, all of `n` rows.
         unsure: list of doubts, to which a sentence is added if the id is not recognised by name.
-        several_files: whether the table is several files.
     """
     named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and not c.dates]
     # An id of every row is none of a series.
@@ -581,9 +600,6 @@ def status_of(label: str, columns: Iterable[str]) -> str | None:
     """Return the first column, other than `label`, whose name says whether durations ended in an event.
 
     None if there is none, or if the name of `label` is not that of a duration.
-
-    Args:
-        columns: names of the columns.
     """
     status = (name for name in columns if name != label and set(pieces(name)) & STATUS_NAMES)
     return next(status, None) if set(pieces(label)) & DURATION else None
@@ -603,17 +619,11 @@ def _duration(columns: Mapping[str, Column]) -> str | None:
 
 
 def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Propose which columns of a table of objects are the label and the static columns.
+    """Propose the label or None, and the static columns, of a table of objects; with sentences on what is doubtful.
 
     Args:
-        id: its id column, which is neither; if it lacks that, the only one that looks like an id is taken.
+        id: its id column, which is neither; as in `key_column`, which also says what is refused.
         label: the label, if the user named it, which is kept.
-
-    Returns:
-        The label or None, the static columns, and sentences on what is doubtful.
-
-    Raises:
-        InputError: as `key_column`.
     """
     key, unsure = key_column(source, id), []
     if key != id:
@@ -658,6 +668,12 @@ def _of_series(
         else:
             static.append(c.name)
     outcomes += more_outcomes
+    classes = [c for c in usable if c.names_classes and 1 < c.distinct <= max(2, count // 2)]
+    maybe = [c.name for c in classes if label is None and not set(c.words) & no_facts]
+    if maybe:
+        text = "may be the label" if len(maybe) == 1 else "may hold the label"
+        text = f"{listed(maybe, 20)} {text} (--label {maybe[0]}?)"
+        unsure.append(f"{text}, and then no fact (--static)" if {*maybe} & {*static} else text)
     unsure += (
         [f"{listed(many)}: as many texts as half of {count:,} series seen or more, and not read (--static)"]
         if many

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -60,20 +60,15 @@ def align_labels(
             f"{gone.argmax()} (counted from 0); fill the column or drop those rows.",
             code="missing-label",
         )
-    if pa.types.is_floating(values.type) and np.isinf(values.to_numpy(zero_copy_only=False)).any():
-        row = int(np.isinf(values.to_numpy(zero_copy_only=False)).argmax())
-        raise InputError(
-            f"column {label!r} is infinite, first in row {row} (counted from 0); correct it, or leave the cell empty.",
-            code="infinite-label",
-        )
+    _refuse_infinite(values, f"column {label!r}", "infinite-label", lambda at: f"row {at} (counted from 0)")
     labels, surplus = _aligned(dataset, ids.filter(pa.array(~gone)), values.filter(pa.array(~gone)), label)
     lost = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
-        others = f" There are labels of {listed(surplus)}." if len(surplus) else ""
+        others = f" There are labels of {listed(surplus)}." if surplus else ""
         raise InputError(
             f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.{others}"
         )
-    if len(surplus):
+    if surplus:
         text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
         warnings.warn(text, InputWarning, stacklevel=2)
     aligned = _array(labels)
@@ -103,8 +98,8 @@ def align_column(
     ids, values = _read(source, id, name, na)
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
-        there = values.is_valid().to_numpy(zero_copy_only=False)
-        as_days = bool(there.any()) and bool(cells.matches(values, dates.ISO)[there].all())
+        texts = values.drop_null()
+        as_days = bool(len(texts)) and bool(cells.matches(texts, dates.ISO).all())
         if not as_days:
             dates.refuse_other_dates(values, name)
     if as_days:
@@ -136,44 +131,41 @@ def with_static(
     id = key_column(table, id)
     columns = table.read([id, *names])
     codes, ids = cells.encode(_ids(table, columns[id], id))
-    place, there = _match(dataset.ids, ids)
+    place = _match(dataset.ids, ids)
     for name in names:
         values, report = static_column(columns[name], name, codes, ids, na, parse=table.is_text)
         for loss in report.losses():
             warnings.warn(loss, InputWarning, stacklevel=3)
-        static[name] = static_values(pa.array(values, from_pandas=True).take(pa.array(place, mask=~there)))
-    if not there.all():
-        text = f"{(~there).sum():,} series are not in {table.name}: {listed(dataset.ids[~there])}; what is static of "
-        warnings.warn(f"{text}them is missing.", InputWarning, stacklevel=3)
+        static[name] = static_values(values.take(place))
+    if place.null_count:
+        lost = dataset.ids[place.is_null().to_numpy(zero_copy_only=False)]
+        text = f"{len(lost):,} series are not in {table.name}: {listed(lost)}; what is static of them is missing."
+        warnings.warn(text, InputWarning, stacklevel=3)
     return replace(dataset, static=static)
 
 
 def static_column(
-    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
-) -> tuple[np.ndarray, ReadingReport]:
+    column: pa.Array, name: str, series: np.ndarray, ids: pa.Array, na: Sequence[str] = (), parse: bool = False
+) -> tuple[pa.Array, ReadingReport]:
     """Return one value per series [S] of a column that repeats it on every row, and the doubts as a report.
 
-    Missing cells are ignored. If a few series have different values, the first of each counts.
+    Missing cells, those of `na` included, are ignored. If a few series have different values, the first of each counts.
+    With `parse`, texts that all look like numbers become numbers, as in text files.
 
     Args:
-        column: [rows].
-        name: of the column, for messages.
-        series: [rows], index of each row's series in `ids`; -1 without one.
-        ids: [S].
-        na: cells that mean "missing", besides the usual ones.
-        parse: whether texts that all look like numbers become numbers, as in text files.
+        series: [rows], index of each row's series in `ids` [S]; -1 without one.
 
     Raises:
         InputError: an infinite value ("unusable-cell"); many series with several values ("several-values").
     """
-    values = cells.by_distinct_text(column, lambda column: _plain(column, name, na, parse, words=True))
-    if pa.types.is_floating(values.type):
-        infinite = np.isinf(values.to_numpy(zero_copy_only=False)) & (series >= 0)
-        if infinite.any():
-            where = ids[np.unique(series[infinite])]
-            raise InputError(f"static column {name!r} is infinite in series {listed(where)}.", code="unusable-cell")
-    kept, report = _first_of_each(values, name, series, ids, MAX_CHANGING)
-    return static_values(kept), report
+    codes, values = cells.encode(column, lambda column: _plain(column, name, na, parse, words=True))
+    _refuse_infinite(
+        values,
+        f"static column {name!r}",
+        "unusable-cell",
+        lambda at: f"series {listed([ids[series[np.argmax(codes == at)]].as_py()])}",
+    )
+    return _first_of_each(codes, values, name, series, ids, MAX_CHANGING)
 
 
 def static_values(values: pa.Array) -> np.ndarray:
@@ -192,19 +184,18 @@ def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
     return cells.labels(cells.as_integers(column) if table.is_text else column, name)
 
 
+def _refuse_infinite(values: pa.Array, what: str, code: str, place: Callable[[int], str]) -> None:
+    """Raise InputError if a value is infinite; `place` says where the value of an index is in the table."""
+    if pa.types.is_floating(values.type) and (infinite := pc.is_inf(values)).true_count:  # pyright: ignore
+        where = place(infinite.index(True).as_py())
+        raise InputError(f"{what} is infinite, first in {where}; correct it, or leave the cell empty.", code=code)
+
+
 def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
     """Read the id column and another column of a table, as (ids, values); rows without an id are left out.
 
     Values are labels, numbers or dates, null where missing. If the table lacks a column `id` that is called "id" or
-    "file", the ids are the names of the files.
-
-    Args:
-        source: a file or data frame.
-        name: the other column.
-        na: cells that mean "missing", besides empty ones.
-
-    Raises:
-        InputError: an absent column; one column for both ("column-twice"); no rows ("no-observations").
+    "file", the ids are the names of the files. Raises InputError for an absent column, one for both, and no rows.
     """
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
@@ -228,7 +219,6 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
     """Return a column as labels or numbers, null where a cell is missing.
 
     Args:
-        name: of the column, for messages.
         na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
         parse: whether texts that all look like numbers become numbers, as in text files.
         words: whether the usual words for "missing", such as NA, always mean that in parsed texts, and numbers become
@@ -244,7 +234,7 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
             return column
         numbers = cells.typed(cells.without_missing(column), integers=not words)
         return numbers if words or not cells.is_text(numbers.type) else column
-    if not cells.is_numeric(column.type) or cells.is_list(column.type):
+    if not cells.is_numeric(column.type):
         return cells.labels(column, name)
     codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())
     gone = pc.or_(pc.is_in(column.cast(pa.float64(), safe=False), codes), column.is_null(nan_is_null=True))  # pyright: ignore
@@ -254,67 +244,53 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
 
 
 def _first_of_each(
-    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, tolerated: float = 0.0
+    codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, tolerated: float = 0.0
 ) -> tuple[pa.Array, ReadingReport]:
-    """Return the first present cell of each series [S], null where there is none, and the doubts as a report.
+    """Return the first present value of each series [S], null where there is none, and the doubts as a report.
 
     Args:
-        column: [rows].
-        name: of the column, for messages.
-        series: [rows], index of each row's series in `ids`; -1 without one.
-        ids: [S].
-        tolerated: share of the series that may have several values; these are a doubt.
-
-    Raises:
-        InputError: more series have several values ("several-values").
+        codes: [rows], index of each row's cell in `values`; -1 where it is missing.
+        series: [rows], index of each row's series in `ids` [S]; -1 without one.
+        tolerated: share of the series that may have several values, which are a doubt; InputError for more.
     """
-    codes = cells.encode(column)[0]
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
-    which, place = np.unique(series[rows], return_index=True)
     first = np.full(len(ids), -1)
-    first[which] = rows[place]
-    kept = column.take(pa.array(first, mask=first < 0))
-    differs = rows[codes[rows] != codes[first[series[rows]]]]
+    first[series[rows[::-1]]] = codes[rows[::-1]]  # the last that is written is that of the first row
+    kept = values.take(pa.array(first, mask=first < 0))
+    differs = rows[codes[rows] != first[series[rows]]]
     if not len(differs):
         return kept, ReadingReport()
     several, row = np.unique(series[differs]), differs[0]
-    values = column.take(pa.array([first[series[row]], row])).to_pylist()
-    where = f"{listed(values)} in {ids[series[row]]!r}"
+    where = f"{listed(values.take([first[series[row]], codes[row]]).to_pylist())} in {ids[series[row]].as_py()!r}"
     if len(several) > tolerated * len(ids):
         raise InputError(
-            f"column {name!r} has several values within series {listed(ids[several])}: {where} ({len(several)} series "
-            "in all); keep one value per series.",
+            f"column {name!r} has several values within series {listed(ids.take(several).to_pylist())}: {where} "
+            f"({len(several)} series in all); keep one value per series.",
             code="several-values",
         )
     reason = f"series have several values in column {name!r}; the first counts"
     return kept, ReadingReport(doubts={reason: len(several)}, first={reason: where})
 
 
-def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, np.ndarray]:
-    """Return the value of each series [S], null without one; and the ids that are no series of the data set.
+def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, list[Any]]:
+    """Match rows (ids, values) to the series: return a value for each [S], null without one, and ids of no series.
 
-    Args:
-        ids, values: [rows] of the table, matched by id.
-        name: of the column of values, for messages.
-
-    Raises:
-        InputError: an id with different values ("several-values").
+    Raises InputError for an id with different values ("several-values").
     """
-    codes, distinct = cells.encode(ids)
-    kept, _ = _first_of_each(values, name, codes, distinct)
-    place, there = _match(dataset.ids, distinct)
-    return kept.take(pa.array(place, mask=~there)), np.delete(distinct, place[there])
+    series, known = cells.encode(ids)
+    kept, _ = _first_of_each(*cells.encode(values), name, series, known)
+    place = _match(dataset.ids, known)
+    return kept.take(place), np.delete(np.array(known.to_pylist(), object), place.drop_null()).tolist()
 
 
-def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each of `ids` [S] its index in `known`, 0 if it is not there, and a mask [S], True if it is there.
+def _match(ids: np.ndarray, known: pa.Array) -> pa.Array:
+    """Return for each of `ids` [S] its index in `known`, null if it is not there.
 
     A text file's ids may be read as integers in one table and as text in another; if either is text, both become text.
     """
-    if (ids.dtype.kind == "O") != (known.dtype.kind == "O"):
-        ids, known = (np.array([cells.as_text(id) for id in each.tolist()], object) for each in (ids, known))
-    ours, theirs = pa.array(ids), pa.array(known)
-    if ours.type != theirs.type and cells.is_numeric(ours.type):
+    ours = pa.array(ids)
+    if cells.is_text(ours.type) != cells.is_text(known.type):
+        ours, known = (pa.array(list(map(cells.as_text, each.to_pylist()))) for each in (ours, known))
+    if ours.type != known.type and cells.is_numeric(ours.type):
         ours = ours.cast(pa.float64())
-    place = pc.index_in(ours, value_set=theirs.cast(ours.type))  # pyright: ignore
-    return place.fill_null(0).to_numpy(), place.is_valid().to_numpy(zero_copy_only=False)
+    return pc.index_in(ours, value_set=known.cast(ours.type))  # pyright: ignore

@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
-from rotarymae.series.cells import is_list, to_arrow
+from rotarymae.series.cells import to_arrow
 from rotarymae.series.columns import error_columns
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import looks_like_id, looks_like_outcome
-from rotarymae.tables.labels import static_column, with_static
+from rotarymae.tables.labels import static_column, static_values, with_static
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import Source, open_source
+from rotarymae.tables.source import FILE_NAME, Source, open_source
 
 PART = 1 << 18  # observations that are answered at a time
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
@@ -51,29 +51,15 @@ class Part:
 
 
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
-    """Read a whole table of observations as a `SeriesDataset`.
-
-    Args:
-        source, schema: as in `TableReader.open`.
-        memory: as in `TableReader.read`.
-        **known: the other arguments of `TableReader.open`.
-    """
+    """Read a whole table of observations; arguments are those of `TableReader.open`, and `memory` of its `read`."""
     return TableReader.open(source, schema, **known).read(memory)
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Build a data set from flat columns {name: [rows]}, in the roles that `schema` gives them.
+    """Build a data set from the flat columns, {name: [rows]}, that `schema` names.
 
-    Args:
-        columns: every column that `schema` names.
-        channel_names: the channels, in the order in which they are numbered; None for those that occur, sorted.
-
-    Raises:
-        InputError: a series without any observation; and as `TableReader.build`.
-
-    Warns:
-        InputWarning: rows or cells that are left out, unless `schema` is strict; what is changed or looks wrong, such
-            as times that are sorted.
+    Without `channel_names`, the channels are those that occur, sorted. Raises InputError for a series without any
+    observation, and as `TableReader.build`; warns of what is left out, is changed, or looks wrong.
     """
     values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
     dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
@@ -99,7 +85,6 @@ class TableReader:
     Attributes:
         schema: with every column by name.
         values: the columns of values, then those of errors.
-        absent: channels of a wide table that it has no column of, and static columns that a model knows.
         channel_names, value_names: those of a model, or of a table that is read in parts.
         id_name: what the ids are called in the data set.
         objects: the objects' table, where it has static columns.
@@ -109,7 +94,6 @@ class TableReader:
     source: Source
     schema: TableSchema
     values: tuple[str, ...]
-    absent: tuple[str, ...] = ()
     channel_names: tuple[Any, ...] | None = None
     value_names: tuple[str, ...] | None = None
     id_name: str = "id"
@@ -154,10 +138,12 @@ class TableReader:
                     "too: the model would see the answer. Leave it out there.",
                     code="label-is-input",
                 )
-        table.need([name for name in role_of if name in table.twice])
-        if schema.id == "id" and "id" not in names:
-            _refuse_likely_ids(table, {*role_of, *others})
+        table.need([name for name in role_of if name in table.unreadable])
         alone = schema.id in ("id", "file") and schema.id not in names
+        free = (name for name in names if name not in role_of and name not in others) if schema.id == "id" else ()
+        likely = [name for name in free if alone and looks_like_id(name)]
+        if likely:
+            table.need(["id"], advice=f" (is it {likely[0]!r}? Name it by --id; --id file makes each file one series)")
         values = schema.values or tuple(name for name in names if name not in role_of and name not in others)
         role_of |= dict.fromkeys(values, "values")
         objects = None if schema.objects is None else open_source(schema.objects)
@@ -166,10 +152,11 @@ class TableReader:
         absent = [name for name in may_lack if name not in names and name not in elsewhere]
         for name, role in role_of.items():
             if name not in [*names, *absent, *elsewhere] and not (role == "id" and alone):
-                what, advice = (f"{role} column", "") if table.in_memory else ("column", _advice(role, for_model))
-                table.need([name], what, advice)
+                known = role == "errors" and for_model  # which no option names anew
+                advice = ", which the model reads" if known else f"; name the right one by {option(role)}"
+                table.need([name], advice=advice)
         unread = [name for name in names if name not in role_of and name not in others]
-        notes = [f"columns not read: {listed(unread)}"] if unread and not table.in_memory else []
+        notes = [f"columns not read: {listed(unread)}"] if unread else []
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed"
             text += "; --objects names a table with one row per series." if {*absent} & {*schema.static} else "."
@@ -181,15 +168,15 @@ class TableReader:
         factors = _unit_factors(table, schema)
         notes += [f"{name!r} is converted from {table.units[name]} to {schema.units[name]}" for name in factors]
         table = replace(table, units=table.units | {name: schema.units[name] for name in factors})
-        table = table.with_ids_of_files() if alone else table
+        table = (table.with_ids_of_files() if alone else table).with_empty(absent)
         every = (*values, *schema.errors)
-        same = value_names is not None and _fields(every) == _fields(value_names)
+        fields = [name.rpartition(".")[2] for name in every]
+        same = value_names is not None and fields == [name.rpartition(".")[2] for name in value_names]
         tokens = schema.tokens if schema.channel or schema.wide else "channel"
         return cls(
             source=replace(table, notes=(*table.notes, *notes)),
             schema=replace(schema, id="file" if alone else schema.id, tokens=tokens),
             values=every,
-            absent=tuple(absent),
             channel_names=None if channel_names is None or schema.wide else tuple(channel_names),
             value_names=value_names if same else None,
             id_name=id_name or schema.id,
@@ -212,7 +199,7 @@ class TableReader:
         schema = self.schema
         names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
         names += [*schema.static, *schema.flags]
-        skipped = {None, *self.absent, *self._of_objects}
+        skipped = {None, *self._of_objects}
         return [name for name in dict.fromkeys(names) if name is not None and name not in skipped]
 
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
@@ -251,7 +238,7 @@ class TableReader:
         written to.
 
         Raises:
-            InputError: there is no room ("no-room"); most rows would be dropped ("mostly-dropped"); as `_joined`.
+            InputError: there is no room ("no-room"); as `_joined`.
             NoObservations: nothing was observed in any part.
         """
         first: SeriesDataset | None = None
@@ -285,7 +272,6 @@ class TableReader:
         if first is None:
             raise why
         report = _joined(reports)
-        report.refuse_costly(len(self.values))
         lengths, ids, static = zip(*per_series, strict=True)
         dataset = replace(
             first,
@@ -303,48 +289,45 @@ class TableReader:
         an error. What `read` warns of or refuses for the whole table comes after the last part.
         """
         reports, observed = [], False
-        whole = self.source.observations(self.columns) <= PART
-        for part in self._parts(PART, whole):
+        for part in self._parts(PART, whole=self.source.observations(self.columns) <= PART):
             reports.append(part.report)
             observed = observed or part.dataset is not None
             if len(part.ids):
                 yield part
         if observed:
-            report = self._with_notes(_joined(reports))
-            if not whole:
-                report.refuse_costly(len(self.values))
-            announce(report)
+            announce(self._with_notes(_joined(reports)))
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
         """Yield parts of whole series, in the order of first appearance.
 
         Args:
             size: about how many observations a part has.
-            whole: whether to read the table at once, as a single part; then it is an error if most rows would be
-                dropped.
+            whole: whether to read the table at once, as a single part.
         """
-        schema, columns = self.schema, None
-        reader, labels = self, [name for name in (schema.id, schema.channel) if name in self.source.kinds]
+        schema, reader = self.schema, self
+        labels = [name for name in (schema.id, schema.channel) if name in self.source.kinds]
+        # Those of a text file are integers if all of a column are.
+        integers = {name for name in labels if self.source.is_text and self.source.kinds[name] != FILE_NAME}
         if whole:
-            numbers = {*self.values, *schema.positions, *schema.flags, *(() if schema.time_format else [schema.time])}
-            columns = self.source.read(self.columns, numbers=numbers, labels={*labels, *schema.static})
-        if columns is None:
+            pieces: Any = [self.source.read(self.columns, coded={*labels, *schema.static})]
+        else:
             # Labels are alike in all parts, and these have the channels of the whole.
-            reader = replace(self, source=self.source.with_integers(labels))
-            if self.schema.channel is not None and self.channel_names is None:
-                known = cells.labels(reader.source.distinct(self.schema.channel), self.schema.channel)
-                names = sorted(set(cells.label_values(known.drop_null()).tolist()))
-                reader = replace(reader, channel_names=tuple(names))
-        elif self.source.is_text:
-            columns |= {name: cells.as_integers(columns[name]) for name in labels}
-        pieces: Any = reader.source.series(self.columns, self.id, size) if columns is None else [columns]
+            names = {*integers, schema.channel} & {*labels}
+            every = {name: self.source.read([name], distinct=True)[name] for name in names}
+            every = {name: cells.as_integers(column) if name in integers else column for name, column in every.items()}
+            integers = {name for name in integers if pa.types.is_integer(every[name].type)}
+            if schema.channel and schema.channel in every and self.channel_names is None:
+                known = cells.label_values(cells.labels(every[schema.channel], schema.channel).drop_null())
+                reader = replace(self, channel_names=tuple(sorted(set(known.tolist()))))
+            pieces = self.source.series(self.columns, self.id, size)
         for columns in pieces:
+            columns |= {name: cells.as_integers(columns[name]) for name in integers}
             ids = cells.trimmed(to_arrow(columns[self.id].unique())).unique()
             known = cells.labels(ids, self.id)
             ids = ids.filter(known.is_valid())
             observed, dataset, why = np.zeros(len(ids), bool), None, None
             try:
-                dataset = reader.build(columns, part=not whole)
+                dataset = reader.build(columns)
                 there = set(dataset.ids.tolist())
                 observed = np.array([id in there for id in cells.label_values(known.drop_null()).tolist()])
             except NoObservations as error:
@@ -368,12 +351,11 @@ class TableReader:
 
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def build(self, columns: dict[str, pa.Array], part: bool = False) -> SeriesDataset:
+    def build(self, columns: dict[str, pa.Array]) -> SeriesDataset:
         """Build a data set from columns of the table, or of a part with whole series.
 
         Args:
             columns: {name: [rows]} for all of `self.columns`.
-            part: whether they are a part, which may lose most of its rows.
 
         Raises:
             NoObservations: no rows, or none with a value.
@@ -391,7 +373,7 @@ class TableReader:
                 )
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
         known = self.channel_names is not None or schema.wide
-        dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, part, known), id_name=self.id_name)
+        dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, known), id_name=self.id_name)
         if self.objects is not None:
             dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
@@ -399,38 +381,29 @@ class TableReader:
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
         """Convert columns to observations in the order of the rows, with static columns as one value per series.
 
-        Lists become a row per entry. Flagged rows, and those of an unknown channel, are left out already; NaN stays.
+        Flagged rows, and those of an unknown channel, are left out already; NaN stays.
 
         Args:
             columns: {name: [rows]} for all of `self.columns`.
 
         Raises:
-            InputError: a column that is not numeric; times that are none; lists of unequal length; an unknown channel
-                in a strict reading.
+            InputError: a column that is not numeric; times that are none; an unknown channel in a strict reading.
         """
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
         static = {}
         for name in schema.static:
             if name not in self._of_objects:
-                column = columns.get(name, pa.nulls(len(series)))
-                static[name], doubts = static_column(column, name, series, ids, schema.na, parse=self.source.is_text)
-                report += doubts
-        per_row, row_of = explode({name: column for name, column in columns.items() if name not in schema.static})
-        series = series if row_of is None else series[row_of]
+                values, doubts = static_column(columns[name], name, series, ids, schema.na, parse=self.source.is_text)
+                static[name], report = static_values(values), report + doubts
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
-            """Read a column as numbers [n], converted by its factor; NaN for an absent one.
+            """Read a column as numbers [n], converted by its factor.
 
-            Words and notes are added to `report`.
-
-            Args:
-                limits: whether "<0.01" is read as 0.01.
+            Words and notes are added to `report`. With `limits`, "<0.01" is read as 0.01.
             """
             nonlocal report
-            if name in self.absent:
-                return np.full(len(series), np.nan)
-            read = cells.numbers(per_row[name], name, schema.na, limits)
+            read = cells.numbers(columns[name], name, schema.na, limits)
             words = {name: read.words} if read.words else {}
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
             return read.values * self.factors[name] if name in self.factors else read.values
@@ -439,25 +412,24 @@ class TableReader:
         values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
         positions = [numbers(name) for name in schema.positions]
         flags = [(f"{name!r} is a flag", np.nan_to_num(numbers(name)) != 0) for name in schema.flags]
-        when = dates.times(per_row[schema.time], schema.time, schema.time_format, schema.na)
+        when = dates.times(columns[schema.time], schema.time, schema.time_format, schema.na)
         if schema.clock is not None:
-            when = dates.with_clock(when, per_row[schema.clock], schema.time)
+            when = dates.with_clock(when, columns[schema.clock], schema.time)
         notes = (*((when.note,) if when.note else ()), *((NO_ZONE,) if when.zone == "" else ()))
         cellwise = schema.wide and schema.tokens == "channel"
         report += ReadingReport(
             total=values.size if cellwise else len(series),
             words={schema.time: when.words} if when.words else {},
-            lists=0 if row_of is None else len(columns[schema.id]),
             notes=notes,
         )
-        kind, step = per_row[schema.time].type, 0.0
+        kind, step = columns[schema.time].type, 0.0
         if pa.types.is_float32(kind):
             largest = np.nanmax(np.abs(when.values[np.isfinite(when.values)]), initial=0)
             step = float(np.spacing(np.float32(largest)))
         pairs = {**dict(error_columns(self.values)), **schema.error_of}
         rows = Observations(
             series=series,
-            ids=ids,
+            ids=cells.label_values(ids),
             times=when.values * self.factors.get(schema.time, 1.0),
             channels=None,
             channel_names=None,
@@ -476,24 +448,18 @@ class TableReader:
         )
         if schema.channel is None:
             return rows.leave_out(flags, "missing")
-        return self._with_channels(rows, per_row[schema.channel], schema.channel, flags)
+        return self._with_channels(rows, columns[schema.channel], schema.channel, flags)
 
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
     ) -> Observations:
         """Return the rows with channel numbers; those without a time may become static columns.
 
-        Rows that are flagged or have an unknown channel are left out.
-
-        Args:
-            column: the channel of each row, [n].
-            name: of this column, for messages.
-            flags: pairs (reason, mask [n]); True is flagged.
-
-        Raises:
-            InputError: an unknown channel in a strict reading ("unusable-cell").
+        Rows that are flagged, by pairs of a reason and a mask [n], or have an unknown channel are left out. Raises
+        InputError for an unknown channel in a strict reading ("unusable-cell").
         """
-        codes, names = cells.encode(column, lambda column: cells.labels(column, name))
+        codes, labels = cells.encode(column, lambda column: cells.labels(column, name))
+        names = cells.label_values(labels)
         known = tuple(sorted(names.tolist())) if self.channel_names is None else self.channel_names
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         place = {cells.as_text(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
@@ -527,35 +493,6 @@ def announce(report: ReadingReport | None) -> None:
         warnings.warn(loss, InputWarning, stacklevel=5)
 
 
-def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """Turn columns of lists into one row per entry, and repeat the cells of the other columns.
-
-    Returns:
-        The columns [n]; and the original row of each entry, int64 [n]. Without lists, the columns as they are and None.
-
-    Raises:
-        InputError: lists in one row that differ in length ("unequal-lists").
-    """
-    lists = [name for name, column in columns.items() if is_list(column.type)]
-    if not lists:
-        return columns, None
-    lengths = {name: cells.list_lengths(columns[name]) for name in lists}
-    for name in lists[1:]:
-        differs = np.flatnonzero(lengths[name] != lengths[lists[0]])
-        if len(differs):
-            row = differs[0]
-            raise InputError(
-                f"row {row} (counted from 0) has {lengths[lists[0]][row]} entries in column {lists[0]!r} but "
-                f"{lengths[name][row]} in {name!r}; make a row's lists equally long ({len(differs)} rows are not).",
-                code="unequal-lists",
-            )
-    rows = np.repeat(np.arange(len(lengths[lists[0]])), lengths[lists[0]])
-    at = pa.array(rows)
-    return {
-        name: to_arrow(column.flatten()) if name in lists else column.take(at) for name, column in columns.items()
-    }, rows
-
-
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
     """Turn rows without a time into static columns: {channel: one value per series [S]}.
 
@@ -575,24 +512,6 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
         column[rows.series[which]] = rows.values[which, 0] if valued else 1.0
         columns[str(names[c])] = column
     return columns
-
-
-def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
-    """Raise InputError ("unknown-column") if a column looks like one of ids.
-
-    It is called for a table without a column "id"; without such a column nothing is done.
-
-    Args:
-        roles: names of columns that have a role, and are not looked at.
-    """
-    likely = [name for name in table.columns if name not in roles and looks_like_id(name)]
-    if likely:
-        raise InputError(
-            f"{table.name} has no column 'id'; is it {listed(likely[:1])}? Name it by --id; --id file makes "
-            f"{'the table' if len(table.paths) <= 1 else 'each file'} one series. Its columns are "
-            f"{listed(table.columns, 20)}.",
-            code="unknown-column",
-        )
 
 
 def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
@@ -624,21 +543,3 @@ def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
         else:
             factors[name] = factor
     return factors
-
-
-def _advice(role: str, for_model: bool) -> str:
-    """Return what a user should type where the column for a role is absent, to stand behind its name.
-
-    Args:
-        role: a field of `TableSchema`.
-        for_model: whether the table is read for a trained model.
-    """
-    if role == "errors" and for_model:
-        return f", which the model reads ({option(role)} in training)"
-    more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}
-    return f"; name the right one by {option(role)}{more.get(role, '')}"
-
-
-def _fields(names: Sequence[str]) -> list[str]:
-    """Return field names without their column: "flux" for "lc.flux"."""
-    return [name.rsplit(".", 1)[-1] for name in names]

@@ -148,26 +148,20 @@ class TableSchema:
                     code="column-twice",
                 )
             taken[name] = role
-        if self.wide and self.flags:
-            raise InputError(
-                f"flags {listed(self.flags)} belong to observations, of which a wide table has several per row; put an "
-                "empty cell where a value is not to be used."
-            )
-        if self.wide and self.channel is not None:
-            raise InputError(
-                f"channel={self.channel!r} is for long tables, and in a wide one each column of values is a channel; "
-                "leave out channel or wide."
-            )
-        if self.errors and (self.wide or self.tokens == "time"):
-            raise InputError(
-                f"errors {listed(self.errors)} belong to single observations; give a table with one row for each "
-                "(no --wide, no --tokens time)."
-            )
-        if self.tokens == "time" and self.channel is not None:
-            raise InputError(
+        together = "belong to single observations; give a table with one row for each (no --wide, no --tokens time)."
+        conflicts = (
+            (self.wide and self.flags, f"flags {listed(self.flags)} {together}"),
+            (self.errors and (self.wide or self.tokens == "time"), f"errors {listed(self.errors)} {together}"),
+            (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
+            (
+                self.tokens == "time" and self.channel,
                 f"tokens='time' needs all channels in one row, and channel={self.channel!r} has a row for each; give a "
-                "wide table (wide=True, --wide)."
-            )
+                "wide table (--wide).",
+            ),
+        )
+        for conflict, text in conflicts:
+            if conflict:
+                raise InputError(text)
 
     @property
     def roles(self) -> list[tuple[str, str]]:
@@ -222,16 +216,8 @@ class TableSchema:
     ) -> TableSchema:
         """Return the schema for a trained model's table.
 
-        It is that of its training table, changed by what is `given`; static columns, errors and positions are the
-        model's.
-
-        Args:
-            preprocessor: the model's.
-            columns: the fields of the schema of its training table.
-            given: the fields that a user names; None for none.
-
-        Raises:
-            InputError: options that exclude each other.
+        It is that of its training table, `columns`, changed by what a user gives; static columns, errors and positions
+        are those of the model's preprocessor. Raises InputError for options that exclude each other.
         """
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.

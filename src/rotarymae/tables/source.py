@@ -7,16 +7,14 @@ whichever order its rows come.
 
 from __future__ import annotations
 
-import atexit
 import functools
 import itertools
 import os
 import re
 import shutil
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,6 +57,7 @@ NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
 COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
+FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts, also where they are digits
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
 SAMPLE_BYTES = 1 << 24  # bytes of text; more are not read for a sample of rows
@@ -78,9 +77,7 @@ class Source:
         relation: what DuckDB reads, after FROM; with a column `filename`, if there are several files.
         table: the table that is called "rotarymae_table" in `relation`, where it is in memory.
         read_from: the files that DuckDB reads: `paths`, or copies of them that it can read.
-        twice: column names that occur more than once.
-        broken: columns of a data frame that hold values of mixed type → why they cannot be read.
-        of_file: the column, which no file has, that holds the name of the file that a row is from.
+        unreadable: columns whose name occurs twice, or that hold values of mixed type → why they cannot be read.
     """
 
     name: str
@@ -91,9 +88,7 @@ class Source:
     format: str = "memory"
     table: pa.Table | None = field(default=None, repr=False)
     read_from: tuple[Path, ...] = ()
-    twice: tuple[str, ...] = ()
-    broken: dict[str, InputError] = field(default_factory=dict)
-    of_file: str | None = None
+    unreadable: dict[str, InputError] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -103,7 +98,7 @@ class Source:
 
     @property
     def columns(self) -> list[str]:
-        return [*self.kinds, *([self.of_file] if self.of_file else [])]
+        return list(self.kinds)
 
     @property
     def is_text(self) -> bool:
@@ -112,8 +107,18 @@ class Source:
 
     def with_ids_of_files(self) -> Source:
         """Return the table with a column "file": the name of the file of each row."""
-        alone = "the table is one series" if len(self.paths) <= 1 else "each file is one series"
-        return replace(self, of_file="file", notes=(*self.notes, f"no column of ids: {alone}"))
+        said, cell = "the table is one series", _literal(self.file_ids[0] if self.paths else self.name)
+        if len(self.paths) > 1:
+            files = zip(self.read_from or self.paths, self.file_ids, strict=True)
+            pairs = ", ".join(f"{_literal(str(path))}: {_literal(id)}" for path, id in files)
+            said, cell = "each file is one series", f"MAP {{{pairs}}}[filename]"
+        kinds, sql = {**self.kinds, "file": FILE_NAME}, {**self.sql, "file": cell}
+        return replace(self, kinds=kinds, sql=sql, notes=(*self.notes, f"no column of ids: {said}"))
+
+    def with_empty(self, names: Sequence[str]) -> Source:
+        """Return the table with further columns of numbers, all of whose cells are missing."""
+        kinds, sql = dict.fromkeys(names, pa.float64()), dict.fromkeys(names, "NULL::DOUBLE")
+        return replace(self, kinds={**self.kinds, **kinds}, sql={**self.sql, **sql})
 
     def without(self, stem: str) -> Source:
         """Return the table without the numbered columns of one stem: for "FLUX." without FLUX.1, FLUX.2, ..."""
@@ -172,21 +177,6 @@ class Source:
         kinds = {column: kind for column, kind in self.kinds.items() if column not in parts}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
-    def with_integers(self, names: Sequence[str]) -> Source:
-        """Return the table with some text columns as integers, if all their cells are whole (1, but not 01 or 1.0).
-
-        Args:
-            names: these columns. Columns of another type, and all of a table that is no text file, stay.
-        """
-        kinds, sql = dict(self.kinds), dict(self.sql)
-        for name in (name for name in names if self.is_text and cells.is_text(kinds[name])):
-            cell = f"nullif(trim({sql[name]}), '')"
-            whole = f"SELECT bool_and(regexp_full_match({cell}, '0|-?[1-9][0-9]{{0,17}}')) FROM {self.relation}"
-            with named(self.name, self.format):
-                if self._database.sql(whole).fetchall()[0][0]:
-                    kinds[name], sql[name] = pa.int64(), f"{cell}::BIGINT"
-        return replace(self, kinds=kinds, sql=sql)
-
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
         """Return the names of the files; where two are equal, their paths."""
@@ -203,16 +193,10 @@ class Source:
             what: what the message calls absent columns.
             advice: text right behind their names, such as ", give --time".
         """
-        twice = [name for name in columns if name in self.twice]
-        if twice:
-            raise InputError(
-                f"{self.name} names {listed(twice)} more than once; each column that is read needs a name of its own.",
-                code="column-twice",
-            )
         for name in columns:
-            if name in self.broken:
-                raise self.broken[name]
-        missing = [name for name in columns if name not in self.kinds and name != self.of_file]
+            if name in self.unreadable:
+                raise self.unreadable[name].within(self.name)
+        missing = [name for name in columns if name not in self.kinds]
         if missing:
             raise InputError(
                 f"{self.name} has no {what} {listed(missing)}{advice}.{did_you_mean(missing[0], self.columns)} Its "
@@ -244,50 +228,30 @@ class Source:
         return replace(self, relation=f"({' UNION ALL '.join(runs)})")
 
     def read(
-        self,
-        columns: Sequence[str],
-        distinct: bool = False,
-        numbers: Set[str] = frozenset(),
-        labels: Set[str] = frozenset(),
+        self, columns: Sequence[str], distinct: bool = False, coded: Set[str] = frozenset(), equal: bool = True
     ) -> dict[str, pa.Array]:
-        """Read columns: {name: Arrow array}.
+        """Read columns: {name: Arrow array}; of lists, there is a row for each entry, and the other cells repeat.
 
         Args:
             distinct: different rows only, in any order.
-            numbers: of these columns of text, those whose cells are all plain numbers are read as float64.
-            labels: of these columns, those of text are read as dictionaries, which take less memory.
+            coded: of these columns, those of text are read as dictionaries, which take less memory.
+            equal: whether lists of one row that differ in length are refused, rather than filled with null.
 
         Raises:
-            InputError: as `need`; a file that cannot be read ("unreadable").
+            InputError: as `need`; a file that cannot be read ("unreadable"); a row whose lists differ in length
+                ("unequal-lists").
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
-        query = f"SELECT {'DISTINCT ' if distinct else ''}{self._selected(columns)} FROM {self.relation}"
-        texts = [k for k, name in enumerate(columns) if name in numbers and cells.is_text(self.kinds[name])]
-        coded = [k for k, name in enumerate(columns) if name in labels]
-        if texts:  # DuckDB takes an underscore as a mark between digits, and rounds numbers beyond 2^53
-            parsed = [f"TRY_CAST(CASE WHEN NOT contains(c{k}, '_') THEN c{k} END AS DOUBLE) AS n{k}" for k in texts]
-            rest = (f"n{k} IS NULL OR (abs(n{k}) > {2**53} AND isfinite(n{k})) THEN c{k} END AS c{k}" for k in texts)
-            query = f"SELECT *, {', '.join(parsed)} FROM ({query})"
-            query = f"SELECT * REPLACE ({', '.join(f'CASE WHEN {part}' for part in rest)}) FROM ({query})"
+        rows = f"(SELECT {self._selected(columns, number=equal)} FROM {self.relation})"
+        query = f"SELECT {'DISTINCT ' if distinct else ''}{self._flattened(columns, equal)} FROM {rows}"
+        texts = [k for k, name in enumerate(columns) if name in coded]
         with named(self.name, self.format):
             reader = self._database.sql(query).to_arrow_reader(ROWS_AT_ONCE)
-            batches = [_coded(pa.Table.from_batches([batch], reader.schema), coded) for batch in reader]
-            table = pa.concat_tables(batches or [_coded(reader.schema.empty_table(), coded)]).unify_dictionaries()
-        read, mixed = self._restored(table, columns), []
-        for k in texts:
-            if table[f"c{k}"].null_count == len(table):
-                read[columns[k]] = to_arrow(table[f"n{k}"])
-            elif table[f"n{k}"].null_count < len(table):
-                mixed.append(columns[k])
-        return read | (self.read(mixed) if mixed else {})
-
-    def distinct(self, column: str) -> pa.Array:
-        """Read the different cells of a column (of a column of lists, its entries) in any order."""
-        cell = self._expression(column)
-        cell = f"unnest({cell})" if column in self.kinds and is_list(self.kinds[column]) else cell
-        with named(self.name, self.format):
-            return to_arrow(self._database.sql(f"SELECT DISTINCT {cell} FROM {self.relation}").to_arrow_table()[0])
+            parts = itertools.chain([reader.schema.empty_table()], (pa.Table.from_batches([one]) for one in reader))
+            parts = (_coded(self._with_equal_lists(one), texts) for one in parts)
+            table = pa.concat_tables(parts).unify_dictionaries()
+        return self._restored(table, columns)
 
     def rejected(self) -> tuple[int, str]:
         """Return how many text lines had a wrong number of cells in the last reading, and the first of them as text.
@@ -313,19 +277,12 @@ class Source:
 
         For a file of text or JSON it is an estimate by the file's size.
         """
-        if self.table is not None:
-            lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
-            if not lists:
-                return len(self.table)
-            query = f"SELECT coalesce(sum(len({self._expression(lists[0])})), 0) FROM {self.relation}"
-            return int(self._database.sql(query).fetchall()[0][0])
-        if self.format == "parquet":
-            tops = ", ".join(_literal(name.split(".")[0]) for name in columns) or "''"
-            counts = f"SELECT sum(num_values) AS n FROM parquet_metadata([{', '.join(map(_pattern, self.paths))}])"
-            counts += f" WHERE split_part(path_in_schema, ', ', 1) IN ({tops}) GROUP BY path_in_schema"
-            with named(self.name, self.format):
-                return connection().sql(f"SELECT max(n)::BIGINT FROM ({counts})").fetchall()[0][0] or self.rows()
-        return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
+        if self.table is None and self.format != "parquet":
+            return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
+        lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
+        count = f"coalesce(sum(len({self.sql[lists[0]]})), 0)" if lists else "count(*)"
+        with named(self.name, self.format):
+            return int(self._database.sql(f"SELECT {count} FROM {self.relation}").fetchall()[0][0])
 
     def rows(self) -> int:
         """Return the number of rows, which are counted in text files. Raises InputError for an unreadable file."""
@@ -355,29 +312,22 @@ class Source:
         columns = list(dict.fromkeys(columns))
         self.need(columns)
         database = self._connect()  # which others may not use while its rows are read
-        key = self._expression(id)
-        key = f"trim({key})" if cells.is_text(self.kinds.get(id, pa.string())) else key
-        numbered = (
-            f"(SELECT {self._selected(columns)}, {key} AS _id, row_number() OVER () AS _row FROM {self.relation})"
-        )
+        key = self.sql[id]
+        key = f"trim({key})" if cells.is_text(self.kinds[id]) else key
+        rows = f"(SELECT {self._selected(columns, number=True)}, {key} AS _id FROM {self.relation})"
         with named(self.name, self.format):
             database.execute(
                 "CREATE TEMP TABLE _firsts AS SELECT _id, min(_row) AS _first, max(_row) - min(_row) >= count(*) "
-                f"AS _apart FROM {numbered} GROUP BY 1"
+                f"AS _apart FROM {rows} GROUP BY 1"
             )
             apart, count = database.sql("SELECT bool_or(_apart), count(*) FROM _firsts").fetchall()[0]
-            query = f"SELECT * EXCLUDE (_row) FROM {numbered}"
             if apart:
-                query = (
-                    f"SELECT n.* EXCLUDE (_row) FROM {numbered} n JOIN _firsts f ON n._id IS NOT DISTINCT FROM f._id "
-                    "ORDER BY f._first, n._row"
-                )
-            each = 1
-            if any(name in self.kinds and is_list(self.kinds[name]) for name in columns):
-                each = max(1, self.observations(columns) // max(1, self.rows()))
+                rows = f"(SELECT n.* FROM {rows} n JOIN _firsts f ON n._id IS NOT DISTINCT FROM f._id "
+                rows += "ORDER BY f._first, n._row)"
+            query = f"SELECT {self._flattened(columns)}, _id FROM {rows}"
             pending: list[pa.Table] = []
-            for batch in database.sql(query).to_arrow_reader(max(1, size // each)) if count else ():
-                table = pa.Table.from_batches([batch])
+            for batch in database.sql(query).to_arrow_reader(max(1, size)) if count else ():
+                table = self._with_equal_lists(pa.Table.from_batches([batch]))
                 starts = np.flatnonzero(np.diff(cells.encode(to_arrow(table["_id"]))[0])) + 1
                 if pending and pending[-1]["_id"][-1].as_py() != table["_id"][0].as_py():
                     starts = np.append(0, starts)
@@ -400,18 +350,45 @@ class Source:
             database.register("rotarymae_table", self.table)
         return database
 
-    def _expression(self, column: str) -> str:
-        """Return the SQL expression of a column; for the column of file names one that looks up the row's file."""
-        if column != self.of_file:
-            return self.sql[column]
-        if len(self.paths) <= 1:
-            return _literal(self.file_ids[0] if self.paths else self.name)
-        pairs = zip(self.read_from or self.paths, self.file_ids, strict=True)
-        return f"MAP {{{', '.join(f'{_literal(str(path))}: {_literal(id)}' for path, id in pairs)}}}[filename]"
+    def _selected(self, columns: Sequence[str], number: bool = False) -> str:
+        """Return the SQL expressions of columns as c0, c1, ..., as DuckDB takes "time" and "Time" for one name.
 
-    def _selected(self, columns: Sequence[str]) -> str:
-        # By number, as DuckDB takes "time" and "Time" for one name.
-        return ", ".join(f"{self._expression(name)} AS c{i}" for i, name in enumerate(columns)) or "1"
+        Args:
+            number: whether the row's number follows, counted from 1, as _row.
+        """
+        cells_of = [f"{self.sql[name]} AS c{i}" for i, name in enumerate(columns)]
+        return ", ".join(cells_of + (["row_number() OVER () AS _row"] if number or not cells_of else []))
+
+    def _flattened(self, columns: Sequence[str], equal: bool = True) -> str:
+        """Return the SQL expressions that make a row of each entry of lists, of what `_selected` selected.
+
+        A row without entries keeps one, which is null.
+
+        Args:
+            equal: whether lists of one row that differ in length are an error.
+        """
+        lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
+        cells_of = [f"c{i}" for i in range(len(columns))]
+        for i in lists:
+            cells_of[i] = f"unnest(CASE WHEN len(c{i}) > 0 THEN c{i} ELSE [NULL] END) AS c{i}"
+        if equal and len(lists) > 1:
+            lengths = ", ".join(f"coalesce(len(c{i}), 0)" for i in lists)
+            cells_of.append(f"CASE WHEN len(list_distinct([{lengths}])) > 1 THEN _row END AS _unequal")
+        return ", ".join(cells_of) or "1"
+
+    def _with_equal_lists(self, table: pa.Table) -> pa.Table:
+        """Return rows without the mark of `_flattened`. Raises InputError ("unequal-lists") for a row that has it."""
+        if "_unequal" not in table.column_names:
+            return table
+        rows = table["_unequal"].drop_null()
+        if len(rows):
+            lists = [name for name, kind in self.kinds.items() if is_list(kind)]
+            raise InputError(
+                f"row {rows[0]} of {self.name} (counted from 1) has lists of different lengths in some of the columns "
+                f"{listed(lists, 20)}; make a row's lists equally long.",
+                code="unequal-lists",
+            )
+        return table.drop_columns("_unequal")
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
         """Return {name: array} of a query's result, cast back to the types that the columns had before DuckDB.
@@ -423,8 +400,9 @@ class Source:
         """
         arrays = {}
         for i, name in enumerate(columns):
-            column, kind = table.column(i), self.kinds.get(name, pa.string())
+            column, kind = table.column(i), self.kinds[name]
             coded = pa.types.is_dictionary(column.type)
+            kind = kind.value_type if is_list(kind) else kind
             array = column.combine_chunks() if coded else to_arrow(column)
             if array.type != kind and not pa.types.is_string_view(kind):
                 kind = pa.dictionary(pa.int32(), kind) if coded else kind
@@ -444,12 +422,10 @@ def _database_of(process: int) -> duckdb.DuckDBPyConnection:
     Args:
         process: id of this process, only to be cached by: a forked process needs a database of its own.
     """
-    folder = tempfile.mkdtemp(prefix="rotarymae-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     config = {
         "memory_limit": f"{max(256, min(1500, int(free_memory() / 4 / 2**20)))}MB",
-        "temp_directory": folder,
+        "temp_directory": str(scratch() / f"sorting-{process}"),
         "threads": threads,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -466,11 +442,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def _coded(table: pa.Table, columns: Sequence[int]) -> pa.Table:
-    """Return the table with some columns, as far as they are text, encoded as dictionaries.
-
-    Args:
-        columns: their places.
-    """
+    """Return the table with some columns, as far as they are text, encoded as dictionaries."""
     for k in columns:
         if cells.is_text(table.schema.field(k).type):
             table = table.set_column(k, table.column_names[k], to_arrow(table.column(k)).dictionary_encode())
@@ -584,7 +556,7 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
-    A column of mixed type is no error before it is read: see `Source.broken`.
+    A column of mixed type is no error before it is read: see `Source.unreadable`.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
@@ -594,10 +566,10 @@ def _open_frame(frame: Any) -> Source:
         return _of_table(table, "the table", units=units, notes=notes)
     if isinstance(frame, pa.Table):
         return _of_table(frame, "the table")
-    twice = ()
+    columns: dict[str, Any] = {}
+    unreadable: dict[str, InputError] = {}
     if nw.dependencies.is_pandas_dataframe(frame) and not frame.columns.is_unique:
-        again = frame.columns.duplicated(keep=False)
-        twice, frame = tuple(sorted(set(map(str, frame.columns[again])))), frame.loc[:, ~again]
+        unreadable, frame = _twice(map(str, frame.columns)), frame.loc[:, ~frame.columns.duplicated(keep=False)]
     if nw.dependencies.is_pandas_dataframe(frame):
         frame = _with_index(frame)
     try:
@@ -609,13 +581,12 @@ def _open_frame(frame: Any) -> Source:
             "and read a file with SeriesDataset.from_file.",
             code="no-frame",
         ) from error
-    columns, broken = {}, {}
     for name in seen.columns:
         try:
             columns[str(name)] = _frame_column(seen, name)
         except InputError as error:
-            broken[str(name)] = error
-    return _of_table(pa.table(columns), "the table", twice=twice, broken=broken)
+            unreadable[str(name)] = error
+    return _of_table(pa.table(columns), "the table", unreadable=unreadable)
 
 
 def _with_index(frame: Any) -> Any:
@@ -653,18 +624,20 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 
 
 def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attributes: Any) -> Source:
-    """Return an Arrow table as a source; columns whose name occurs twice are left out, and named in `twice`.
+    """Return an Arrow table as a source; columns whose name occurs twice are `unreadable`.
 
     Args:
         name: of the table, for messages.
         files: the file of each row, if there are several files.
-        **attributes: other attributes of `Source`; units are added to those of the table, and `twice` too.
+        **attributes: other attributes of `Source`; units are added to those of the table, and `unreadable` too.
     """
-    twice = _repeated(table.column_names)
+    twice = _twice(table.column_names)
     keep = [i for i, column in enumerate(table.column_names) if column not in twice]
     columns, fields = [], []
     for i in keep:
         column, part = table.column(i), table.schema.field(i)
+        if pa.types.is_fixed_size_list(column.type):
+            column = column.cast(pa.large_list(column.type.value_type))
         kind = column.type.value_type if is_list(column.type) else column.type
         column = to_arrow(column) if pa.types.is_dictionary(kind) else column
         fields.append(part.with_type(column.type))
@@ -678,13 +651,18 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
     if not columns:
         columns, numbers = [pa.nulls(len(table))], ["c0"]
     attributes["units"] = {**_units_of(schema), **attributes.get("units", {})}
-    attributes["twice"] = (*attributes.get("twice", ()), *twice)
+    attributes["unreadable"] = attributes.get("unreadable", {}) | twice
     return Source(name, kinds, sql, "rotarymae_table", table=pa.table(columns, names=numbers), **attributes)
 
 
-def _repeated(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that occur more than once, sorted."""
-    return tuple(sorted(name for name, count in Counter(names).items() if count > 1))
+def _twice(names: Iterable[str]) -> dict[str, InputError]:
+    """Return the names that occur more than once, each with the error for one who reads it."""
+    advice = "each column that is read needs a name of its own."
+    return {
+        name: InputError(f"column {name!r} is there more than once; {advice}", code="column-twice")
+        for name, count in Counter(names).items()
+        if count > 1
+    }
 
 
 def _units_of(schema: pa.Schema) -> dict[str, str]:
@@ -767,14 +745,13 @@ def standard_input() -> Path:
     return path
 
 
-def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the names, sorted, of columns that occur twice in one of several files, which must have the same columns.
+def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
+    """Return the columns that occur twice in one of several files, as `_twice`; the files must have the same columns.
 
     The order of columns does not matter.
 
     Args:
-        name: what messages call the files together.
-        layouts: the column names of each of `paths`.
+        layouts: the column names of each of `paths`, which messages call `name` together.
 
     Raises:
         InputError: a file with other columns than the first ("unknown-column"); too many columns ("too-large").
@@ -792,18 +769,13 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
         raise InputError(
             f"{name} has {len(layouts[0]):,} columns; at most {MAX_COLUMNS:,} can be read.", code="too-large"
         )
-    return tuple(sorted({column for names in layouts for column in _repeated(names)}))
+    return {column: error for names in layouts for column, error in _twice(names).items()}
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
     """Open text files; those of one form are read in one query.
 
-    Columns whose name occurs twice are left out, and named in `Source.twice`.
-
-    Args:
-        format: "csv" or "tsv".
-        name: what messages call the files together.
-        header_row: the line, counted from 1, that names the columns; None guesses it.
+    Columns whose name occurs twice are `Source.unreadable`.
 
     Raises:
         InputError: a file that ends before its header ("empty-file"); files of different columns; too many columns.
@@ -839,7 +811,7 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
         paths=paths,
         format=format,
         read_from=tuple(read_from),
-        twice=twice,
+        unreadable=twice,
         units={column: unit for column, unit in zip(texts[0].names, texts[0].units, strict=False) if unit},
         notes=tuple(dict.fromkeys(text.note for text in texts if text.note)),
     )
@@ -848,11 +820,7 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     """Open Parquet files, whose types may differ where one can be converted to the other.
 
-    Args:
-        name: what messages call the files together.
-
-    Raises:
-        InputError: files of different columns; too many columns.
+    Raises InputError for files of different columns, and for too many columns.
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
@@ -860,18 +828,13 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
         schema = pa.unify_schemas(schemas, promote_options="permissive")
     schema = pa.schema([part for part in schema if part.name not in twice])
     files = f"read_parquet([{', '.join(map(_pattern, paths))}], union_by_name=true, filename=true)"
-    return Source(name, *_flat(schema), files, paths, "parquet", twice=twice, units=_units_of(schema))
+    return Source(name, *_flat(schema), files, paths, "parquet", unreadable=twice, units=_units_of(schema))
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     """Open JSON files: of records, or a single one of one object with a list for each column.
 
-    Args:
-        name: what messages call the files together.
-
-    Raises:
-        InputError: too many columns.
-        ValueError: neither form, or lists of unequal length; the caller makes an InputError of it.
+    Raises InputError for too many columns, ValueError for neither form or lists of unequal length.
     """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
@@ -904,14 +867,8 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     """Read files whole, by the library of their format, and join their rows to one table in memory.
 
-    Of several files, columns whose name occurs twice in one are left out.
-
-    Args:
-        format: a key of `formats.FORMAT_READERS`.
-        name: what messages call the files together.
-
-    Raises:
-        InputError: a file that cannot be read ("unreadable"); files of different columns; too many columns.
+    Of several files, columns whose name occurs twice in one are left out. Raises InputError for a file that cannot be
+    read ("unreadable"), files of different columns, and too many columns.
     """
     tables, units, notes, files = [], {}, (), []
     for path in paths:
@@ -922,7 +879,7 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
         files += [path] * len(table) if len(paths) > 1 else []
     twice = _one_layout(name, paths, [table.column_names for table in tables])
     if len(tables) > 1:
-        tables = [table.drop_columns([*twice]) for table in tables]
+        tables = [table.drop_columns(list(twice)) for table in tables]
         tables = [pa.table({c: to_arrow(table[c]) for c in table.column_names}) for table in tables]  # no dictionaries
     whole = pa.concat_tables(tables, promote_options="permissive")
-    return _of_table(whole, name, files, paths=paths, format=format, units=units, notes=notes, twice=twice)
+    return _of_table(whole, name, files, paths=paths, format=format, units=units, notes=notes, unreadable=twice)

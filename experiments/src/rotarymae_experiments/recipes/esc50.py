@@ -98,7 +98,7 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
     arrays, scored = (average(part.spectrograms, frames) for part in (train, test))
     others = arrays
     if setup.pretrain_dir is not None:
-        recordings = read_sounds(setup.pretrain_dir, data.PATCH, setup.sample_rate, resample=True).dataset
+        recordings = read_sounds(setup.pretrain_dir, data.PATCH, setup.sample_rate).dataset
         beginnings = tuple(array[:LONGEST] for array in recordings.arrays)
         others = average(dataclasses.replace(recordings, arrays=beginnings), frames)
     if setup.per_bin:

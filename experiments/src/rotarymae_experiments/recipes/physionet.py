@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from rotarymae.interpolation import interpolate
-from rotarymae.partners import baselines
+from rotarymae.partners.baselines import INTERPOLATION, predict_simply
 from rotarymae.queries import as_queries
 from rotarymae.series import SeriesDataset, hide
 from rotarymae.train import pretrain
@@ -59,8 +59,8 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     answers = interpolate(trained.pipeline, visible, as_queries(hidden))
     metrics = {"MSE": _mse(answers.mean, truth), "MAE": float(np.abs(answers.mean - truth).mean())}
     names = ("linear interpolation", "the last value", "the mean")
-    for name, method in zip(names, baselines.INTERPOLATION, strict=True):
-        metrics[f"MSE of {name}"] = _mse(method().fit(train).predict(visible, hidden), truth)
+    guesses = predict_simply(INTERPOLATION, train, visible, hidden).values()
+    metrics |= {f"MSE of {name}": _mse(guess, truth) for name, guess in zip(names, guesses, strict=True)}
     if answers.bands:
         lower, upper = answers.bands[0.68]
         metrics["share within the 68 % band"] = float(((truth >= lower) & (truth <= upper)).mean())

@@ -1,0 +1,228 @@
+"""rotarymae evaluate: scores of predictions, or of forecasts, for a table or folder that the model has not seen."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from tyro.conf import Positional, arg
+
+from rotarymae import system, tables
+from rotarymae.cli.inputs import (
+    Columns,
+    ComputedIn,
+    FolderReading,
+    LabelColumn,
+    ModelPath,
+    QuestionTable,
+    Quiet,
+    known_labels,
+)
+from rotarymae.cli.output import new_reporter, print_metrics
+from rotarymae.errors import InputError, InputWarning
+
+if TYPE_CHECKING:
+    from rotarymae.series import SeriesDataset
+
+
+def evaluate_command(
+    model: Positional[ModelPath],
+    table: Positional[QuestionTable],
+    columns: Columns,
+    labels: LabelColumn,
+    folder: FolderReading,
+    out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
+    at: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: whole series)")] = (),
+    first: Annotated[str | None, arg(help_behavior_hint="(default: the first observation)")] = None,
+    horizon: Annotated[str | None, arg(help_behavior_hint="(default: no forecasts)")] = None,
+    precision: ComputedIn = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Score predictions of labelled series, or forecasts of any, that the model has not seen; print and write metrics.
+
+    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json; or rotarymae
+    evaluate run new.csv --horizon 6h, which compares with the last value, the season before, the drift and the mean.
+    Labels need a MODEL that has some; a folder of pictures or sounds has one folder per class inside. A warning says
+    how many of the series the model was trained on.
+
+    Args:
+        out: New JSON file of the metrics. With --at, a PNG picture of the same name is written next to it.
+        at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
+            observation.
+        first: With --at: count from the first observation where this column is not 0, such as a detection.
+        horizon: Score forecasts of the next 30 (in the table's unit of time), 6h or 2d instead, from eight times per
+            series, next to simple methods.
+    """
+    from rotarymae.ensemble import load
+    from rotarymae.scoring import evaluate_predictions
+    from rotarymae.targets import has_label
+
+    reporter = new_reporter(quiet)
+    picture = None if out is None or not at else out.with_suffix(".png")
+    for file in (out, picture):
+        if file is not None and file.exists():
+            raise InputError(f"{file} exists; choose another name, or remove it.")
+    if first is not None and not at:
+        raise InputError(f"--first {first} says what --at counts from, and there is no --at; give times by --at, too.")
+    if horizon is not None:
+        if at or labels.labels is not None or labels.label is not None:
+            raise InputError(
+                "--horizon scores forecasts of values, and --label, --labels and --at are for labels; leave them out."
+            )
+        _evaluate_forecasts(model, table, columns, horizon, precision, out, reporter)
+        return
+    since, spans = None, {}
+    with reporter.catching_warnings():
+        pipeline = load(model, precision)
+        pipeline.require_labels()
+        of_table = labels.labels is not None or labels.label is not None
+        made_of = pipeline.preprocessor
+        with reporter.bar("reading") as on_file:
+            if made_of is not None and made_of.kind == "patches":
+                if of_table or labels.label_id is not None:
+                    raise InputError(
+                        "--labels, --label and --label-id are for tables, and the model is one of pictures or sounds, "
+                        "whose classes are their folders; leave them out."
+                    )
+                if at:
+                    raise InputError(f"--at is for series, and {made_of.noun} have no times; leave it out.")
+                data = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
+                dataset, targets = data.dataset, known_labels(data, table, getattr(pipeline.labels, "classes", ()))
+            else:
+                if not of_table:
+                    raise InputError(
+                        "evaluate needs the true labels: name their column by --label, or their table by --labels."
+                    )
+                folder.check_table()
+                known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
+                dataset = tables.read_table(
+                    table,
+                    layout,
+                    channel_names=known.channel_names,
+                    value_names=known.value_columns,
+                    others=labels.columns,
+                )
+                if labels.event is not None and pipeline.require_labels().task != "survival":
+                    raise InputError(
+                        f"--event {labels.event} is for models of times to an event (survival), and this is one of "
+                        f"{pipeline.require_labels().task}; leave it out."
+                    )
+                targets = labels.read(dataset, layout, table)
+                spans = {text.lstrip("+"): _span("--at", text, dataset.time_unit) for text in at}
+                since = dataset.times[dataset.offsets[:-1]]
+                if first is not None:
+                    flags = replace(layout, values=(first,), errors=(), static=())
+                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.columns))
+        _warn_of_training_series(model, dataset.ids[has_label(targets)])
+        with reporter.bar("predicting") as on_step:
+            metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
+    if spans:
+        early = metrics["early"] = {"first": f"observation with {first}" if first else "observation"} | metrics["early"]
+        if early["left_out"]:
+            reporter.warn(f"{early['left_out']:,} series have no observation with {first}: --at leaves them out.")
+    if out is not None:
+        system.write_text(out, system.as_json(metrics))
+    if picture is not None:
+        from rotarymae import plots
+        from rotarymae.metrics import early_rows
+
+        with system.replacing(picture) as temporary:
+            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(temporary, format="png", dpi=160)
+    print_metrics(metrics, reporter)
+
+
+def _evaluate_forecasts(
+    model: Path,
+    table: Path,
+    columns: Columns,
+    horizon: str,
+    precision: ComputedIn,
+    out: Path | None,
+    reporter: system.Reporter,
+) -> None:
+    """Score forecasts of a table's values, print the metrics, and write them to the JSON file `out`, if that is given.
+
+    Parameters are those of `evaluate_command`.
+
+    Raises:
+        InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
+    """
+    from rotarymae.pipeline import Pipeline
+    from rotarymae.run_folder import as_json
+    from rotarymae.scoring import evaluate_forecasts
+
+    with reporter.catching_warnings():
+        pipeline = Pipeline.load(model, precision).pretrained
+        known = pipeline.require_series()
+        with reporter.bar("reading"):
+            dataset = tables.read_table(
+                table,
+                pipeline.layout(asdict(columns)),
+                channel_names=known.channel_names,
+                value_names=known.value_columns,
+            )
+        _warn_of_training_series(model, dataset.ids)
+        with reporter.bar("forecasting") as on_step:
+            span = _span("--horizon", horizon, dataset.time_unit)
+            rows = evaluate_forecasts(pipeline, dataset, span, on_step)
+    metrics = {"series": len(dataset), "noun": dataset.noun, "horizon": horizon.lstrip("+"), "interpolation": rows}
+    if out is not None:
+        system.write_text(out, as_json(metrics))
+    print_metrics(metrics, reporter)
+
+
+def _span(option: str, text: str, unit: str | None) -> float:
+    """Return the time span `text`, such as "30", "6h" or "+2d", as a number of `unit`.
+
+    Args:
+        option: the command's option, for messages.
+        unit: unit of the data set's times: "day", or None for numbers without a unit.
+
+    Raises:
+        InputError: text that is no span; d, h, min or s where the times have no unit.
+    """
+    from rotarymae.series.dates import parse_span
+
+    span = parse_span(f"+{text.lstrip('+')}", unit)
+    if span is None:
+        raise InputError(
+            f"{option} {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h."
+        )
+    return span
+
+
+def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
+    """Return, for each series of `dataset`, the first time at which its flag is not 0, float [S]; NaN without any.
+
+    Args:
+        flags: the same table read with the flag as its first column of values; series are matched by id.
+    """
+    when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
+    earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
+    since = np.array([earliest.get(id, np.inf) for id in dataset.ids.tolist()])
+    return np.where(np.isfinite(since), since, np.nan)
+
+
+def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
+    """Warn, with an InputWarning, of ids that the run in the folder `run` was trained or chosen on.
+
+    They are looked up in the run's predictions.parquet; does nothing without that file.
+    """
+    import pyarrow.parquet as pq
+
+    if not (run / "predictions.parquet").is_file():
+        return
+    predictions = pq.read_table(run / "predictions.parquet")
+    known = np.array(predictions.column(0).to_pylist(), object)
+    trained = set(known[predictions["part"].to_numpy() != "test"].tolist())
+    seen = sum(id in trained for id in ids.tolist())
+    if seen:
+        warnings.warn(
+            f"{seen:,} of {len(ids):,} series have ids that the model was trained or chosen on: their scores are "
+            "better than those of new series. Score series that it has not seen.",
+            InputWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,65 @@
+"""A picture of the oddest observations and stretches of a table, with what lies around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from rotarymae import plots, system
+
+SHOWN = 3  # oddities of each kind
+AROUND = 100  # observations of the same channel that are drawn on either side; two oddities are farther apart
+
+
+def draw_oddest(scores: Path, picture: Path) -> None:
+    """Draw the oddest observations and stretches of a file of scores as a PNG picture; nothing where none has a score.
+
+    Of several columns of values the first is drawn.
+
+    Args:
+        scores: a file that `rotarymae anomalies` has written.
+        picture: the new file.
+    """
+    table = pq.read_table(scores) if scores.suffix == ".parquet" else pyarrow.csv.read_csv(scores)
+    names = table.column_names
+    single, stretch = (
+        next(name for name in names if name.endswith(kind)) for kind in ("anomaly_score", "stretch_score")
+    )
+    value = next(name for name in names[1:] if name not in ("time", "channel"))
+    excerpts = [*_oddest(table, value, single, "observation"), *_oddest(table, value, stretch, "stretch")]
+    if excerpts:
+        with system.replacing(picture) as temporary:
+            plots.excerpts(excerpts, value).savefig(temporary, format="png", dpi=160)
+
+
+def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
+    """Yield the observations or stretches with the highest scores, each with what lies around it.
+
+    Args:
+        table, value: as in `draw_oddest`.
+        column: of the scores.
+        noun: what they score.
+    """
+    names = table.column_names[:1] + [name for name in table.column_names if name == "channel"]
+    codes = [pc.dictionary_encode(table[name].combine_chunks()).indices.to_numpy() for name in names]
+    group = np.unique(np.stack(codes), axis=1, return_inverse=True)[1]
+    score = table[column].to_numpy().astype(float)
+    shown: list[tuple[int, int]] = []
+    for row in np.argsort(np.nan_to_num(-score, nan=np.inf)):
+        rows = np.flatnonzero(group == group[row])
+        at = int(np.searchsorted(rows, row))
+        if len(shown) == SHOWN or np.isnan(score[row]):
+            return
+        if any(group[row] == other and abs(at - place) <= AROUND for other, place in shown):
+            continue
+        shown.append((group[row], at))
+        rows = rows[max(0, at - AROUND) : at + AROUND + 1]
+        odd = rows == row if noun == "observation" else score[rows] >= score[row] / 2
+        title = f"{', '.join(str(table[name][row]) for name in names)}: {noun}, score {score[row]:.3g}"
+        yield plots.Excerpt(title, table["time"].take(rows).to_numpy(), table[value].take(rows).to_numpy(), odd)
