@@ -284,7 +284,7 @@ def test_series_without_a_label_are_pre_trained_on(make, lists):
     [
         ({"size": "huge"}, ["'huge'"]),
         ({"mask_ratio": 1.5}, ["1.5"]),
-        ({"mask_ratio": (0.8, 0.2)}, ["smaller must come first"]),
+        ({"mask_ratio": (0.8, 0.2)}, ["mask_ratio is (0.8, 0.2)"]),
         ({"validation_fraction": 1}, ["validation_fraction", "1"]),
         ({"pool": "median"}, ["'median'"]),
         ({"class_weights": "some"}, ["'some'"]),
