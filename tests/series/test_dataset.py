@@ -871,7 +871,7 @@ def test_an_id_that_only_looks_like_a_digit_is_a_text():
 
 
 def test_labels_without_their_column():
-    with pytest.raises(InputError, match=says("label column 'target'", "'targets'")):
+    with pytest.raises(InputError, match=says("column 'target'", "'targets'")):
         align_labels(build(), pa.table({"id": ["a"], "targets": [1]}), label="target")
 
 
@@ -909,9 +909,9 @@ def test_of_a_wide_file_only_wanted_columns_are_looked_at(tmp_path):
     n = 20_000
     path = tmp_path / "wide.csv"
     path.write_text(",".join(["id", "time", "value", *(f"c{i}" for i in range(n))]) + "\n" + ",".join("1" * (n + 3)))
-    start = time.monotonic()
+    start = time.process_time()
     assert SeriesDataset.from_file(path).value_names == ("value",)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_channels_and_ids_are_the_same_as_numbers_and_as_texts():

@@ -291,7 +291,7 @@ def test_few_repeats_are_left_out_and_many_refused(base):
     assert refused.value.code == "duplicates"
 
 
-def test_rows_without_a_time_are_left_out_or_facts():
+def test_rows_without_a_time_are_left_out_or_facts(tmp_path, monkeypatch):
     table = pd.DataFrame(
         {
             "subject_id": [1, 1, 1, 1, 2, 2, 2, 2],
@@ -310,6 +310,10 @@ def test_rows_without_a_time_are_left_out_or_facts():
         "GENDER//M": [0.0, 1.0],
     }
     assert dataset.channel_names == ("HR",) and not report.left_out
+    table.to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr("rotarymae.tables.read.READ", 2)
+    mapped = read_table(tmp_path / "t.parquet", TableSchema(**fields, untimed="static"), memory=0)
+    assert {k: v.tolist() for k, v in mapped.static.items()} == {k: v.tolist() for k, v in dataset.static.items()}
 
 
 def test_the_label_as_a_channel_is_refused(base, tmp_path):

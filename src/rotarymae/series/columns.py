@@ -103,16 +103,16 @@ def flat_arrays(
             array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
         except (TypeError, ValueError) as error:
             raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
-        if 0 < array.ndim <= axes and array.dtype.kind in ("fiubMm" if axes == 1 else "fiub"):
-            array = array[:, None] if array.ndim < axes else array
-            shape = (len(array) if lengths is None else lengths[i], *(parts or [array])[0].shape[1:])
-            parts.append(array)
-            if array.shape == shape:
-                continue
-        raise InputError(
-            f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; wanted numbers, one row for each "
-            "time, and as many columns as the first series has."
-        )
+        usual = 0 < array.ndim <= axes and array.dtype.kind in ("fiubMm" if axes == 1 else "fiub")
+        array = array[:, None] if usual and array.ndim < axes else array
+        first = parts[0] if parts else array
+        fits = usual and array.shape[1:] == first.shape[1:] and (lengths is None or len(array) == lengths[i])
+        if not fits:
+            raise InputError(
+                f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; wanted numbers, one row for "
+                "each time, and as many columns as the first series has."
+            )
+        parts.append(array)
     try:
         return np.concatenate(parts)
     except TypeError as error:

@@ -184,10 +184,6 @@ class Column:
         named = bool(set(self.words) & ERRORS) and len(self.words) > 1
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
-    @property
-    def is_outcome(self) -> bool:
-        return looks_like_outcome(self.name)
-
     def rank(self, rule: Rule) -> float:
         """Return how well the column's name fits the role of a rule: the smaller the better.
 
@@ -360,7 +356,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             f"{group!r} repeats across series: a random split would put the same {group} on both sides; "
             f"--split-by {group}?"
         )
-    changing = [c.name for c in varying.values() if c.numeric and c.is_outcome]
+    changing = [c.name for c in varying.values() if c.numeric and looks_like_outcome(c.name)]
     if not any(c.numeric and c.name not in changing for c in varying.values()):
         changing = []
     label, static = _of_series([c for c in fixed.values() if c not in groups], count, None, unsure, changing)
@@ -657,10 +653,10 @@ def _of_series(
     )
     columns = [c for c in columns if c.name not in (label, event) and not looks_like_id(c.name)]
     usable = [c for c in columns if c.distinct > 1]
-    outcomes = [c.name for c in columns if c.is_outcome]
+    outcomes = [c.name for c in columns if looks_like_outcome(c.name)]
     no_facts = ERRORS | {"split", "fold", "true"}
     leaks, many, static = [], [], []
-    for c in (c for c in usable if not (c.dates or c.clock or c.is_outcome or set(c.words) & no_facts)):
+    for c in (c for c in usable if not (c.dates or c.clock or c.name in outcomes or set(c.words) & no_facts)):
         if 2 * c.distinct > count:
             (many if c.text else static).append(c.name)
         elif truth is not None and c.distinct >= truth.distinct and _count(c.codes, truth.codes) == _count(c.codes):

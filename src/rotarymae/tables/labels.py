@@ -200,8 +200,6 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
         id, table = "file", table.with_ids_of_files()
-    table.need([id], "id column")
-    table.need([name], "label column")
     if id == name:
         raise InputError(
             f"column {id!r} is given twice, as id and as label; name each column once.", code="column-twice"

@@ -19,7 +19,7 @@ from rotarymae.series import cells, dates
 from rotarymae.series.cells import to_arrow
 from rotarymae.series.columns import error_columns
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.mapped import map_parts
+from rotarymae.series.mapped import Columns, map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import looks_like_id, looks_like_outcome
@@ -217,48 +217,45 @@ class TableReader:
         Warns:
             InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
         """
+        mapped, reports = self.source.too_large(self.columns, memory), []
+        why = NoObservations("the table has no rows; there is nothing to learn from.")
+
+        def datasets() -> Iterator[SeriesDataset]:
+            """Yield the data sets of the parts that have observations; keep the report of each part."""
+            nonlocal why
+            for part in self._parts(READ, whole=not mapped):
+                reports.append(part.report)
+                why = part.why or why
+                if part.dataset is not None:
+                    yield part.dataset
+
         try:
-            if self.source.too_large(self.columns, memory):
-                dataset, report = self._mapped()
-            else:
-                [part] = self._parts(READ, whole=True)
-                if part.dataset is None:
-                    raise part.why or NoObservations("the table has no rows; there is nothing to learn from.")
-                dataset, report = part.dataset, part.report
+            dataset = self._mapped(datasets()) if mapped else next(datasets(), None)
+            if dataset is None:
+                raise why
+            report = _joined(reports)
         except InputError as error:
             raise (error if self.source.in_memory else error.within(self.source.name)) from error
         report = self._with_notes(report)
         announce(report)
         return replace(dataset, reading=report)
 
-    def _mapped(self) -> tuple[SeriesDataset, ReadingReport]:
-        """Read a table larger than memory: return the data set with memory-mapped columns, and the report.
+    def _mapped(self, datasets: Iterator[SeriesDataset]) -> SeriesDataset | None:
+        """Join data sets to one with memory-mapped columns; None without any.
 
         The columns are written next to the table's files, or to a temporary folder if these have none that can be
-        written to.
-
-        Raises:
-            InputError: there is no room ("no-room"); as `_joined`.
-            NoObservations: nothing was observed in any part.
+        written to. Raises InputError if there is no room ("no-room").
         """
         first: SeriesDataset | None = None
         per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
-        reports: list[ReadingReport] = []
-        why = NoObservations("the table has no rows; there is nothing to learn from.")
 
-        def columns() -> Iterator[Any]:
-            """Yield the columns of each part of the table that has observations.
-
-            What is stored once per series is added to `per_series`, and the report of each part to `reports`.
-            """
-            nonlocal first, why
-            for part in self._parts(READ, whole=False):
-                reports.append(part.report)
-                why = part.why or why
-                if part.dataset is not None:
-                    first = part.dataset if first is None else first
-                    per_series.append((part.dataset.lengths, part.dataset.ids, part.dataset.static))
-                    yield part.dataset.columns
+        def columns() -> Iterator[Columns]:
+            """Yield the columns of each data set; keep what is stored once per series."""
+            nonlocal first
+            for one in datasets:
+                first = one if first is None else first
+                per_series.append((one.lengths, one.ids, one.static))
+                yield one.columns
 
         folder = self.source.paths[0].parent if self.source.paths else None
         try:
@@ -270,17 +267,15 @@ class TableReader:
                 code="no-room",
             ) from error
         if first is None:
-            raise why
-        report = _joined(reports)
+            return None
         lengths, ids, static = zip(*per_series, strict=True)
-        dataset = replace(
+        return replace(
             first,
             **mapped._asdict(),
             offsets=offsets_of(np.concatenate(lengths)),
             ids=np.concatenate(ids),
-            static={name: np.concatenate([part[name] for part in static]) for name in first.static},
+            static=_joined_static(static, [len(part) for part in ids]),
         )
-        return dataset, report
 
     def parts(self) -> Iterator[Part]:
         """Yield the table in parts of whole series, in the order of first appearance.
@@ -426,7 +421,7 @@ class TableReader:
         if pa.types.is_float32(kind):
             largest = np.nanmax(np.abs(when.values[np.isfinite(when.values)]), initial=0)
             step = float(np.spacing(np.float32(largest)))
-        pairs = {**dict(error_columns(self.values)), **schema.error_of}
+        pairs = {**dict(error_columns(self.values)), **dict(zip(schema.values, schema.errors, strict=False))}
         rows = Observations(
             series=series,
             ids=cells.label_values(ids),
@@ -475,6 +470,20 @@ class TableReader:
         strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
         unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
         return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict)
+
+
+def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
+    """Join the static columns of parts of a table, which have `counts` series each.
+
+    A part in which no series has a fact lacks its column: it is 0 there if it is 0 or 1 elsewhere, else missing.
+    """
+    static = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        known = np.concatenate([part[name] for part in parts if name in part])
+        absent = 0.0 if known.dtype.kind == "f" and np.isin(known, (0, 1)).all() else np.nan
+        columns = (part.get(name, np.full(count, absent)) for part, count in zip(parts, counts, strict=True))
+        static[name] = np.concatenate(list(columns))
+    return static
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:

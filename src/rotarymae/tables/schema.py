@@ -170,11 +170,6 @@ class TableSchema:
         lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
         return [(role, name) for role, names in lists for name in names]
 
-    @property
-    def error_of(self) -> dict[str, str]:
-        """{value column: column of its standard errors}, for the errors that are named."""
-        return dict(zip(self.values, self.errors, strict=False))
-
     @classmethod
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
         """Merge options: those given, else the model's, else the defaults.

@@ -186,12 +186,10 @@ class Source:
         above = os.path.commonpath(self.paths)
         return tuple(path.relative_to(above).as_posix() for path in self.paths)
 
-    def need(self, columns: Sequence[str], what: str = "column", advice: str = "") -> None:
+    def need(self, columns: Sequence[str], advice: str = "") -> None:
         """Raise InputError for columns that are absent, occur twice or are of mixed type.
 
-        Args:
-            what: what the message calls absent columns.
-            advice: text right behind their names, such as ", give --time".
+        In the message, `advice` stands right behind the names of absent ones.
         """
         for name in columns:
             if name in self.unreadable:
@@ -199,7 +197,7 @@ class Source:
         missing = [name for name in columns if name not in self.kinds]
         if missing:
             raise InputError(
-                f"{self.name} has no {what} {listed(missing)}{advice}.{did_you_mean(missing[0], self.columns)} Its "
+                f"{self.name} has no column {listed(missing)}{advice}.{did_you_mean(missing[0], self.columns)} Its "
                 f"columns are {listed(self.columns, 20)}.",
                 code="unknown-column",
             )
