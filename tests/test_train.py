@@ -93,5 +93,5 @@ def test_what_cannot_be_trained_is_refused(tmp_path):
         train(data, KINDS[1:], FitConfig(**TINY))
     tuned = train(data, KINDS, FitConfig(pretrained="x", finetune_epochs=1, min_steps=0), start=pipeline)
     assert isinstance(tuned.pipeline, Pipeline) and tuned.pretraining is None
-    assert same(weights(tuned.pipeline.autoencoder), weights(pipeline.model)) and len(tuned.loaded) > 5
+    assert same(weights(tuned.pipeline.autoencoder), weights(pipeline.model))
     assert identity(tuned.pipeline.preprocessor) == identity(pipeline.preprocessor.replace(static=()))

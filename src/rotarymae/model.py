@@ -367,19 +367,13 @@ def with_cls(
 
 
 def initialise(module: nn.Module, generator: torch.Generator | None = None) -> None:
-    """Set the initial values of encoders, decoders and heads alike, in place, by one table.
+    """Set the initial values of encoders, decoders and heads alike, in place.
 
-    | parameter                         | distribution                                                          |
-    |-----------------------------------|-----------------------------------------------------------------------| |
-    weight of a linear layer          | Xavier uniform, as in MAE                                             | | bias
-    of the input projection      | normal, with the spread of its weights: with a zero bias the first     | |
-    | RMSNorm would leave of a one-feature token nothing but its sign        | | weight of attention pooling       | 0:
-    it starts as the mean over tokens                                  | | what a NeighbourHead adds         | 0: a
-    query starts from the straight line                               | | embedding of features             | N(0, 0.5²)
-    | | any other bias                    | 0                                                                     | |
-    scale of an RMSNorm               | 1                                                                     | | [CLS],
-    [MASK]                     | N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient     | |
-    | of 4e5                                                                |
+    Weights of linear layers are Xavier uniform, as in MAE; those of attention pooling ("scores"), which starts as the
+    mean over tokens, and what a NeighbourHead adds to the straight line ("correction", "readout") are 0. The bias of
+    the input projection is normal, with the spread of its weights: with a zero bias the first RMSNorm would leave of a
+    one-feature token nothing but its sign. Other biases are 0, and scales of an RMSNorm 1. [CLS] and [MASK] are
+    N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient of 4e5. An embedding of features is N(0, 0.5²).
 
     Numbers are drawn in float32 on the CPU, from `generator` or, without one, from torch's own: the same whatever the
     default type and device are. A module with parameters on the meta device is left alone.

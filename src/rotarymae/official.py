@@ -29,8 +29,7 @@ BLOCK_TENSORS = {
     "feed_forward.w2.weight": "mlp.down.weight",
 }
 # Constants that the published model stores next to its weights: frequencies and a buffer that holds a zero.
-CONSTANTS = ("zeros",)
-CONSTANT_SUFFIXES = ("attn_pos_embedding.timescale",)
+STORED_CONSTANTS = ("zeros", "attn_pos_embedding.timescale")  # ends of their names
 
 
 def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
@@ -82,7 +81,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     names |= {f"{name}.{kind}": f"{ours}.{kind}" for name, ours in modules.items() for kind in ("weight", "bias")}
     renamed: dict[str, Tensor] = {}
     for theirs, tensor in sorted(tensors.items()):
-        if theirs in CONSTANTS or theirs.endswith(CONSTANT_SUFFIXES):
+        if theirs.endswith(STORED_CONSTANTS):
             continue
         if theirs not in names:
             raise ModelDirectoryError(f"{folder}: surplus tensor {theirs!r}; no RoMAE model has one of this name.")

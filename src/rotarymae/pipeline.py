@@ -609,7 +609,18 @@ class Pipeline:
         return odd_observations(view, view.dataset(X), on_step)[1]
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
-        """Return the names of the V columns of values that the pipeline predicts for the series of a data set."""
+        """Return the names of the columns of values that the pipeline predicts.
+
+        Parameters
+        ----------
+        dataset : SeriesDataset
+            The series.
+
+        Returns
+        -------
+        tuple of str
+            The names of the V columns.
+        """
         return self.require_series().value_names
 
     # ── data ────────────────────────────────────────────────────────────────────────────────────────────────────────

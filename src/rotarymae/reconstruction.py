@@ -15,7 +15,7 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
 from rotarymae.preprocess import ArrayExamples
 from rotarymae.tokenizers import unpatchify
-from rotarymae.training import TrainConfig, predict
+from rotarymae.training import predict
 
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
@@ -41,7 +41,6 @@ def reconstruct(
     pipeline: Pipeline,
     dataset: ArrayDataset,
     masking: Masking,
-    config: TrainConfig | None = None,
     on_step: Any = None,
 ) -> list[ReconstructedArray]:
     """Hide patches of every array, always the same ones, and predict them; return one result per array, in their order.
@@ -49,7 +48,6 @@ def reconstruct(
     Args:
         dataset: arrays of at least two patches each.
         masking: how patches are hidden.
-        config: batch size and precision; None means those of `inference(pipeline)`.
         on_step: called with (batches done, batches in all), for progress bars.
 
     Raises:
@@ -75,7 +73,7 @@ def reconstruct(
             rows.append(ReconstructedArray(hidden, truth, predicted[i, at], visible))
         return rows
 
-    return predict(autoencoder, examples, read, config or inference(pipeline), on_step)
+    return predict(autoencoder, examples, read, inference(pipeline), on_step)
 
 
 def drawn(

@@ -275,6 +275,9 @@ def check_parts(pipeline: Pipeline) -> None:
         for name, value in pipeline.parameters.items()
         if name in options
     }
+    for name in {"errors", "static"} & parameters.keys():  # estimators keep one name as it was given
+        if isinstance(parameters[name], str):
+            parameters[name] = (parameters[name],)
     FitConfig(**parameters)
     config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
     if pipeline.autoencoder is not None:

@@ -69,8 +69,6 @@ class FitResult:
         split: which examples were used for training, for choosing the epoch, and set aside.
         split_method: how they were split; `split_words` describes it.
         pretraining, finetuning: losses and best epoch of each stage, None for a stage that was not run.
-        loaded: names of the tensors that fine-tuning took from the pre-trained model.
-        trained_weights: number of weights that fine-tuning trained.
         validation_outputs: {partner: predictions} of the validation examples, by partners trained without these.
         pretrained_on: number of examples in pre-training; 0 without it.
     """
@@ -80,8 +78,6 @@ class FitResult:
     split_method: dict[str, Any] = field(default_factory=lambda: {"by": None, "method": "random"})
     pretraining: TrainResult | None = None
     finetuning: TrainResult | None = None
-    loaded: tuple[str, ...] = ()
-    trained_weights: int = 0
     validation_outputs: dict[str, np.ndarray] = field(default_factory=dict)
     pretrained_on: int = 0
 
@@ -210,11 +206,6 @@ def train(
                 **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
-        result.loaded, result.trained_weights = tuned.loaded, tuned.trained_weights
-        reporter.say(
-            f"fine-tuning started from all {len(tuned.loaded)} tensors of the pre-trained encoder and trained "
-            f"{tuned.trained_weights:,} weights (tune={config.tune})"
-        )
         _choose(result, dataset, targets, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
@@ -655,7 +646,6 @@ def finetune(
         seed = config.seed + member
         model = _with_new_head(pretrained, labels, config, pool, preprocessor.static_features, seed)
         model.encoder.requires_grad_(config.tune != "probe")
-        trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
         data = preprocessor.examples(windows.dataset, seed=seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
@@ -669,10 +659,9 @@ def finetune(
     model = models[0]
     model.others.extend(models[1:])
     result = replace(results[0], seconds=sum(each.seconds for each in results))
-    loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)
     pipeline.precision = config.precision
-    return FitResult(pipeline, finetuning=result, loaded=loaded, trained_weights=members * trained_weights)
+    return FitResult(pipeline, finetuning=result)
 
 
 def _with_new_head(

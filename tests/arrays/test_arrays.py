@@ -252,13 +252,14 @@ def test_equal_sizes_are_never_padded_and_fingerprints_tell_data_apart(stripes):
     )
 
 
-def test_reconstructions_show_what_was_there_and_hide_whole_patches():
+def test_reconstructions_show_what_was_there_and_hide_whole_patches(monkeypatch):
     pictures = ragged_pictures(6, channels=1)
     dataset = ArrayDataset.from_arrays(pictures, 4)
     config = FitConfig(mask_ratio=0.75, **TINY)
     directory = pretrain(dataset, config).pipeline
     together = reconstruct(directory, dataset, config.strategy("patches"))
-    alone = reconstruct(directory, dataset, config.strategy("patches"), config=TrainConfig(batch_size=1))
+    monkeypatch.setattr("rotarymae.reconstruction.inference", lambda _: TrainConfig(batch_size=1))
+    alone = reconstruct(directory, dataset, config.strategy("patches"))
     for i, (one, same) in enumerate(zip(together, alone, strict=True)):
         assert (one.hidden == same.hidden).all() and np.abs(one.predicted - same.predicted).max() < 1e-4
         original, masked, filled = drawn(directory, dataset.arrays[i], one)

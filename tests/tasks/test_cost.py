@@ -56,10 +56,8 @@ def test_each_training_has_a_batch_size_of_its_own(monkeypatch):
     monkeypatch.setattr(cost, "_free_memory", lambda: 2e9)
     own = FitConfig(size="tiny-shallow", batch_size=4, finetune_batch_size=32, min_steps=0)
     lengths = np.full(64, 400)
-    memory = cost.largest_step(own, SIZES, lengths)
-    assert memory == 4 * cost.KEPT * 32 * 400 * SIZES.depth * SIZES.embed_dim, "of fine-tuning"
-    small, large = (FitConfig(size="tiny-shallow", batch_size=size) for size in (4, 32))
-    assert cost.largest_step(large, SIZES, lengths) == 8 * cost.largest_step(small, SIZES, lengths) > memory
+    memory = cost._memory(own, SIZES, lengths, False)
+    assert memory == 4 * cost.KEPT * 32 * 400 * SIZES.depth * SIZES.embed_dim > cost._memory(own, SIZES, lengths, True)
     continued = {"pretrained": "model", "size": "light"}  # fine-tunes alone, by batches of its own
     cost.check_memory(replace(own, **continued, batch_size=32, finetune_batch_size=4), SIZES, np.full(32, 4000))
     with refuses("fine-tuning", "GiB", code="too-little-memory"):

@@ -15,7 +15,6 @@ from rotarymae import (
     RoMAEInterpolator,
     RoMAERegressor,
     SeriesDataset,
-    load,
 )
 from rotarymae.errors import InputWarning
 from rotarymae.heads import Classifier
@@ -66,19 +65,10 @@ def test_finetuning_starts_from_the_pretrained_projection(task, targets, pretrai
     assert projections, "the encoder has an input projection"
     for name, tensor in tuned.model.encoder.state_dict().items():
         assert torch.equal(tensor, before[f"encoder.{name}"]), name
-    assert set(result.loaded) == {f"encoder.{name}" for name in tuned.model.encoder.state_dict()}
     # With a real rate all of it moves, and what was pre-trained stays as it was.
     moved = finetune(pretrained, data, targets, FIT, task=task).pipeline.model.encoder.state_dict()
     assert not any(torch.equal(moved[name], before[f"encoder.{name}"]) for name in moved)
     assert all(torch.equal(tensor, before[name]) for name, tensor in pretrained.model.state_dict().items())
-
-
-def test_the_command_reports_what_was_loaded(fitted, tmp_path, capsys):
-    columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
-    options = ["--labels", fitted / "kinds.csv", "--label", "kind", "--pretrain-epochs", "1", "--finetune-epochs", "1"]
-    assert command("fit", fitted / "stars.csv", "--out", tmp_path / "run", *columns, *options, "--min-steps", "0") == 0
-    count = len(load(tmp_path / "run/model").require_autoencoder().encoder.state_dict())
-    assert f"started from all {count} tensors of the pre-trained encoder" in " ".join(capsys.readouterr().err.split())
 
 
 # ── precision ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,6 @@ import torch
 
 from _runs import FIT, waves
 from conftest import refuses
-from rotarymae import RoMAEClassifier
 from rotarymae.pipeline import Pipeline
 from rotarymae.train import finetune, pretrain
 from rotarymae.training.fit_config import FitConfig
@@ -40,15 +39,6 @@ def moved(pretrained, trained):
     after = trained.pipeline.model.encoder.state_dict()
     assert before.keys() == after.keys()
     return {name for name in before if not torch.equal(before[name], after[name])}
-
-
-def test_a_probe_trains_fewest_weights(tuned):
-    counts = {tune: trained.trained_weights for tune, trained in tuned.items()}
-    assert counts["probe"] < counts["full"]
-    model = tuned["full"].pipeline.model
-    assert counts["full"] == sum(p.numel() for p in model.parameters())
-    assert counts["probe"] == counts["full"] - sum(p.numel() for p in model.encoder.parameters())
-    assert all(p.requires_grad for trained in tuned.values() for p in trained.pipeline.model.parameters())
 
 
 def test_what_is_frozen_stays_bit_identical(pretrained, tuned):
@@ -95,10 +85,3 @@ def test_a_head_alone_takes_larger_steps_unless_told():
 def test_what_cannot_be_tuned_is_refused():
     with refuses("'top:2'", "'probe'", code="unknown-option"):
         FitConfig(tune="top:2")
-
-
-def test_the_estimator_says_how_many_weights_were_trained(data):
-    settings = {"embed_dim": 12, "num_heads": 1, "depth": 1, "pretrain_epochs": 1, "finetune_epochs": 1}
-    probe = RoMAEClassifier(**settings, min_steps=0, tune="probe", predictor="model").fit(data, KINDS)
-    inside = sum(p.numel() for p in probe.pipeline_.model.encoder.parameters())
-    assert probe.trained_weights_ == sum(p.numel() for p in probe.pipeline_.model.parameters()) - inside

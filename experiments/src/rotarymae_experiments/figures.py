@@ -46,9 +46,7 @@ class Panel(NamedTuple):
 
 
 @styled
-def predictions(
-    panels: Mapping[str, Panel], x_label: str = "time", y_label: str = "value", seen_name: str = "seen"
-) -> Figure:
+def predictions(panels: Mapping[str, Panel], x_label: str = "time", y_label: str = "value") -> Figure:
     """Draw a panel per title; two axes of one label "x" and "y" are a plane, and get one scale."""
     figure = Figure((3.6 * len(panels) + 0.4, 3.9))
     entries: dict[str, Any] = {}
@@ -58,7 +56,7 @@ def predictions(
         if panel.hidden is not None:
             look = {"markerfacecolor": "white", "markeredgecolor": FAINT, "markersize": 4}
             entries["hidden"] = axes.plot(*panel.hidden, "o", **look, zorder=2)[0]
-        entries[seen_name] = axes.plot(*panel.seen, "o", color=INK, markersize=4.6, zorder=4)[0]
+        entries["seen"] = axes.plot(*panel.seen, "o", color=INK, markersize=4.6, zorder=4)[0]
         for i, (name, line) in enumerate(panel.lines.items()):
             entries[name] = axes.plot(*line, "-" if i == 0 else "--", color=style_of(i)[0], zorder=3)[0]
         if (x_label, y_label) == ("x", "y"):

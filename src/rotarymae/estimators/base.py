@@ -181,7 +181,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
         """Train a pipeline and keep it as `pipeline_`.
 
-        Also sets `history_`, `loaded_` and `trained_weights_`.
+        Also sets `history_`.
 
         Args:
             X: the data, in any form that `fit` accepts.
@@ -220,8 +220,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             use = "they are pre-trained on, and not fine-tuned on" if result.pretrained_on else "they are not used"
             text = f"{lacking:,} of {len(dataset):,} {dataset.noun} have no label: {use}."
             warnings.warn(text, InputWarning, stacklevel=4)
-        self.history_, self.loaded_ = result.history, result.loaded
-        self.trained_weights_ = result.trained_weights
+        self.history_ = result.history
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:

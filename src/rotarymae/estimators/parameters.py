@@ -15,8 +15,6 @@ Class = TypeVar("Class", bound=type)
 ATTRIBUTES = """
 pipeline_ : Pipeline
     The fitted model with its preprocessor and partners.
-loaded_ : tuple of str
-    Names of the tensors that fine-tuning took from the pre-trained model; not of a loaded estimator.
 history_ : dict
     What was logged, by training; not of a loaded estimator.
 """

@@ -50,11 +50,6 @@ EVALUATED = 16_384  # tokens that are evaluated to measure one
 MIN_STEPS = 100  # fewer are too few to learn from
 
 
-def largest_step(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
-    """Return the bytes of memory of the largest training step on series of these lengths [S], of both stages."""
-    return max(_memory(config, sizes, lengths, pretrains) for pretrains in (True, False))
-
-
 def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
     """Raise InputError if the largest step of the first training of the run does not fit into free memory.
 

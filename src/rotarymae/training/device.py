@@ -17,11 +17,6 @@ def default_device() -> torch.device:
     return accelerator or torch.device("cpu")
 
 
-def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
-    """Return the dtype of matrix products under autocast, torch.bfloat16; None if they stay in that of the weights."""
-    return torch.bfloat16 if taken_precision(config.precision, device) == "bf16" else None
-
-
 def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
     """Return `precision`, or for "auto" what suits a device: "bf16" where its hardware has units for it, else "fp32".
 
@@ -46,5 +41,5 @@ def has_matrix_units() -> bool:
 
 def autocast(config: TrainConfig, device: torch.device) -> Any:
     """Return a context in which a model computes in the precision of `config`, "auto" decided for the device."""
-    dtype = autocast_dtype(config, device)
-    return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
+    low = taken_precision(config.precision, device) == "bf16"
+    return torch.autocast(device.type, torch.bfloat16) if low else nullcontext()

@@ -24,7 +24,7 @@ from rotarymae.batch import Batch, Examples
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose
 from rotarymae.training.batching import plan
 from rotarymae.training.checkpointing import RunFolder, RunState
-from rotarymae.training.device import autocast, autocast_dtype, default_device
+from rotarymae.training.device import autocast, default_device, taken_precision
 from rotarymae.training.evaluation import evaluate
 from rotarymae.training.fit_config import TrainConfig
 from rotarymae.training.objectives import Objective
@@ -260,7 +260,7 @@ class _Loop:
                 )
         if state.skipped > config.max_skipped and self.last_skip_message:
             self._write()
-            low = autocast_dtype(config, self.device) is not None
+            low = taken_precision(config.precision, self.device) == "bf16"
             advice += ["use precision fp32"] if low else []
             raise TrainingDiverged(
                 f"{state.skipped} steps had a non-finite loss or gradient (the last time {self.last_skip_message}). "
