@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rotarymae.interpolation import Interpolation, standardise_truth
+from rotarymae.interpolation import Interpolation, Step, standardise_truth
 from rotarymae.queries import as_queries
 from rotarymae.series import SeriesDataset, channel_index
 
@@ -25,8 +25,6 @@ PASSES = 4  # passes over a series; each observation is hidden in one of them
 STRETCH = 64  # consecutive observations of a channel that are hidden together, at most an eighth of the channel
 RUN = 16  # consecutive observations of a channel whose losses are averaged
 LEAST_SPREAD = 0.18  # standard deviation of the mean loss of `RUN` independent normal observations, in nats
-
-Step = Callable[[int, int], None] | None
 
 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:

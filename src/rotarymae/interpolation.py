@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ SHOWN_BANDS = (0.68, 0.95)  # the bands that tables and figures show
 QUERIES_PER_PASS = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
 CURVE = 4
+Step = Callable[[int, int], None] | None  # called with (steps done, steps in all)
 DEVIATION = math.erf(math.sqrt(0.5))  # of a normal distribution lies within one standard deviation
 
 

@@ -158,8 +158,11 @@ class ClassLabels(Target):
         """Return the labels with the weights by which classes are decided from probabilities.
 
         Args:
-            truth: class numbers [S] of the training and the validation series.
-            unseen: probabilities of the validation series, by predictors that have not learnt these.
+            truth: class numbers [S] of the training and the validation series, which are only counted.
+            unseen: probabilities [validation series, classes], by predictors that have not learnt these series. Without
+                any, the rule "f1" warns, and the most probable class is predicted.
+            config: its `decide` and `costs` give the rule.
+            reporter: is told what decide="auto" comes to.
         """
         counts = np.bincount(truth, minlength=self.outputs)
         rule = resolve(config.decide, counts)

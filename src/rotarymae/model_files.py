@@ -128,8 +128,8 @@ def several_models(count: int) -> InputError:
         count: the number of folds.
     """
     return InputError(
-        f"these are {count} models, one for each fold: together (rotarymae.load) they predict and no more. Name the "
-        f"folder of one, such as {FOLDS_FOLDER}/1 in that of the run.",
+        f"this run has {count} models, one for each fold, which together can only predict (rotarymae.load). For "
+        f"anything else name the folder of one of them, such as {FOLDS_FOLDER}/1 inside the folder of the run.",
         code="several-models",
     )
 

@@ -172,7 +172,13 @@ class NeighbourHead(nn.Module):
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
-        """Build the network that corrects the line, for `outputs` parameters of each feature; `embed_dim` is D."""
+        """Build the network that corrects the line.
+
+        Args:
+            embed_dim: width D of the decoder's tokens.
+            features: number V of values of an observation; each has a learned embedding.
+            outputs: number P of the likelihood's parameters of each value.
+        """
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))
         self.numbers = nn.Linear(NUMBERS + EMBED_DIM, NEIGHBOUR_DIM)

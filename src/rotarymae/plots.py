@@ -139,7 +139,7 @@ def interpolation(
     Args:
         times, values: [n], values in one unit, which belongs into `value_label`.
         channels: int [n], indices into `channel_names`.
-        shown: the channels to draw, at least one.
+        shown: indices into `channel_names` of the channels to draw, at least one; panels are in ascending order.
         errors: [n], one standard deviation in the unit of the values; None draws no bars.
         hidden: bool [n]; None means that none is.
         curve: predicted curve; None for none.

@@ -298,8 +298,8 @@ def check_parts(pipeline: Pipeline) -> None:
             )
         if getattr(pipeline.model, "static_features", 0) != known.static_features and pipeline.labels is not None:
             raise InputError(
-                f"the preprocessor makes {known.static_features} static features; the model asks for "
-                f"{getattr(pipeline.model, 'static_features', 0)}."
+                f"the preprocessor makes {known.static_features} static features, and the model reads "
+                f"{getattr(pipeline.model, 'static_features', 0)}: they do not belong together. Take both from one run."
             )
     if pipeline.calibration is not None:
         pipeline.calibration.check()

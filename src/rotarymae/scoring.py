@@ -332,13 +332,19 @@ def compare_at_hidden(
 ) -> dict[str, Any]:
     """Return the errors of the model and of other methods at hidden observations, for each value column.
 
+    Only observations that all methods answer are compared.
+
     Args:
         hidden: the n hidden observations, with the model's V value columns.
         answers: the model's answers there.
-        guesses: {method: predictions [n, V]} in the table's units, the model's included.
+        guesses: {method: predictions [n, V]} in the table's units, with the model's under "model".
 
     Returns:
-        {value: row}, with the errors of all methods and the shares inside the bands; also by channel and by distance.
+        {value: row}. A row has "hidden_observations", their number; "methods", {method: {error: number}}; and, where
+        `answers` has bands, "share_inside_band", {share: number}. The same stands under "channels", {channel: row}, if
+        the data has channels, and in "by_distance", a list of rows with "above", the least distance to the nearest
+        observation in units of position. Errors are standardised; those in the table's unit stand next to them for each
+        channel, or for a value without channels.
     """
     scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
     channels = channel_index(hidden)

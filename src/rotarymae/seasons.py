@@ -84,9 +84,10 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of products of standardised values by lag, and the number of pairs in each sum.
+    """Return sums of products of standardised values by lag, from 0, and the number of pairs in each sum.
 
-    Both are empty for fewer than `LEAST_PAIRS` values; else their lags go up to the length over `LEAST_CYCLES`.
+    Values are standardised after a straight line is subtracted. Both results are empty for fewer than `LEAST_PAIRS`
+    values; else their lags go up to the number of slots, empty ones included, over `LEAST_CYCLES`.
 
     Args:
         slots: times as ascending integers from 0; values at `MOST_SLOTS` or later are left out.

@@ -414,7 +414,8 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
         rest, part = train_test_split(order, test_size=share, random_state=seed % 2**32, stratify=stratify)
     except ValueError:
         raise InputError(
-            f"holding out a share of {share} of {len(rows)} series leaves too few to train on; hold out less."
+            f"a share of {share} of {len(rows)} series cannot be held out, as each part needs a series; hold out "
+            "another share (holdout), or give more series."
         ) from None
     rest, part = np.asarray(rest), np.asarray(part)
     if by is not None:

@@ -26,6 +26,10 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
         array: [B, d_1, .., d_D, C].
         patch_size: p_1 .. p_D, each dividing its axis.
 
+    Returns:
+        Tokens: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels fastest; positions [B, N, D] are
+        the numbers of the patch on each axis, from 1.
+
     Raises:
         InputError: sizes that do not divide; NaN or infinity (as `Tokens`).
     """
@@ -73,7 +77,10 @@ def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
         InputError: patch sizes that do not divide them, or another number of axes; the message says what would fit.
     """
     if array.ndim < 3:
-        raise InputError(f"array has shape {tuple(array.shape)}; expected [batch, d_1, .., d_D, channels].")
+        raise InputError(
+            f"array has {array.ndim} axes, shape {tuple(array.shape)}; wanted three or more: [batch, d_1, .., d_D, "
+            "channels]. Add what is missing: array[..., None] for one channel, array[None] for one case."
+        )
     sizes = tuple(array.shape[1:-1])
     if len(patch_size) != len(sizes):
         raise InputError(

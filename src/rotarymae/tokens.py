@@ -171,7 +171,7 @@ def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -
     Parameters
     ----------
     rows : iterable of (Tensor, Tensor)
-        Values [n, V] and positions [n, A] of each row.
+        Values [n, V] and positions [n, A] of each row; at least one row, and the same V and A in all.
 
     Returns
     -------
@@ -181,7 +181,8 @@ def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -
     Raises
     ------
     InputError
-        As `Tokens`, and when a row's values and positions differ in length.
+        As `Tokens`; no rows; a row whose values and positions differ in length, or whose V or A is not that of the
+        first row.
     """
     rows = list(rows)
     if not rows:

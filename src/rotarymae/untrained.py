@@ -8,7 +8,7 @@ by the table's median and spread.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
-from rotarymae.interpolation import SHOWN_BANDS, Interpolation, Predicted, predict_at, time_to_nearest
+from rotarymae.interpolation import SHOWN_BANDS, Interpolation, Predicted, Step, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.queries import Queries, as_queries, refuse_other_times
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
@@ -32,8 +32,6 @@ QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
 COMPARED, SHORTEST = 200, 5  # series that are compared with the line, at most; observations of each, at least
 HIDDEN_SHARE = 0.1  # of their observations
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
-
-Step = Callable[[int, int], None] | None
 
 
 class UntrainedAnswers(NamedTuple):

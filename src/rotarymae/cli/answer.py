@@ -114,8 +114,8 @@ def explain_command(
 
     For example: rotarymae explain run new.csv --out importance.csv. MODEL needs labels; its network is explained, not
     boosted trees. The file has a row per observation: id, time, channel, values, the network's prediction for the
-    series, and the observation's importance. A series that is longer than the model reads at a time has one row with
-    its id alone.
+    series, and the observation's importance. Observations of a series that is longer than the model reads at a time
+    have no importance.
 
     Args:
         out: New .csv or .parquet file, with a row per observation; - prints CSV.

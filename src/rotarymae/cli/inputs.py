@@ -59,7 +59,7 @@ else:
                 continue
             usual = "recognised" if name == "header_row" else getattr(TableSchema, name) or "none"
             usual = "value; with --wide all others" if name == "values" else usual
-            default = f"(default: as in training; without a model, {usual})"
+            default = f"(default: {usual}; with a model, as in its training)"
             hint = arg(help=said[name], help_behavior_hint="" if kind is bool else default)
             kind = Path if name == "objects" else kind
             plain = kind is bool or get_origin(kind) is tuple

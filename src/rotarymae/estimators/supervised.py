@@ -179,8 +179,8 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
 class RoMAERegressor(RegressorMixin, _Supervised):
     """Pre-train on the series, then fine-tune to predict numbers, each output in its own units.
 
-    With `predictor="auto"` predictions may be those of gradient boosting on summary features, or of both together:
-    whatever is best on the validation series. predictor="model" is the model alone.
+    With `predictor="auto"` predictions may be those of gradient boosting or of Cox's regression, both on summary
+    features, or of all together: whatever is best on the validation series. predictor="model" is the model alone.
     """
 
     task = "regression"
@@ -245,8 +245,8 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 class RoMAESurvival(_Supervised):
     """Pre-train on the series, then fine-tune to predict the time to an event, of which some are censored.
 
-    With `predictor="auto"` predictions may be those of gradient boosting on summary features, or of both together:
-    whatever is best on the validation series. predictor="model" is the model alone.
+    With `predictor="auto"` predictions may be those of gradient boosting or of Cox's regression, both on summary
+    features, or of all together: whatever is best on the validation series. predictor="model" is the model alone.
 
     Attributes
     ----------

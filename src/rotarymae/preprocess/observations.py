@@ -179,8 +179,9 @@ class ObservationPreprocessor(Preprocessor):
             )
         if not 1 <= len(self.value_names) * channels <= MAX_STATISTICS:
             raise InputError(
-                f"there are {len(self.value_names)} values in {channels} channels; their product must be from 1 to "
-                f"{MAX_STATISTICS:,}."
+                f"{len(self.value_names)} columns of values in {channels:,} channels make "
+                f"{len(self.value_names) * channels:,} scalings; wanted 1 to {MAX_STATISTICS:,}. Name fewer columns of "
+                "values, or check that the column of channels holds channels (such as bands) and no ids."
             )
         self.values = ValueScaling(self.transforms, len(self.channel_names or (None,)))
         self.positions = PositionScaling(len(self.position_names), self.origin)

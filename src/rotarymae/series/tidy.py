@@ -250,12 +250,16 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Return sorted rows with a doubt in the report if times of 32 bits are too coarse for most of their gaps."""
+    """Return the rows, with a doubt added to their report if times of 32 bits are too coarse for most of their gaps.
+
+    Args:
+        rows: sorted by series and time; nothing else of them changes.
+    """
     if not rows.time_step:
         return rows
     gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
     close = gaps[gaps > 0] <= 100 * rows.time_step
-    if 2 * close.sum() < close.size:
+    if 2 * close.sum() < max(close.size, 1):
         return rows
     return rows.doubting(_coarse(rows), int(close.sum()), rows.name(0))
 

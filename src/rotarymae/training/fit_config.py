@@ -69,8 +69,8 @@ class LoopOptions:
     """Both trainings: stop after this many passes without a better validation loss. Without it, never early; set it to
     save time."""
     precision: Precision = "auto"
-    """Both trainings and prediction: precision of matrix products. auto: bf16 where the hardware has units for it. Set
-    fp32 to compare machines."""
+    """Both trainings and prediction: precision of matrix products. auto: bf16 (faster, coarser) where the hardware has
+    units for it. Set fp32 for equal results on different machines."""
     compile: bool = False
     """Both trainings: compile the blocks of the model, which takes a minute. Set it for long runs."""
     log_every: int = 10
@@ -176,8 +176,8 @@ class ScalingOptions:
     """Both trainings: all channels of a time become one token, missing ones carried forward. Set it for many channels
     measured together."""
     channel_one_hot: bool = True
-    """Both trainings: with --no-channel-one-hot the encoder reads channels only as positions, without the one-hot
-    vector that 2 to 64 channels otherwise get. Rarely needed."""
+    """Both trainings: with --no-channel-one-hot channels are told apart by their positions (--channel-spacing) alone,
+    not also by a one-hot vector. Rarely needed."""
     errors: tuple[str, ...] = ()
     """Reading: columns of the values' standard errors, in the order of --values. Name them if known: they weigh
     observations."""
@@ -185,8 +185,8 @@ class ScalingOptions:
     """Both trainings: the encoder also reads asinh(value / error) for a column NAME with errors in NAME_err. Turn it
     off if they mislead."""
     transforms: Mapping[str, Transform] | None = None
-    """Both trainings: scaling by column, such as flux asinh: robust (default; compresses heavy tails only), standard,
-    asinh (always compressed), none."""
+    """Both trainings: scaling by column, such as flux asinh: robust (default, by median), standard (by mean), asinh
+    (for many orders of magnitude), or none."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
