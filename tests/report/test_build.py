@@ -9,7 +9,7 @@ import pytest
 
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
-from rotarymae.metrics import classification_metrics
+from rotarymae.metrics import SCALED_RMSE, classification_metrics
 from rotarymae.queries import curves
 from rotarymae.report import build, pictures
 from rotarymae.report.build import write_report
@@ -134,6 +134,15 @@ def two_classes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two") / "run"
     columns = {"time": "night<i>"}
     return run_fit(data, labels, ONCE, folder, columns=columns, command=HOSTILE)
+
+
+def test_errors_and_coverage_are_drawn_by_distance():
+    methods = {"model": {SCALED_RMSE: 0.2}, "linear_interpolation": {SCALED_RMSE: 0.3}}
+    near = {"above": 0, "methods": methods, "share_inside_band": {"0.68": 0.7, "0.95": 0.9}}
+    left, right = pictures.draw_by_distance([near, near | {"above": 4}], 5.0).figure.axes
+    assert [line.get_ydata().tolist() for line in left.lines] == [[0.2, 0.2], [0.3, 0.3]]
+    assert [text.get_text() for text in left.get_xticklabels()] == ["≤ 5", "> 20"]
+    assert right.lines[0].get_ydata().tolist() == [0.7, 0.7] and list(right.lines[1].get_ydata()) == [0.68, 0.68]
 
 
 def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):

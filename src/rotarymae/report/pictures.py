@@ -24,12 +24,11 @@ from sklearn.metrics import (
 
 from rotarymae import plots
 from rotarymae.interpolation import interpolate
-from rotarymae.metrics import SCALED_RMSE, like_groups, scored_words
+from rotarymae.metrics import SCALED_RMSE, like_groups, method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
 from rotarymae.queries import curves
 from rotarymae.reconstruction import drawn
-from rotarymae.report.comparisons import error_table
 from rotarymae.report.content import Drawing, Table
 from rotarymae.scoring import DISTANCES
 from rotarymae.series import channel_index, plain
@@ -173,12 +172,39 @@ def draw_bands(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     yield Table(rows, first="band", caption=caption)
     if len(scores["by_distance"]) > 1:
         unit = outcome.pipeline.require_series().positions.unit
-        parts = [
-            (f"> {row['above'] * unit:.3g}" if row["above"] else f"≤ {DISTANCES[0] * unit:.3g}", row)
-            for row in scores["by_distance"]
-        ]
-        caption = "Scaled root mean squared errors; distances are in the unit of time of the table."
-        yield error_table("By distance to the nearest observation", parts, SCALED_RMSE, caption)
+        yield draw_by_distance(scores["by_distance"], unit)
+
+
+def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
+    """Draw errors of all methods, and the shares of hidden points inside bands, by the distance to the nearest point.
+
+    Args:
+        rows: "by_distance" of the interpolation's scores in metrics.json, near first.
+        unit: the table's time per unit of position.
+    """
+    figure, at = Figure((9.2, 3.6)), np.arange(len(rows))
+    left, right = figure.subplots(1, 2)
+    for i, method in enumerate(rows[0]["methods"]):
+        colour, marker = plots.style_of(i)
+        errors = [row["methods"][method][SCALED_RMSE] for row in rows]
+        left.plot(at, errors, color=colour, marker=marker, label=method_words(method))
+    for i, share in enumerate(rows[0]["share_inside_band"]):
+        colour, marker = plots.style_of(i)
+        inside = [row["share_inside_band"][share] for row in rows]
+        right.plot(at, inside, color=colour, marker=marker, label=f"band of {float(share):.0%}")
+        right.axhline(float(share), color=plots.FAINT, linewidth=1.2, linestyle=(0, (4, 3)))
+    left.set(ylabel="root mean squared error, scaled", ylim=(0, None))
+    right.set(ylabel="hidden points inside", ylim=(0, 1.02))
+    names = [f"> {row['above'] * unit:.3g}" if row["above"] else f"≤ {DISTANCES[0] * unit:.3g}" for row in rows]
+    for axes in (left, right):
+        axes.set_xticks(at, names)
+        axes.set_xlabel("distance to the nearest observation")
+        axes.legend(loc="best")
+    return Drawing(
+        figure,
+        "Errors and coverage at hidden points, by their distance to the nearest observation",
+        "Distances are in the unit of time of the table.",
+    )
 
 
 def verdict(promise: float, share: float, points: int) -> str:
