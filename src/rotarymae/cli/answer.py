@@ -1,4 +1,4 @@
-"""rotarymae predict | embed | explain | interpolate | anomalies | evaluate: what a model says of a table or folder."""
+"""rotarymae predict | embed | explain | interpolate | anomalies: what a model says of a table or folder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rotarymae.cli.inputs import (
     Columns,
     ComputedIn,
     Flag,
-    FolderReading,
     ModelPath,
     OptionalTable,
     QuestionTable,
     Quiet,
+    read_folder,
 )
 from rotarymae.cli.output import are_shards, check_new, new_reporter
 from rotarymae.config import AutoPool
@@ -43,7 +43,6 @@ def predict_command(
     table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
-    folder: FolderReading,
     predictor: Predicting = "auto",
     anomaly_score: Flag = False,
     precision: ComputedIn = "auto",
@@ -68,7 +67,7 @@ def predict_command(
 
     opened = partial(scale.open_predictions, model, predictor, anomaly_score, precision)
     options = {"predictor": predictor, "anomaly_score": anomaly_score, "precision": precision}
-    _answer_each(opened, "predict", model, options, table, out, columns, folder, workers, quiet)
+    _answer_each(opened, "predict", model, options, table, out, columns, workers, quiet)
 
 
 def embed_command(
@@ -76,7 +75,6 @@ def embed_command(
     table: Positional[QuestionTable],
     out: Path,
     columns: Columns,
-    folder: FolderReading,
     pool: AutoPool = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     precision: ComputedIn = "auto",
@@ -100,7 +98,7 @@ def embed_command(
 
     opened = partial(scale.open_embeddings, model, stage, pool, precision)
     options = {"stage": stage, "pool": pool, "precision": precision}
-    _answer_each(opened, "embed", model, options, table, out, columns, folder, workers, quiet)
+    _answer_each(opened, "embed", model, options, table, out, columns, workers, quiet)
 
 
 def explain_command(
@@ -297,7 +295,6 @@ def _answer_each(
     table: Path,
     out: Path,
     columns: Columns,
-    folder: FolderReading,
     workers: int,
     quiet: bool,
 ) -> None:
@@ -320,12 +317,10 @@ def _answer_each(
     with reporter.catching_warnings():
         question = open_question()
         made_of = question.pipeline.preprocessor
-        if made_of is None or made_of.kind != "patches":
-            folder.check_table()
         if made_of is not None and made_of.kind == "patches":
             check_new(out)
             with reporter.bar("reading") as on_file:
-                files = folder.read_for(made_of, table, on_file, columns).dataset  # pyright: ignore
+                files = read_folder(made_of, table, on_file, columns).dataset  # pyright: ignore
             with reporter.bar(title) as on_step:
                 totals = scale.answer_arrays(question, files, out, on_step)
         elif sharded:

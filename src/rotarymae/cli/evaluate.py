@@ -14,12 +14,12 @@ from rotarymae import system, tables
 from rotarymae.cli.inputs import (
     Columns,
     ComputedIn,
-    FolderReading,
     LabelColumn,
     ModelPath,
     QuestionTable,
     Quiet,
     known_labels,
+    read_folder,
 )
 from rotarymae.cli.output import new_reporter, print_metrics
 from rotarymae.errors import InputError, InputWarning
@@ -33,7 +33,6 @@ def evaluate_command(
     table: Positional[QuestionTable],
     columns: Columns,
     labels: LabelColumn,
-    folder: FolderReading,
     out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
     at: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: whole series)")] = (),
     first: Annotated[str | None, arg(help_behavior_hint="(default: the first observation)")] = None,
@@ -89,14 +88,13 @@ def evaluate_command(
                     )
                 if at:
                     raise InputError(f"--at is for series, and {made_of.noun} have no times; leave it out.")
-                data = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
+                data = read_folder(made_of, table, on_file, columns)  # pyright: ignore
                 dataset, targets = data.dataset, known_labels(data, table, getattr(pipeline.labels, "classes", ()))
             else:
                 if not of_table:
                     raise InputError(
                         "evaluate needs the true labels: name their column by --label, or their table by --labels."
                     )
-                folder.check_table()
                 known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
                 dataset = tables.read_table(
                     table,

@@ -170,52 +170,40 @@ def _changed(options: Any) -> list[str]:
     return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
 
 
-@dataclass(frozen=True)
-class FolderReading:
-    """How a folder of pictures or sounds is read."""
+def read_folder(
+    known: PatchPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
+) -> arrays.FolderData:
+    """Read a folder of pictures or sounds with the patch size, sample rate and so on of a trained model.
 
-    def check_table(self) -> None:
-        """Raise InputError if any option of folders is given; called where the data are a table."""
-        if _changed(self):
-            raise InputError(
-                "the data are a table; leave out the options of pictures and sounds, or give --images or --audio: "
-                f"{', '.join(_changed(self))}."
-            )
+    Args:
+        known: the model's preprocessor.
+        on_file: called with (files read, files in all); None for nobody.
+        columns: the command's options of tables, of which none may be given; None checks nothing.
 
-    def read_for(
-        self, known: PatchPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
-    ) -> arrays.FolderData:
-        """Read a folder of pictures or sounds with the patch size, sample rate and so on of a trained model.
+    Raises:
+        InputError: options of tables; a model of videos or other arrays; and as `arrays.read_sounds` and
+            `arrays.read_pictures`.
+    """
+    from rotarymae import arrays
 
-        Args:
-            known: the model's preprocessor.
-            on_file: called with (files read, files in all); None for nobody.
-            columns: the command's options of tables, of which none may be given; None checks nothing.
-
-        Raises:
-            InputError: options of tables; a model of videos or other arrays; and as `arrays.read_sounds` and
-                `arrays.read_pictures`.
-        """
-        from rotarymae import arrays
-
-        of_tables = [] if columns is None else _changed(columns)
-        if of_tables:
-            raise InputError(
-                f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
-            )
-        if known.sample_rate is not None:
-            return arrays.read_sounds(folder, known.patch_size, known.sample_rate, on_file)
-        if len(known.patch_size) != 2:
-            raise InputError(
-                f"the model was trained on {known.noun}, which are not read from folders; use it in Python "
-                "(rotarymae.load), with arrays."
-            )
-        return arrays.read_pictures(folder, known.patch_size, known.longest_side, known.channels, on_file)
+    of_tables = [] if columns is None else _changed(columns)
+    if of_tables:
+        raise InputError(
+            f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
+        )
+    if known.sample_rate is not None:
+        return arrays.read_sounds(folder, known.patch_size, known.sample_rate, on_file)
+    if len(known.patch_size) != 2:
+        raise InputError(
+            f"the model was trained on {known.noun}, which are not read from folders; use it in Python "
+            "(rotarymae.load), with arrays."
+        )
+    return arrays.read_pictures(folder, known.patch_size, known.longest_side, known.channels, on_file)
 
 
 @with_helps
 @dataclass(frozen=True)
-class FolderOptions(FolderReading):
+class FolderOptions:
     """A folder of pictures or sounds instead of a table; a file's class is the topmost folder in which it lies."""
 
     images: bool = False
@@ -243,7 +231,11 @@ class FolderOptions(FolderReading):
             others: further options of tables, {name: value}; a value that counts as false is not given.
         """
         if not self.given:
-            self.check_table()
+            if _changed(self):
+                raise InputError(
+                    "the data are a table; leave out the options of pictures and sounds, or give --images or --audio: "
+                    f"{', '.join(_changed(self))}."
+                )
             return
         if self.images and self.audio:
             raise InputError("--images and --audio are both given; give the one that TABLE holds.")
@@ -271,7 +263,7 @@ class FolderOptions(FolderReading):
         if start is not None:
             side = None if self.longest_side == FolderOptions.longest_side else self.longest_side
             start.refuse_other(patch, longest_side=side)
-            return self.read_for(start, folder, on_file)
+            return read_folder(start, folder, on_file)
         if self.audio:
             return arrays.read_sounds(folder, patch or arrays.SOUND_PATCH, None, on_file)
         return arrays.read_pictures(folder, patch or 16, self.longest_side, None, on_file)

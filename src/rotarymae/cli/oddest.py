@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -47,7 +46,7 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
         noun: what they score.
     """
     names = table.column_names[:1] + [name for name in table.column_names if name == "channel"]
-    codes = [pc.dictionary_encode(table[name].combine_chunks()).indices.to_numpy() for name in names]
+    codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in names]
     group = np.unique(np.stack(codes), axis=1, return_inverse=True)[1]
     score = table[column].to_numpy().astype(float)
     shown: list[tuple[int, int]] = []
@@ -58,7 +57,7 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
             return
         if any(group[row] == other and abs(at - place) <= AROUND for other, place in shown):
             continue
-        shown.append((group[row], at))
+        shown.append((int(group[row]), at))
         rows = rows[max(0, at - AROUND) : at + AROUND + 1]
         odd = rows == row if noun == "observation" else score[rows] >= score[row] / 2
         title = f"{', '.join(str(table[name][row]) for name in names)}: {noun}, score {score[row]:.3g}"
