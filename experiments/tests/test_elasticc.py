@@ -98,7 +98,7 @@ def test_the_split():
 
 
 def test_what_is_missing_or_broken_is_named(tmp_path):
-    with refuses("ELASTICC_TRAIN_AGN", "https://", "GB", "data elasticc", "--data-dir"):
+    with refuses("ELASTICC_TRAIN_AGN", "GB", "https://", "--data-dir"):
         elasticc.read(tmp_path)
     with refuses("view='alerts'", "'photometry', 'alert'"):
         elasticc.read(tmp_path, view="alerts")  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def test_a_problem_has_two_parts(tmp_path):
     assert len(problem.train) == len(problem.test) == 24
     assert problem.train_labels.tolist() == ["still", "slow", "fast", "wild"] * 6
     assert not np.array_equal(problem.train.values, problem.test.values)
-    with pytest.raises(InputError, match=r"Epilepsy_TRAIN.ts is missing. .*https.*data uea.*--data-dir"):
+    with pytest.raises(InputError, match=r"Epilepsy_TRAIN.ts is missing. .*https.*--data-dir"):
         uea.read(folder, "Epilepsy")
     test = folder / "BasicMotions" / "BasicMotions_TEST.ts"
     whole = test.read_text()

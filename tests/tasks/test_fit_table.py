@@ -85,7 +85,7 @@ def test_split():
     for holdout in (-0.1, 1.0, float("nan")):
         with refuses("holdout"):
             drawn(60, None, holdout, 0)
-    with refuses("0.99", "too few"):
+    with refuses("0.99", "held out"):
         drawn(10, None, 0.99, 0)
 
 

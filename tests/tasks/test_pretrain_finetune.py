@@ -162,7 +162,7 @@ def test_split_off_is_a_partition_that_trains_on_every_class():
     )
     even = np.array(list("ab") * 10)
     assert sorted(even[split_off(np.arange(20), even, 0.2, 0)[1]]) == list("aabb")
-    with refuses("0.9", "too few"):
+    with refuses("0.9", "held out"):
         split_off(np.arange(1), None, 0.9, 0)
 
 

@@ -1,7 +1,5 @@
 """What could not be finished is refused before it costs anything, and what a killed process left does not pile up."""
 
-import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +8,6 @@ import torch
 
 from _runs import FIT, waves
 from conftest import TINY, command, refuses, write_csv
-from rotarymae import SeriesDataset
 from rotarymae.interpolation import interpolate
 from rotarymae.queries import grid
 from rotarymae.run_folder import check_folder, check_output
@@ -54,20 +51,6 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, c
     said = capsys.readouterr().err
     assert "nothing can be written" in said and "reading" not in said
     assert list(tmp_path.iterdir()) == [table]
-
-
-def test_what_a_killed_process_left_beside_a_large_table_is_removed(tmp_path):
-    rows = [(i // 5, i % 5, i) for i in range(50)]
-    table = write_csv(tmp_path / "t.csv", "id,time,value", rows)
-    folder, alive, day = tmp_path, ".rotarymae-alive.columns", 86_400
-    for name, age in ((".rotarymae-dead.columns", 2 * day), (".rotarymae-dead_2.columns", 2 * day), (alive, 0)):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "times.f8").write_bytes(b"half")
-        for path in (folder / name / "times.f8", folder / name):
-            os.utime(path, (time.time() - age,) * 2)
-    dataset = SeriesDataset.from_file(table, memory=1.0)
-    assert np.array_equal(dataset.values[:, 0], np.arange(50))
-    assert {path.name for path in folder.iterdir() if path.name.startswith(".")} == {alive}
 
 
 def test_a_static_column_that_says_nothing_of_the_labelled_series_is_refused_before_training(tmp_path, capsys):

@@ -69,8 +69,8 @@ class LoopOptions:
     """Both trainings: stop after this many passes without a better validation loss. Without it, never early; set it to
     save time."""
     precision: Precision = "auto"
-    """Both trainings and prediction: precision of matrix products. auto: bf16 (faster, coarser) where the hardware has
-    units for it. Set fp32 for equal results on different machines."""
+    """Both trainings and prediction: precision of matrix products. auto: bf16 (faster, coarser) where hardware supports
+    it. Set fp32 for equal results on all machines."""
     compile: bool = False
     """Both trainings: compile the blocks of the model, which takes a minute. Set it for long runs."""
     log_every: int = 10
