@@ -192,7 +192,7 @@ def forecasts(name: str, pipeline: Pipeline, test: SeriesDataset) -> list[str]:
     """Return a line for each time ahead: the error over that of the best simple forecast, and each method's."""
     spans = test.times[test.offsets[1:] - 1] - test.times[test.offsets[:-1]]
     horizon = {"vitals": 24.0, "co2": 2800.0}.get(name, float(np.median(spans)) / 4)
-    (value,) = evaluate_forecasts(pipeline, test, horizon).values()
+    value = next(iter(evaluate_forecasts(pipeline, test, horizon).values()))
     lines = []
     for row in value["by_distance"]:
         errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}

@@ -11,10 +11,12 @@ the coefficients are
              has changed since
     spread   log variance = a + b · the model's own log variance
 
-Logits, a and b are piecewise linear in the logarithm of the distance, with one curve for queries between two
-observations and one for those beyond the first or last. The answer is Student's t, with one number of degrees of
-freedom between and one beyond, so that the bands of 68 and of 95 % can both be right. The mean is fitted by squared
-errors, the rest by likelihood.
+Logits, a and b are linear in three numbers of the series: how rough it is (the error of the line at each of its
+observations from the two next to it), how much it varies, and how far it lies from the mean of all series. Bright stars
+need other weights than faint ones: without these numbers, errors in short holes of PLAsTiCC are a third larger. They are
+piecewise linear in the logarithm of the distance, with one curve for queries between two observations and one for those
+beyond the first or last. The answer is Student's t, with one number of degrees of freedom between and one beyond, so
+that the bands of 68 and of 95 % can both be right. The mean is fitted by squared errors, the rest by likelihood.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset
-from rotarymae.surroundings import GUESSES, Surroundings, log_distance, outputs, surroundings
+from rotarymae.surroundings import GUESSES, TRAITS, Surroundings, log_distance, outputs, surroundings
 from rotarymae.training import predict
 
 if TYPE_CHECKING:
@@ -48,9 +50,8 @@ WIDENS_OVER = 2.0  # doublings of the distance beyond the largest that was measu
 PRIOR = (0.0, *(-3.0 for _ in BLENDED[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
 PRIOR_FREEDOM = 3.0  # before the softplus: some five degrees of freedom
 FREEDOM_SPREAD = 10.0  # standard deviation of the prior of the degrees of freedom
-# Penalties of coefficients: of changes from knot to knot, of distance from the prior, and of the difference between
-# series that the model learnt from and others.
-ROUGH, FAR, GAP = 0.3, 0.005, 4.0
+ALIKE, MOST_ALIKE = 0.3, 4  # correlation of the errors of a series at like distances; so many of them are kept
+GAP_PENALTY = 4.0  # of the difference between series that the model learnt from and others
 HIDDEN_BY_EACH = 0.25  # of the values of a series, about, are hidden by each of these
 STEPS = 60  # of the optimiser
 HIDES = (MaskBlocks((0.05, 0.5)), MaskBlocks((0.05, 0.5)), MaskFuture((0.05, 0.4)))
@@ -61,8 +62,8 @@ class Calibration(nn.Module):
     """Blend the model's prediction with simple methods and set its spread, by the distance to the nearest observation.
 
     Attributes:
-        knots: [3, K, P] by side and log distance: logits of the methods' weights, then constant and slope of the log
-            variance.
+        knots: [3, K, T, P] by side, log distance and trait: logits of the methods' weights, then constant and slope of
+            the log variance.
         offsets: [outputs, P] added to these.
         freedom: [3] degrees of freedom by side, before the softplus.
         reach: [3] largest log distance that was measured. Farther away the weights stay, and bands widen to the spread
@@ -85,7 +86,7 @@ class Calibration(nn.Module):
         """
         super().__init__()
         self.likelihood = likelihood
-        self.register_buffer("knots", torch.tensor(PRIOR, dtype=torch.float64).expand(3, KNOTS, -1).clone())
+        self.register_buffer("knots", prior().expand(3, KNOTS, -1, -1).clone())
         self.register_buffer("offsets", torch.zeros(outputs, len(PRIOR), dtype=torch.float64))
         self.register_buffer("freedom", torch.full((3,), PRIOR_FREEDOM, dtype=torch.float64))
         self.register_buffer("reach", torch.tensor([KNOTS, 0.0, 0.0], dtype=torch.float64))
@@ -126,10 +127,10 @@ class Calibration(nn.Module):
         """
         parameters = parameters.double()
         coefficients = at(self.knots, around, self.reach) + self.offsets[output]
-        mean = blend(coefficients[..., : len(BLENDED)], self.likelihood.mean(parameters), around.guesses.double())
+        mean = blend(coefficients, self.likelihood.mean(parameters), around.guesses.double())
         if not self.likelihood.has_spread:
             return mean[..., None]
-        log_variance = spread(coefficients[..., len(BLENDED) :], self.likelihood.log_variance(parameters))
+        log_variance = spread(coefficients, self.likelihood.log_variance(parameters))
         return student_t(mean, log_variance, self.freedom[around.side])
 
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
@@ -164,25 +165,32 @@ class Calibration(nn.Module):
             self.reach[number] = measured.quantile(0.99) if len(measured) else 0.0
         predicted = self.likelihood.mean(parameters)
         scale = self._local_error(predicted, guesses, truth, distance, side)
+        around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
-        def squared(logits: Tensor, freedom: Tensor) -> Tensor:
+        def mean(knots: Tensor, offsets: Tensor) -> Tensor:
+            """Return the blended values [n]."""
+            return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
+
+        def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             """Return half the weighted sum of squared errors of the blended values, each divided by its local error."""
-            return (weights * (blend(logits, predicted, guesses) - truth).square() / scale).sum() / 2
+            return (weights * (mean(knots, offsets) - truth).square() / scale).sum() / 2
 
-        logits = self._minimise(squared, slice(0, len(BLENDED)), around, output, learnt)
+        fitted = self._minimise(squared, slice(0, len(BLENDED)))
         if not self.likelihood.has_spread:
             return
-        blended = blend(logits, predicted, guesses)
+        with torch.no_grad():
+            blended = mean(*fitted)
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
-        def unlikely(coefficients: Tensor, freedom: Tensor) -> Tensor:
-            """Return the negative log-likelihood of all hidden values, given constant and slope of the log variance."""
-            answer = student_t(blended, spread(coefficients, uncalibrated), freedom[side])
+        def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
+            """Return the negative log-likelihood of all hidden values, given the coefficients of the spread."""
+            log_variance = spread(at(knots, around, self.reach) + offsets[output], uncalibrated)
+            answer = student_t(blended, log_variance, freedom[side])
             if log_errors is not None:
                 answer = density.widen(answer, 2 * log_errors.double())
             return (weights * density.loss(answer, truth)).sum()
 
-        self._minimise(unlikely, slice(len(BLENDED), len(PRIOR)), around, output, learnt)
+        self._minimise(unlikely, slice(len(BLENDED), len(PRIOR)))
 
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
@@ -203,78 +211,82 @@ class Calibration(nn.Module):
         count = torch.bincount(group, minlength=3 * KNOTS)[:, None]
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
-    def _minimise(
-        self,
-        loss: Callable[[Tensor, Tensor], Tensor],
-        columns: slice,
-        around: Surroundings,
-        output: Int[Tensor, " n"],
-        learnt: Float[Tensor, " n"],
-    ) -> Float[Tensor, "n P"]:
-        """Minimise a loss over some columns of the coefficients, and keep them; return those of each hidden value.
+    def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
+        """Minimise a loss over some columns of the coefficients, and keep them; return its knots and offsets.
 
-        Penalties keep curves smooth, and all near the prior. What is different for series that the model learnt from is
-        fitted, too, and not kept.
+        Penalties keep curves smooth, and all near the prior. The loss's knots have one trait more than those that are
+        kept: whether the model learnt from the series.
 
         Args:
-            loss: returns the loss for coefficients [n, P] and degrees of freedom [3].
-            columns: the P coefficients to fit; the others stay.
-            around, output, learnt: as in `fit`.
+            loss: returns the loss for knots, offsets and degrees of freedom.
+            columns: the coefficients to fit; the others stay.
         """
-        knots, offsets = (part[..., columns].clone() for part in (self.knots, self.offsets))
-        free = [knots, offsets, torch.zeros_like(knots), torch.zeros(3, dtype=torch.float64)]
-        _, _, gap, freedom = (part.requires_grad_() for part in free)
-        center = torch.tensor(PRIOR, dtype=torch.float64)[columns]
+        gap = torch.zeros_like(self.knots[:, :, :1])
+        start = torch.cat([self.knots, gap], 2)
+        center = torch.cat([prior(), gap[0, 0]])[:, columns]
+        free = [part[..., columns].clone().requires_grad_() for part in (start, self.offsets)]
+        free.append(torch.zeros(3, dtype=torch.float64, requires_grad=True))
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
 
-        def coefficients() -> Tensor:
-            """Return the coefficients of each hidden value [n, P]."""
-            differ = learnt[:, None] * at(gap, around, self.reach)
-            return at(knots, around, self.reach) + differ + offsets[output]
+        def whole() -> tuple[Tensor, Tensor, Tensor]:
+            """Return knots, offsets and freedom, with the columns that are being fitted in their places."""
+            knots, offsets = start.clone(), self.offsets.clone()
+            knots[..., columns], offsets[..., columns] = free[:2]
+            return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
 
         def closure() -> Tensor:
             """Compute loss plus penalties and their gradient, for L-BFGS."""
             optimizer.zero_grad()
-            rough = sum(part.diff(dim=1).square().sum() for part in (knots, gap))
-            far = (knots - center).square().sum()
-            penalty = ROUGH * rough + FAR * far + GAP * gap.square().sum() + offsets.square().sum()
-            total = loss(coefficients(), PRIOR_FREEDOM + FREEDOM_SPREAD * freedom) + penalty + freedom.square().sum()
+            rough = free[0].diff(dim=1).square().sum() + (free[0] - center).square().sum() / 50
+            rough = rough + GAP_PENALTY * free[0][:, :, TRAITS:].square().sum()
+            total = loss(*whole()) + rough + free[1].square().sum() + free[2].square().sum()
             total.backward()
             return total
 
         with torch.enable_grad():
             optimizer.step(closure)
         with torch.no_grad():
-            self.knots[..., columns], self.offsets[..., columns] = knots, offsets
-            self.freedom.copy_(PRIOR_FREEDOM + FREEDOM_SPREAD * freedom)
-            return coefficients()
+            knots, self.offsets, self.freedom = (part.detach().clone() for part in whole())
+            self.knots = knots[:, :, :TRAITS].clone()
+        return knots, self.offsets
 
 
-def at(knots: Float[Tensor, "3 K P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
+def prior() -> Float[Tensor, "T P"]:
+    """Return the coefficients [T, P] where nothing was measured; they are the same for all series."""
+    return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
+
+
+def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
     """Return the coefficients of each query: linear between knots of log distance, constant beyond `reach`.
 
     Args:
-        knots: coefficients on a grid: 3 sides (between observations, beyond them, no observation), K log distances, P
-            coefficients.
+        knots: coefficients on a grid: 3 sides (between observations, beyond them, no observation), K log distances, T
+            traits, P coefficients; those of the traits are weighted by the traits and added.
         around: the surroundings of the queries.
         reach: the largest log distance seen in fitting, on each side.
     """
     distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
-    share = (distance - low).clamp(0, 1)[..., None]
-    return (1 - share) * knots[around.side, low] + share * knots[around.side, low + 1]
+    share = (distance - low).clamp(0, 1)[..., None, None]
+    near = (1 - share) * knots[around.side, low] + share * knots[around.side, low + 1]
+    return (around.traits.double()[..., None] * near).sum(-2)
 
 
 def blend(
-    logits: Float[Tensor, "*shape M"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
+    coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's prediction and the G = M - 1 guesses; weights are the logits' softmax."""
-    return (logits.softmax(-1) * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
+    """Return the weighted mean of the model's prediction and the G guesses of simple methods.
+
+    Args:
+        coefficients: of each query, from `at`; the first ones are the logarithms of the weights.
+    """
+    weights = coefficients[..., : len(BLENDED)].softmax(-1)
+    return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
 
 
-def spread(coefficients: Float[Tensor, "*shape 2"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return the calibrated log variance, constant + slope · the model's."""
-    constant, slope = coefficients.unbind(-1)
+def spread(coefficients: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Return the calibrated log variance, constant + slope · the model's, by the last two coefficients."""
+    constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
     return constant + slope * log_variance
 
 
@@ -300,43 +312,48 @@ def calibrate(
     if not preprocessor.position_names:
         season = find_season(unseen if learnt is None else learnt).time / preprocessor.positions.unit
     parts = [hidden_values(pipeline, part, season, seed) for part in (unseen, learnt) if part is not None]
-    known = [torch.full((len(part[0]), 1), float(number)) for number, part in enumerate(parts) if part]
+    known = [(float(number), part) for number, part in enumerate(parts) if part is not None]
     if not known:
         return calibration
     calibration.season.fill_(season)
-    weights, parameters, guesses, distance, side, output, truth, *errors = (
-        torch.cat(columns) for columns in zip(*filter(None, parts), strict=True)
+    learnt_from = torch.cat([torch.full((len(part[0]),), number) for number, part in known])
+    weights, parameters, guesses, distance, side, described, output, truth, *errors = (
+        torch.cat(columns) for columns in zip(*(part for _, part in known), strict=True)
     )
-    around, learnt_from = Surroundings(guesses, distance, side), torch.cat(known)[:, 0]
+    around = Surroundings(guesses, distance, side, described)
     calibration.fit(parameters, around, output, truth, weights, learnt_from, errors[0] if errors else None)
     return calibration
 
 
-def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor]:
+def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor] | None:
     """Hide stretches and ends of series, and return what `Calibration.fit` needs of the n hidden values.
 
     Returns:
-        The weights [n] of values, the model's parameters [n, P], the fields of `Surroundings`, outputs and true values
-        [n], and the logarithms of standard errors [n] where they are known; nothing where nothing can be hidden.
+        The weights [n] of values, the model's parameters [n, P], the four fields of `Surroundings`, outputs and true
+        values [n], and the logarithms of standard errors [n] where they are known; None where nothing can be hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     windows = preprocessor.windows(_sample(dataset, len(HIDES) * HIDDEN_PER_DRAW, seed)).dataset
     if not (windows.lengths >= 2).any():
-        return []
+        return None
     windows = windows.select(windows.lengths >= 2)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
         """Predict the hidden tokens of a batch and return, for each row, what `Calibration.fit` needs of them."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
-        masked = batch.masked
+        masked, rows = batch.masked, []
         parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)
         around = surroundings(batch.inputs, masked.positions, preprocessor, season)
-        known = masked.observed_values[..., : preprocessor.features]
         truth, output = masked.values[..., : preprocessor.features], outputs(masked.positions, preprocessor)
+        known = masked.observed_values[..., : preprocessor.features]
+        group = (output * 3 + around.side) * KNOTS + log_distance(around).round().long().clamp(max=KNOTS - 1)
         parts = [parameters.double(), *around, output, truth]
         if batch.log_errors is not None:
             parts.append(batch.log_errors)
-        return [[part[row][known[row]].cpu() for part in parts] for row in range(len(known))]
+        for row in range(len(known)):
+            chosen, weights = representatives(group[row][known[row]])
+            rows.append([weights.cpu(), *(part[row][known[row]][chosen].cpu() for part in parts)])
+        return rows
 
     rows: list[list[Tensor]] = []
     hidden = 0.0
@@ -347,10 +364,24 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         hidden += float(some.lengths.sum()) * len(preprocessor.value_names) * HIDDEN_BY_EACH
         if draw + 1 >= len(HIDES) and hidden > ENOUGH_HIDDEN:
             break
-    parts = [torch.cat(part) for part in zip(*rows, strict=True)]
+    weights, *parts = (torch.cat(part) for part in zip(*rows, strict=True))
     # However often it was hidden, a value is one.
     distinct = float(windows.lengths.sum()) * len(preprocessor.value_names)
-    return [torch.full((len(parts[0]),), min(1.0, distinct / hidden)), *parts]
+    return [weights * min(1.0, distinct / hidden), *parts]
+
+
+def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
+    """Choose at most `MOST_ALIKE` values of each group of like ones; return their indices, and a weight for each.
+
+    Together they count as many as independent values with the mean of the group would: n / (1 + (n - 1) · ALIKE).
+    """
+    order = group.argsort(stable=True)
+    alike = group[order].unique_consecutive(return_counts=True)[1]
+    every = (alike + MOST_ALIKE - 1) // MOST_ALIKE
+    rank = torch.arange(len(group), device=group.device) - (alike.cumsum(0) - alike).repeat_interleave(alike)
+    number = (alike + every - 1) // every
+    weights = alike / (1 + ALIKE * (alike - 1.0)) / number
+    return order[rank % every.repeat_interleave(alike) == 0], weights.repeat_interleave(number)
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:

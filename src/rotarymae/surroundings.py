@@ -18,7 +18,9 @@ from rotarymae.tokens import Tokens
 
 GUESSES = ("line", "latest", "mean", "drift", "season", "change")
 BETWEEN, BEYOND, NOWHERE = range(3)  # nowhere: the channel has no observation
+TRAITS = 4  # numbers by which series differ
 NEAR_SEASON, UNSEEN = 0.08, 1e-4  # of a season, from an observation; weight of what is guessed without any season
+LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
 
 
 class Surroundings(NamedTuple):
@@ -29,11 +31,13 @@ class Surroundings(NamedTuple):
         distance: [B, M, V] to the nearest observation of the same value, in units of position, or the harmonic mean of
             the distances to the nearest two where the query lies between them; 0 where there is none.
         side: [B, M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
+        traits: [B, M, V, T] the constant 1, and the three numbers of `traits` for the channel.
     """
 
     guesses: Float[Tensor, "B M V G"]
     distance: Float[Tensor, "B M V"]
     side: Int[Tensor, "B M V"]
+    traits: Float[Tensor, "B M V T"]
 
 
 def surroundings(
@@ -54,8 +58,8 @@ def surroundings(
     observed = observe(visible, features)
     width = observed.values.shape[-1]
     # What is the same for all observations of a channel lies on any line between two of them.
-    values = torch.cat([observed.values, slope(observed)], -1)
-    every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, 2))
+    values = torch.cat([observed.values, *traits(observed), slope(observed)], -1)
+    every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS + 1))
     times, channel = flat_queries(positions.to(visible.positions.dtype), features)
     near = neighbours_at(every, times, channel)
     numbers = near.numbers.unflatten(2, (-1, width)).movedim(2, 0)
@@ -81,7 +85,8 @@ def surroundings(
         end = times + torch.where(closed, gap2, torch.where(opened, -gap, 0.0))[..., 0]
         seasonal, change = a_season_away(observed, times, channel, season, start, end, line, mean, slopes)
     guesses = torch.stack([line, torch.where(opened, before, after), mean, drift, seasonal, change], -1)
-    return Surroundings(*(by_query(part, positions) for part in (guesses, distance, side)))
+    described = torch.stack([torch.ones_like(line), *numbers[1:TRAITS, ..., 0]], -1)
+    return Surroundings(*(by_query(part, positions) for part in (guesses, distance, side, described)))
 
 
 def a_season_away(
@@ -156,6 +161,36 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
     return torch.where(end > begin, (high - low) / (end - begin).clamp(min=1e-6), 0.0) * real[..., None]
 
 
+def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
+    """Return three logarithms, each [B, E, W], for each observation's channel: roughness, variation, and size.
+
+    Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
+    from the straight line between their two neighbours, divided by the variation; nearly 1, with logarithm 0, for
+    channels with few observations. Size is the root mean square of the values: how far the channel lies from the mean
+    of all series, 0. Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
+    """
+    values, times, channel = observed.values, observed.times, observed.channel
+    real = channel.isfinite()
+    inner = real & (channel == channel.roll(1, 1)) & (channel == channel.roll(-1, 1))
+    inner[:, 0], inner[:, -1] = False, False
+    gap, gap2 = times - times.roll(1, 1), times.roll(-1, 1) - times
+    share = (gap / (gap + gap2).clamp(min=1e-6)).masked_fill(~inner, 0.0)[..., None]
+    line = (1 - share) * values.roll(1, 1) + share * values.roll(-1, 1)
+    number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].expand_as(values) - 1
+    number = number.clamp(min=0)
+
+    def total(part: Tensor) -> Tensor:
+        """Return, for each observation, the sum over its channel."""
+        return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
+
+    variance = total((values - observed.mean).square() * real[..., None]) / observed.count.clamp(min=1) + LEAST_VARIANCE
+    away = total((values - line).square() * inner[..., None]) + variance
+    rough = (away / (1 + total(inner[..., None].expand_as(values).to(values.dtype))) / variance).log()
+    size = variance + observed.mean.square()
+    logarithms = (rough / 2, variance.log() / 2, size.log() / 2)
+    return tuple(part.clamp(-MAX_TRAIT, MAX_TRAIT) * real[..., None] for part in logarithms)
+
+
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
     """Return the surroundings of queries on several position axes: all guesses are the value of the nearest token."""
     away = torch.cdist(positions.float(), visible.positions.float())
@@ -163,7 +198,8 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
     guesses = nearest[..., None].expand(*nearest.shape, len(GUESSES))
     between = torch.full(nearest.shape, BETWEEN, device=positions.device)
-    return Surroundings(guesses, distance[..., None].expand(nearest.shape), between)
+    alike = torch.eye(TRAITS, device=positions.device)[0].expand(*nearest.shape, -1)
+    return Surroundings(guesses, distance[..., None].expand(nearest.shape), between, alike)
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:

@@ -9,15 +9,16 @@ import torch
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import load
-from rotarymae.calibration import Calibration, calibrate
+from rotarymae.calibration import Calibration, calibrate, representatives
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.interpolation import interpolate, time_to_nearest
 from rotarymae.likelihoods import LIKELIHOODS
+from rotarymae.neighbours import observe
 from rotarymae.partners.baselines import CHANNEL_MEAN, LINE, predict_simply
 from rotarymae.queries import Queries, as_queries, grid
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, hide
-from rotarymae.surroundings import BETWEEN, BEYOND, NOWHERE, Surroundings, outputs, surroundings
+from rotarymae.surroundings import BETWEEN, BEYOND, NOWHERE, Surroundings, outputs, surroundings, traits
 from rotarymae.tokens import Tokens
 from rotarymae.train import pretrain, train
 
@@ -83,7 +84,7 @@ def test_train_calibrates_and_a_saved_pipeline_answers_alike(tmp_path):
 
 def test_a_damaged_calibration_is_refused(tmp_path):
     pipeline = train(waves(), None, FIT).pipeline
-    pipeline.calibration.knots[0, 0, 0] = torch.nan
+    pipeline.calibration.knots[0, 0, 0, 0] = torch.nan
     pipeline.save(tmp_path / "model")
     with refuses("calibration", "NaN", error=ModelDirectoryError):
         load(tmp_path / "model")
@@ -139,6 +140,13 @@ def test_a_season_is_read_across_long_holes(elsewhere):
     assert (change - curve[gone]).abs().max() < 0.1
 
 
+def test_like_values_are_thinned_and_count_less():
+    group = torch.tensor([3] * 10 + [1] * 2)
+    chosen, weights = representatives(group)
+    assert group[chosen].tolist() == [1, 1, 3, 3, 3, 3]
+    assert weights[:2].sum() == pytest.approx(2 / 1.3) and weights[2:].sum() == pytest.approx(10 / 3.7)
+
+
 def test_what_the_model_learnt_by_heart_is_no_evidence_for_it():
     """A model that knows the series it learnt from, and is bad at others, of which the line knows more."""
     draw, n = torch.Generator().manual_seed(0), 4000
@@ -148,7 +156,7 @@ def test_what_the_model_learnt_by_heart_is_no_evidence_for_it():
     line = truth + 0.5 * noise[1]
     guesses = torch.stack([line, *(torch.zeros(2 * n),) * 5], -1)
     output = torch.zeros(2 * n, dtype=torch.int64)
-    around = Surroundings(guesses, torch.full((2 * n,), 3.0), output)
+    around = Surroundings(guesses, torch.full((2 * n,), 3.0), output, torch.ones(2 * n, 4))
     calibration = Calibration(1, LIKELIHOODS["gaussian"])
     parameters = torch.stack([model, torch.zeros(2 * n)], -1)
     calibration.fit(parameters, around, output, truth, torch.full((2 * n,), 0.3), learnt.float())
@@ -157,6 +165,15 @@ def test_what_the_model_learnt_by_heart_is_no_evidence_for_it():
     assert (answer[new, 0] - truth[new]).square().mean().sqrt() < 1.02 * 0.5
     lower, upper = calibration.answers.interval(answer[new], 0.68)
     assert abs(((lower <= truth[new]) & (truth[new] <= upper)).double().mean() - 0.68) < 0.05
+
+
+def test_traits_by_hand():
+    times = torch.tensor([0.0, 1, 2, 3])
+    observed = observe(Tokens(torch.tensor([[[0.0], [1], [0], [1]]]), times[None, :, None]), 1)
+    rough, varied, size = (part[0, 0, 0] for part in traits(observed))
+    # The line misses both inner observations by 1; the variance is 1/4, and counts as one more such error.
+    assert rough.exp() == pytest.approx(np.sqrt((1 + 1 + 0.25) / 3 / 0.25), rel=1e-4)
+    assert varied.exp() == pytest.approx(0.5, rel=1e-4) and size.exp() == pytest.approx(np.sqrt(0.5), rel=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore::rotarymae.errors.InputWarning")  # of the stray date
