@@ -13,10 +13,10 @@ the coefficients are
 
 Logits, a and b are linear in three numbers of the series: how rough it is (the error of the line at each of its
 observations from the two next to it), how much it varies, and how far it lies from the mean of all series. Bright stars
-need other weights than faint ones: without these numbers, errors in short holes of PLAsTiCC are a third larger. They are
-piecewise linear in the logarithm of the distance, with one curve for queries between two observations and one for those
-beyond the first or last. The answer is Student's t, with one number of degrees of freedom between and one beyond, so
-that the bands of 68 and of 95 % can both be right. The mean is fitted by squared errors, the rest by likelihood.
+need other weights than faint ones: without these numbers, errors in short holes of PLAsTiCC are a third larger. All are
+piecewise linear in the logarithm of the distance, with one curve for queries between two observations and one for
+those beyond the first or last. The answer is Student's t, with one number of degrees of freedom between and one beyond,
+so that the bands of 68 and of 95 % can both be right. The mean is fitted by squared errors, the rest by likelihood.
 """
 
 from __future__ import annotations
