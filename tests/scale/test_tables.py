@@ -8,12 +8,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import rotarymae
 from conftest import command, refuses, two_kinds
 from rotarymae.errors import InputWarning
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed
 from rotarymae.queries import QueryTable
-from rotarymae.scale import answer_arrow, embed_table, importances, predictions, values
+from rotarymae.scale import answer_arrow, answers, embed_table, importances, predictions, values
 from rotarymae.scale.tables import answer_table
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import read
@@ -236,3 +237,16 @@ def test_a_table_without_rows_has_the_columns_of_one_with_rows(fitted):
     some, none = embed_table(table, fitted / "run"), embed_table(table.slice(0, 0), fitted / "run")
     assert len(pa.concat_tables([some, none], promote_options="permissive")) == len(some)
     assert not pa.types.is_dictionary(none["star"].type)
+
+
+def test_any_series_writes_values_some_observations_at_a_time_and_in_order(monkeypatch):
+    model, times = rotarymae.load("any-series"), np.linspace(0, 9, 20)
+    curves = np.concatenate([np.sin(times + i) for i in range(5)])
+    table = pa.table({"id": np.repeat(np.arange(5), 20), "time": np.tile(times, 5), "value": curves})
+    reader = model.reader(table, model.layout())
+    (whole,) = answer_table(values(model, 3), reader)
+    monkeypatch.setattr(answers, "UNTRAINED_AT_A_TIME", 40)
+    parts = list(answer_table(values(model, 3), reader))
+    assert [len(part) for part in parts] == [6, 6, 3]
+    together = pa.concat_tables(parts)
+    assert together["id"].equals(whole["id"]) and np.allclose(together["value"], whole["value"], atol=1e-5)

@@ -33,6 +33,7 @@ from rotarymae.run_folder import (
 from rotarymae.series import SeriesDataset
 
 ModelStage = Literal["pretrained", "finetuned"]
+UNTRAINED_AT_A_TIME = 1 << 13  # observations
 QUERIES_AT_ONCE = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
 
 
@@ -59,6 +60,7 @@ class Question:
         noun: what the answers are, for messages.
         schema: columns of the answers; None where they depend on the table.
         at: the table of query times, if any.
+        at_a_time: number of observations, about, whose answers are written at a time; None leaves it to the reader.
     """
 
     pipeline: Pipeline
@@ -66,6 +68,7 @@ class Question:
     noun: str
     schema: pa.Schema | None = None
     at: QueryTable | None = None
+    at_a_time: int | None = None
 
 
 def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
@@ -265,7 +268,8 @@ def values(
             parts.append(answer_part(dataset if several >= total else dataset.select(np.arange(i, stop)), step))
         return Answers(pa.concat_tables([one.columns for one in parts]), np.concatenate([one.rows for one in parts]))
 
-    return Question(pipeline, answer, "values", at=at)
+    # any-series takes some seconds for so many; who waits for the first answers waits no longer.
+    return Question(pipeline, answer, "values", at=at, at_a_time=UNTRAINED_AT_A_TIME if pipeline.untrained else None)
 
 
 def _one_row_each(columns: dict[str, Any], series: int) -> Answers:

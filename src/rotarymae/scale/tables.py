@@ -33,8 +33,6 @@ from rotarymae.tables import Part, TableReader, TableSchema
 
 OnProgress = Callable[[int, int], None]
 
-UNTRAINED_AT_A_TIME = 1 << 13  # observations; any-series takes some seconds for so many, and the first wait for no more
-
 
 @dataclass(frozen=True)
 class Totals:
@@ -125,8 +123,8 @@ def answer_parts(
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
     parts = _checked(question, reader)
-    if question.pipeline.untrained:
-        parts = (piece for part in parts for piece in _pieces(part, UNTRAINED_AT_A_TIME))
+    if question.at_a_time is not None:
+        parts = (piece for part in parts for piece in _pieces(part, question.at_a_time))
     for part in parts:
         part_answers = None
         if part.dataset is not None:
