@@ -85,6 +85,9 @@ def test_sizes_colours_depth_and_turns(tmp_path):
     grey = read_pictures(tmp_path / "grey", 4).dataset.arrays[0][..., 0]
     assert np.allclose(grey, deep / 257)  # white is 255 in any depth
     assert read_pictures(tmp_path, 4).dataset.arrays[1].max() < 255
+    Image.fromarray(deep.astype(np.float32)).save(tmp_path / "grey" / "deep.tif")
+    with refuses("different depths", "8 or 16 bits (a.png)", "fractions (deep.tif)"):
+        read_pictures(tmp_path, 4)
     Image.fromarray(pixels[..., 0]).save(tmp_path / "grey" / "deep.tif")
     both = read_pictures(tmp_path, 4).dataset  # a grey one among coloured ones
     assert both.channels == 3 and np.array_equal(both.arrays[1][..., 2], pixels[..., 0])

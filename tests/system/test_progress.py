@@ -22,6 +22,15 @@ def test_a_stage_without_a_terminal_says_how_far_it_is(capfd):
     assert lines[-1].startswith("pre-training: 3 steps in ") and lines[-1].endswith(", loss 0.5000")
 
 
+def test_a_stage_that_has_done_nothing_yet_says_nothing_yet(capfd):
+    reporter = Reporter(every=0)
+    with reporter.bar("reading") as on_step:
+        on_step(0, 2)
+        assert capfd.readouterr().err == ""
+        on_step(1, 2)
+    assert "50 %" in capfd.readouterr().err
+
+
 def test_quiet_says_nothing(capfd):
     with Reporter(quiet=True, every=0.01).bar("reading") as on_step:
         on_step(1, 2, 0.5)

@@ -53,8 +53,8 @@ def read_pictures(
         on_file: called with (files read, files) after each; None for nobody.
 
     Raises:
-        InputError: no folder, no picture in it, none that can be read; a patch size, `longest_side` or `channels` out
-            of range.
+        InputError: no folder, no picture in it, none that can be read; pictures of different depths in bits; a patch
+            size, `longest_side` or `channels` out of range.
         MissingExtra: without the extra `images`.
 
     Warns:
@@ -69,12 +69,12 @@ def read_pictures(
     if longest_side is not None and longest_side < max(patch):
         raise InputError(f"longest_side is {longest_side}, less than a patch of {patch}; wanted at least {max(patch)}.")
 
-    stacks = []
+    stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
         """Read one picture as an array [rows, columns, channels], scaled down if larger than `longest_side`.
 
-        Adds to `stacks`. Raises InputError for a picture smaller than a patch, or with NaN or infinity.
+        Adds to `stacks` and `depths`. Raises InputError for a picture smaller than a patch, or with NaN or infinity.
         """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
@@ -91,6 +91,7 @@ def read_pictures(
             _refuse_small(array.shape[:2], patch)
             if not np.isfinite(array).all():
                 raise InputError("it holds NaN or infinity")
+            depths.setdefault(DEPTHS.get(mode, "8 or 16 bits"), _text(path.name))
             if mode.startswith("I;16"):
                 array = array.astype(np.float32) / 257  # white is 255, as it is of 8 bits
         array = array[..., None] if array.ndim == 2 else array
@@ -100,6 +101,12 @@ def read_pictures(
     if stacks:
         text = f"only the first frame or page is read of pictures with several: {listed(stacks)}."
         warnings.warn(text, InputWarning, stacklevel=2)
+    if len(depths) > 1:
+        each = ", ".join(f"{depth} ({name})" for depth, name in depths.items())
+        raise InputError(
+            f"the pictures have different depths: {each}; save all with the same number of bits, so that white is the "
+            "same number in each."
+        )
     if len({array.shape[-1] for array in arrays}) > 1:  # grey among coloured ones
         arrays = [np.broadcast_to(array, (*array.shape[:2], 3)) for array in arrays]
     return FolderData(ArrayDataset(tuple(arrays), patch, longest_side=longest_side, **about), labels)
@@ -157,6 +164,7 @@ def read_sounds(
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+DEPTHS = {"I": "32 bits", "F": "fractions"}
 GREY, DEEP = ("1", "L", "LA"), ("I", "I;16", "I;16B", "F")  # Pillow's modes; these of more than 8 bits are grey, too
 
 

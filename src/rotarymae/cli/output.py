@@ -35,7 +35,7 @@ def check_new(out: Path) -> None:
     from rotarymae.run_folder import check_output
 
     check_output(out)
-    if out.exists():
+    if str(out) != "-" and out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptio
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class _Supervised(ArrayOptions, FinetuningOptions, Estimator):
+class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
     """Base class of the classifier, the regressor and the estimator of survival."""
 
     task: ClassVar[str]
@@ -119,9 +120,9 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator):
             truth, predicted = narrowed(as_targets(truth)[known]), predicted[known]
         return self._score(truth, predicted)
 
+    @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
         """Return the score of predictions [S] or [S, outputs] of series whose labels are all known."""
-        raise NotImplementedError
 
 
 @documented

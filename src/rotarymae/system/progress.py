@@ -87,7 +87,7 @@ class Reporter:
             now = time.monotonic()
             if loss is not None:
                 steps, ended = f"{done:,} steps in ", f", loss {loss:.4f}"
-            if now - said >= self.every:
+            if done and now - said >= self.every:
                 said, left = now, (now - started) / done * (total - done)
                 share = f"{100 * done / total:.0f} % ({done:,} of {total:,}{' steps' if ended else ''})"
                 self.say(f"{title}: {share}, {duration(left)} left{ended}")
