@@ -228,9 +228,10 @@ def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = 
 
 
 class Excerpt(NamedTuple):
-    """A part of a series: a title, times and values [n], and bool [n], which of the observations are odd."""
+    """A part of a series: name, what is odd in it, times and values [n], and bool [n], which observations are odd."""
 
-    title: str
+    name: str
+    oddity: str
     times: ArrayLike
     values: ArrayLike
     odd: ArrayLike
@@ -245,14 +246,14 @@ def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
     """
     columns = min(3, len(parts))
     rows = -(-len(parts) // columns)
-    figure = Figure((3.2 * columns, 2.2 * rows))
+    figure = Figure((3.2 * columns, 2.3 * rows))
     panels = figure.subplots(rows, columns, squeeze=False)
     for spare in panels.flat[len(parts) :]:
         spare.set_visible(False)
     for axes, part in zip(panels.flat, parts):
-        times, values, odd = (np.asarray(column) for column in part[1:])
+        times, values, odd = (np.asarray(column) for column in part[2:])
         axes.plot(times, values, color=FAINT, linewidth=0.8, marker=".", markersize=3)
         axes.plot(times[odd], values[odd], "o", color=COLOURS[1], markerfacecolor="none", markersize=6)
-        axes.set_title(literal(part.title), fontsize=8)
+        axes.set_title(f"{literal(part.name)}\n{part.oddity}", fontsize=8)
     figure.supylabel(literal(value), fontsize=9)
     return figure

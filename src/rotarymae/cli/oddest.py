@@ -60,5 +60,5 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
         shown.append((int(group[row]), at))
         rows = rows[max(0, at - AROUND) : at + AROUND + 1]
         odd = rows == row if noun == "observation" else score[rows] >= score[row] / 2
-        title = f"{', '.join(str(table[name][row]) for name in names)}: {noun}, score {score[row]:.3g}"
-        yield plots.Excerpt(title, table["time"].take(rows).to_numpy(), table[value].take(rows).to_numpy(), odd)
+        name, oddity = ", ".join(str(table[name][row]) for name in names), f"{noun}, score {score[row]:.3g}"
+        yield plots.Excerpt(name, oddity, table["time"].take(rows).to_numpy(), table[value].take(rows).to_numpy(), odd)
