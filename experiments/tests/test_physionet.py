@@ -60,9 +60,7 @@ def test_what_is_refused(tmp_path, a, message):
 
 
 def test_files_that_are_missing_broken_or_strange(tmp_path):
-    with pytest.raises(
-        InputError, match=r"set-a.tar.gz is missing. .*https://physionet.*ODC-By.*--data-dir"
-    ):
+    with pytest.raises(InputError, match=r"set-a.tar.gz is missing. .*https://physionet.*ODC-By.*--data-dir"):
         physionet.read(tmp_path)
     put(tmp_path, file="notes.txt")
     with pytest.raises(InputError, match=r"notes\.txt"):

@@ -45,9 +45,7 @@ def test_read_by_hand(tmp_path):
 
 
 def test_read_says_where_to_get_the_files(tmp_path):
-    with pytest.raises(
-        InputError, match=r"lightcurves.csv.gz is missing.*zenodo.*2539456.*CC BY 4.0.*sample\(\)"
-    ):
+    with pytest.raises(InputError, match=r"lightcurves.csv.gz is missing.*zenodo.*2539456.*CC BY 4.0.*sample\(\)"):
         plasticc.read(tmp_path)
     put(tmp_path)
     (tmp_path / "plasticc_train_metadata.csv").unlink()
