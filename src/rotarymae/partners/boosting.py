@@ -16,6 +16,7 @@ from rotarymae.partners.base import AnyDataset, Floats, check, read_settings
 from rotarymae.partners.features import features as compute_features
 from rotarymae.partners.hazards import MAX_LOG_RISK, FollowUp, interval_probabilities
 from rotarymae.preprocess import StaticColumn, static_features
+from rotarymae.series import with_thinned
 
 # The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split
 # those; few of the features for each tree and a penalty, as more freedom diverged on one PLAsTiCC fold.
@@ -29,11 +30,13 @@ COMMON: dict[str, Any] = {
 }
 # Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
 # each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined.
-SLOW = {"learning_rate": 0.05, "num_iterations": 400, "num_leaves": 6, "feature_fraction": 0.05}
+SLOW = {"learning_rate": 0.05, "num_iterations": 800, "num_leaves": 6, "feature_fraction": 0.05}
 # Log-risks: fewer trees, as these sharpen what is a chance at best. 400 were worse by 0.01 of concordance on generated
 # joint trajectories.
 RISK = SLOW | {"num_iterations": 100}
 QUICK = {"learning_rate": 0.07, "num_iterations": 160, "num_leaves": 15, "feature_fraction": 0.1}
+# Few series are learnt by heart: they are joined by copies that lack some observations, up to so many series in all.
+MOST_COPIES, WITH_COPIES = 8, 16_000
 MIN_FEATURES = 20  # of each tree, where there are so many
 SEEDS = 3  # boosted trees are fitted so often, and their scores averaged
 MAX_TEXT = 2**28  # bytes of a file of trees; 100 classes take some 2**24
@@ -288,9 +291,16 @@ class BoostedFeatures:
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Compute features of the series and fit trees to them; see `Partner.fit`."""
+        """Compute features of the series, and of copies that lack some observations, and fit trees to them.
+
+        There are up to 8 copies of each series of observations, fewer where these would be more than 16,000 in all, and
+        none of arrays. Arguments and result are those of `Partner.fit`.
+        """
+        copies = 0 if dataset.kind == "patches" else min(MOST_COPIES, max(WITH_COPIES // len(dataset) - 1, 0))
+        if copies:
+            dataset = with_thinned(dataset, copies, seed)  # pyright: ignore
         features, names = series_features(dataset, static)
-        return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
+        return cls(names, static, BoostedTrees.fit(task, features, np.concatenate([truth] * (copies + 1)), seed))
 
     def predict(self, dataset: AnyDataset) -> Floats:
         """Return what `Partner.predict` returns. Raises InputError if the features are not those of training."""
