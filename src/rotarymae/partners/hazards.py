@@ -1,4 +1,4 @@
-"""Hazards that are constant in each interval, of partners that predict the time to an event by one risk.
+"""Hazards that are constant in each interval, for methods that predict the time to an event by one risk per series.
 
 A truth float [S, K + 1] has the weight of each interval in the likelihood of what is known of a series
 (`survival.EventTimes`): the last interval, "after all others", counts for each censored series. With a log-risk per

@@ -1,4 +1,4 @@
-"""The predictors of a run: the network, a partner, or all of them combined.
+"""What a run predicts by: the network, a method next to it (a partner: boosting, convolutions, Cox), or all combined.
 
 All are compared on the validation series. Unless a user decides otherwise the combination predicts, or what is better
 than it by more than one nat in all. A saved predictor is the folder `partners` of a pipeline, whose config.json has the
@@ -74,7 +74,7 @@ class Predictor:
 
         Args:
             of_model: the network's predictions [S, K] of the same series, uncalibrated.
-            dataset: the S series, which the partners read.
+            dataset: the same S series, which the partners read.
             choice: "model", "features" or "combined"; None means the choice of the fit.
 
         Raises:
@@ -91,6 +91,10 @@ class Predictor:
 
         Args:
             of_model: the network's predictions [S, K] of the same series, uncalibrated.
+            dataset: the S series, which the partners read.
+
+        Raises:
+            InputError: series whose channels or columns are not those of training.
         """
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
@@ -201,7 +205,8 @@ class FittedPartners:
         partners: {name: partner}, each fitted on the training and the validation part.
         predictions: {name: predictions [validation series, K]} by partners fitted on the training part only.
         held: the validation series; None if there are none.
-        truth: the truth of the validation series, as in `Partner.fit`.
+        truth: of the validation series: class numbers int [S], values [S, outputs], or for survival the weights of the
+            intervals [S, K].
     """
 
     partners: dict[str, Partner]
@@ -229,11 +234,14 @@ def fit_partners(
     none is fitted. Progress is shown by the reporter.
 
     Args:
-        choice: the user's choice: "auto", "model", "features" or "combined".
-        truth: of all series of `dataset`, as in `Partner.fit`.
+        choice: what is to predict, as the user says: "auto", "model" (the network), "features" (boosting), "combined".
+        task: "classification", "regression" or "survival".
+        truth: of all series of `dataset`: class numbers int [S], values [S, outputs] with NaN where one is missing, or
+            for survival the weights of the intervals in the likelihood [S, K].
         train, validation: indices of the series of the two parts.
         outputs: number of classes or outputs of the network.
-        static: static columns that the network's head reads.
+        static: columns with one value per series, which the partners read as the network's head does.
+        seed: of the partners, and of the draw of series where time is short.
         budget: limits the number of series where time is short; None means no limit.
 
     Warns:
@@ -299,7 +307,8 @@ def choose_predictor(
     than one nat, summed over the validation series. A choice that could not be fitted becomes "model".
 
     Args:
-        choice: "auto", "model", "features" or "combined".
+        choice: "auto", "model" (the network), "features" (boosting) or "combined".
+        task: "classification", "regression" or "survival".
         fitted: the partners, from `fit_partners`.
         of_model: the network's predictions [validation series, K], uncalibrated. They are slightly optimistic, because
             the validation part has also chosen the network's epoch.
