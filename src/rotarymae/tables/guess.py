@@ -65,8 +65,8 @@ NUMBERINGS = {
 }
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
-FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid", "outlier",
-         "suspect", "saturated"}  # fmt: skip
+FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
+         "outlier", "suspect", "saturated"}  # fmt: skip
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
@@ -360,8 +360,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
         if len(formats) > 1 and "time" in given:
             raise InputError(
-                f"the times {time.name!r}, such as {example!r}, may be written as {listed(formats)}, which differ in the "
-                f"order of day, month and year; say which (--time {shlex.quote(time.name)} --time-format FORMAT).",
+                f"the times {time.name!r}, such as {example!r}, may be written as {listed(formats)}, which differ in "
+                f"the order of day, month and year; say which (--time {shlex.quote(time.name)} --time-format FORMAT).",
                 code="time-text",
             )
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
