@@ -10,6 +10,7 @@ import pytest
 
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series import cells
+from rotarymae.series.dates import formats_of
 from rotarymae.tables import (
     TableSchema,
     align_labels,
@@ -460,3 +461,42 @@ def test_true_and_false_are_numbers_in_text_as_in_parquet(words, base, tmp_path)
         assert any("--flags rejected" in text for text in proposal.unsure)
         dataset = read_table(open_source(path), TableSchema(flags=("rejected",)))
         assert len(dataset.times) == len(base) - rejected.sum()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "%d/%b/%Y:%H:%M:%S +0000",
+        "%Y%m%dT%H%M%SZ",
+        "%Y:%m:%d %H:%M:%S",
+        "%a %b %d %H:%M:%S %Y",
+        "%a, %d %b %Y %H:%M:%S GMT",
+        "%d-%b-%y %I.%M.%S.%f %p",
+        "%Y-%jT%H:%M:%S",
+        "%Y-%m-%d %H:%M:%S:%f",
+        "%Y年%m月%d日 %H:%M:%S",
+        "%A, %B %d, %Y %I:%M:%S %p",
+        "%m/%d/%Y %I:%M:%S %p",
+        "%d.%m.%y %H:%M:%S",
+        "%Y-%m-%d-%H.%M.%S.%f",
+    ],
+)
+def test_the_notation_of_dates_is_seen_in_their_words_and_numbers(written, base, when, tmp_path):
+    base.assign(time=when.dt.strftime(written)).to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.time_format == written.replace("+0000", "%z")
+    days = ((when - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy().reshape(SERIES, TIMES)
+    assert np.abs(dataset.times - np.sort(days).ravel()).max() < 1e-9
+    with pytest.raises(InputError) as error:
+        read_table(open_source(tmp_path / "t.csv"), TableSchema())
+    assert repr(proposal.schema.time_format) in str(error.value)
+
+
+def test_may_is_a_month_in_short_and_in_full():
+    assert formats_of(["3-May-2023", "1-Jun-2023"]) == ["%d-%b-%Y"]
+    assert formats_of(["May 3, 2023", "September 13, 2023"]) == ["%B %d, %Y"]
+
+
+@pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", ""])
+def test_what_is_no_date_has_no_notation(text):
+    assert formats_of([text]) == []

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,12 @@ import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
-from rotarymae.series.dates import ELAPSED, ISO
+from rotarymae.series.dates import ELAPSED, ISO, formats_of
 from rotarymae.tables.schema import TableSchema
 from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
-ORDERS = ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d", "%d/%b/%Y", "%d/%b/%y", "%Y/%b/%d", "%d/%B/%Y")
-CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
-CLOCK_TIMES += (", %H:%M", ", %H:%M:%S", ", %I:%M:%S %p")
-TIME_FORMATS = [day.replace("/", mark) + clock for mark in "/.- " for day in ORDERS for clock in CLOCK_TIMES]
-TIME_FORMATS += ["%b %d, %Y" + clock for clock in CLOCK_TIMES]
-TIME_FORMATS += ["%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y"]  # months
-WHOLE_DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # digits → what 20240331 may be
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
@@ -531,18 +523,8 @@ def _time_formats(time: Column) -> tuple[list[str], str]:
     if time.numeric and not time.whole:
         return [], ""
     texts = [text for text in time.cells.cast(pa.string()).unique().to_pylist() if text]
-    known = TIME_FORMATS
-    if time.numeric:  # 20240331 is a date where all are
-        digits = len(texts[0]) if texts else 0
-        dated = all(len(text) == digits and text.startswith(("19", "20")) for text in texts)
-        known = [WHOLE_DATES[digits]] if dated and digits in WHOLE_DATES else []
-    formats = []
-    for written in known:
-        with suppress(ValueError):
-            for text in texts:
-                datetime.strptime(text, written)
-            formats.append(written)
-    return (formats, texts[-1]) if texts else ([], "")
+    dated = all(text.startswith(("19", "20")) and len(text) in (8, 12, 14) for text in texts)
+    return (formats_of(texts), texts[-1]) if texts and (dated or not time.numeric) else ([], "")
 
 
 def _id(
