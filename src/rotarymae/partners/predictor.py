@@ -29,7 +29,7 @@ from rotarymae.system import Reporter, replacing_folder
 if TYPE_CHECKING:
     from rotarymae.training.cost import Plan
 
-PREDICTOR_FORMAT = 6
+PREDICTOR_FORMAT = 7
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
 PARTNERS: dict[str, type[Partner]] = {one.name: one for one in (BoostedFeatures, RandomConvolutions, CoxFeatures)}
