@@ -1,4 +1,4 @@
-"""Labels: what a fit accepts as targets, how a model learns them, and how its outputs become labels again.
+"""Labels: which targets a fit accepts, how a model learns them, and how its outputs become labels again.
 
 `ClassLabels`, `NumberTargets` and `survival.EventTimes` are fitted on training targets and kept by a `Pipeline`. A new
 kind of target is a class and its entry in `LABELS`.
@@ -184,7 +184,11 @@ class ClassLabels(Target):
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels of the average of several models: the first's, with the geometric mean of all weights."""
+        """Return the labels for the average of several models' probabilities: the first's, with averaged weights.
+
+        Args:
+            each: the labels of each model, with the same classes; the geometric mean of their weights decides.
+        """
         if not any(one.weights for one in each):
             return each[0]
         weights = np.array([one.weights or (1.0,) * one.outputs for one in each])

@@ -101,8 +101,8 @@ def predict_simply(
 ) -> dict[str, Floats]:
     """Return {method: predictions [n, V]} of hidden observations from visible ones of the same series and channel.
 
-    A channel without a visible value gets its mean over the training series, as all do by the method "mean". The
-    predictions are ordered as in `SeriesRows.of(hidden)`.
+    A channel without a visible value gets its mean over the training series, as all do by the method "mean". The n
+    predictions are series by series, and in the order of time in each.
 
     Args:
         names: methods, keys of `METHODS`.

@@ -309,7 +309,10 @@ def _shares(
     """Return features [S, F] of series [V, L]: the share of points at which each kernel's output exceeds each bias.
 
     Args:
-        dilation, mix, bias: [G], [G, 84, V] and [G, 84, E], as in `RandomConvolutions`.
+        x: S series, each [V, L] with a length L of its own.
+        dilation: [G] spacing of the kernels' weights in each group of 84 kernels.
+        mix: [G, 84, V] 1 where a kernel reads a variable.
+        bias: [G, 84, E] thresholds of each kernel's output.
     """
     rows = []
     for one in x:

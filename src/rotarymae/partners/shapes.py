@@ -514,11 +514,13 @@ FEATURES = (
 
 
 def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
-    """Return {feature: numbers [groups.total]}; NaN for a group without observations, whose count is 0.
+    """Compute the features of `FEATURES` for all groups; return {feature: numbers [groups.total]}.
 
-    Features that need errors are left out if there are none.
+    A group without observations has NaN, and the count 0. Features that need standard errors are left out if there are
+    none.
 
     Args:
+        groups: observations of one value, sorted into groups.
         everything: whether all features are computed, or the basic ones only.
     """
     usable = [one for one in FEATURES if (everything or one.basic) and (groups.e is not None or not one.needs_errors)]
@@ -586,7 +588,10 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     the change of the relative difference from the first window to the others, and the time between the maxima.
 
     Args:
-        groups, tables, name, channel_names: as in `course`.
+        groups: one for each channel of each series, series by series.
+        tables: {feature: [series, channels]} of all features, from `compute`.
+        name: the value column, for the names of the features.
+        channel_names: of the channels, for the names of the features.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)
