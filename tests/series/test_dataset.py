@@ -815,11 +815,11 @@ def test_labels_of_many_integer_ids():
         (["a", "b", "a"], [1, 2, 3], ["'label'", "several values", "'a'"]),
         (["c", "d"], [1, 2], ["2 series have no label", "'b', 'a'"]),
         (["a", None], [1, 2], ["1 series have no label", "'b'"]),
-        (["a", "b"], [None, 2], ["'label'", "missing", "row 0"]),
-        (["a", "b"], [1.0, NAN], ["'label'", "NaN", "row 1"]),
+        (["a", "b"], [None, 2], ["1 series have no label", "'label'", "'a'"]),
+        (["a", "b"], [1.0, NAN], ["1 series have no label", "'label'", "'b'"]),
         (["a", "b"], [1.0, INF], ["'label'", "infinite"]),
         ([1, 2], [1, 2], ["'b', 'a'", "labels of 1, 2"]),
-        ([], [], ["labels table has no rows"]),
+        ([], [], ["2 series have no label", "'label'"]),
     ],
 )
 def test_bad_labels_are_named(ids, labels, parts):

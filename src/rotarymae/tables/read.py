@@ -22,8 +22,8 @@ from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import Columns, map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
-from rotarymae.tables.guess import looks_like_id, looks_like_outcome
-from rotarymae.tables.labels import static_column, static_values, with_static
+from rotarymae.tables.guess import key_column, looks_like_id, looks_like_outcome
+from rotarymae.tables.labels import MAX_CHANGING, Facts
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import FILE_NAME, Source, open_source
 
@@ -189,18 +189,25 @@ class TableReader:
         return self.schema.id
 
     @cached_property
-    def _of_objects(self) -> tuple[str, ...]:
-        """The static columns that are read from the objects' table, because the table of observations lacks them."""
-        return tuple(name for name in self.schema.static if self.objects and name not in self.source.columns)
+    def columns(self) -> list[str]:
+        """The names of the columns that have a cell for each observation, without the static ones."""
+        schema = self.schema
+        names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values, *schema.flags]
+        return [name for name in dict.fromkeys(names) if name is not None]
 
     @cached_property
-    def columns(self) -> list[str]:
-        """Return the names of the columns that are read."""
-        schema = self.schema
-        names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
-        names += [*schema.static, *schema.flags]
-        skipped = {None, *self._of_objects}
-        return [name for name in dict.fromkeys(names) if name is not None and name not in skipped]
+    def _static(self) -> list[tuple[str, Facts]]:
+        """The static columns of the table of observations and those of the objects' table, each with the table's name.
+
+        They are read once for the whole table, so that they are alike in all parts of it.
+        """
+        schema, facts = self.schema, []
+        for table in (self.source, self.objects):
+            names = [name for name in schema.static if (name in self.source.columns) == (table is self.source)]
+            if table is not None and names:
+                id = schema.id if table is self.source else key_column(table, schema.id)
+                facts.append((table.name, Facts.read(table, id, names, schema.na, MAX_CHANGING, words=True)))
+        return facts
 
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -304,7 +311,7 @@ class TableReader:
         # Those of a text file are integers if all of a column are.
         integers = {name for name in labels if self.source.is_text and self.source.kinds[name] != FILE_NAME}
         if whole:
-            pieces: Any = [self.source.read(self.columns, coded={*labels, *schema.static})]
+            pieces: Any = [self.source.read(self.columns, coded={*labels})]
         else:
             # Labels are alike in all parts, and these have the channels of the whole.
             names = {*integers, schema.channel} & {*labels}
@@ -323,6 +330,8 @@ class TableReader:
             observed, dataset, why = np.zeros(len(ids), bool), None, None
             try:
                 dataset = reader.build(columns)
+                for name, facts in self._static:
+                    dataset = facts.add_to(dataset, name)
                 there = set(dataset.ids.tolist())
                 observed = np.array([id in there for id in cells.label_values(known.drop_null()).tolist()])
             except NoObservations as error:
@@ -341,21 +350,22 @@ class TableReader:
             report = report + cut
             if self.schema.strict:
                 raise InputError(f"{reason}: {first}. Correct it, or read without strict.", code="unusable-cell")
-        units = {name: unit for name, unit in self.source.units.items() if name in self.columns}
+        read = {*self.columns, *self.schema.static}
+        units = {name: unit for name, unit in self.source.units.items() if name in read}
+        report = sum((facts.report for _, facts in self._static), report)
         return replace(report, notes=(*self.source.notes, *report.notes), units=units)
 
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array]) -> SeriesDataset:
-        """Build a data set from columns of the table, or of a part with whole series.
+        """Build a data set, without static columns, from columns of the table, or of a part with whole series.
 
         Args:
             columns: {name: [rows]} for all of `self.columns`.
 
         Raises:
             NoObservations: no rows, or none with a value.
-            InputError: no line of a text file fits its header ("unequal-lines"); as `rows`, `dataset_fields` and
-                `with_static`.
+            InputError: no line of a text file fits its header ("unequal-lines"); as `rows` and `dataset_fields`.
         """
         schema = self.schema
         if not len(columns[schema.id]):
@@ -369,12 +379,10 @@ class TableReader:
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
         known = self.channel_names is not None or schema.wide
         dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, known), id_name=self.id_name)
-        if self.objects is not None:
-            dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
-        """Convert columns to observations in the order of the rows, with static columns as one value per series.
+        """Convert columns to observations in the order of the rows; those without a time may become static columns.
 
         Flagged rows, and those of an unknown channel, are left out already; NaN stays.
 
@@ -386,11 +394,6 @@ class TableReader:
         """
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
-        static = {}
-        for name in schema.static:
-            if name not in self._of_objects:
-                values, doubts = static_column(columns[name], name, series, ids, schema.na, parse=self.source.is_text)
-                static[name], report = static_values(values), report + doubts
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
             """Read a column as numbers [n], converted by its factor.
@@ -439,7 +442,6 @@ class TableReader:
             names={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
             errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
             time_step=step,
-            static=static,
         )
         if schema.channel is None:
             return rows.leave_out(flags, "missing")
@@ -465,7 +467,7 @@ class TableReader:
             facts = _facts(rows, np.where(timed, -1, codes), names)
             note = f"{(~timed).sum():,} rows without a time are static: {listed(facts)}"
             rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ()).keep(timed)
-            rows = replace(rows, static=rows.static | facts)
+            rows = replace(rows, static=facts)
         rows = rows.leave_out([(reason, flag[rows.row]) for reason, flag in flags], "missing")
         strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
         unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
@@ -475,14 +477,16 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table, which have `counts` series each.
 
-    A part in which no series has a fact lacks its column: it is 0 there if it is 0 or 1 elsewhere, else missing.
+    A part may lack a column that rows without a time make (see `_facts`). If no part has a value of that channel, it is
+    False there; else it is missing, and so it is in parts that only know whether a series has such a row.
     """
     static = {}
     for name in dict.fromkeys(name for part in parts for name in part):
-        known = np.concatenate([part[name] for part in parts if name in part])
-        absent = 0.0 if known.dtype.kind == "f" and np.isin(known, (0, 1)).all() else np.nan
-        columns = (part.get(name, np.full(count, absent)) for part, count in zip(parts, counts, strict=True))
-        static[name] = np.concatenate(list(columns))
+        kinds = {part[name].dtype.kind for part in parts if name in part}
+        absent = False if kinds == {"b"} else np.nan
+        unknown = [name not in part or (part[name].dtype.kind == "b" and "f" in kinds) for part in parts]
+        columns = zip(parts, counts, unknown, strict=True)
+        static[name] = np.concatenate([np.full(n, absent) if lacks else part[name] for part, n, lacks in columns])
     return static
 
 
@@ -505,8 +509,8 @@ def announce(report: ReadingReport | None) -> None:
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
     """Turn rows without a time into static columns: {channel: one value per series [S]}.
 
-    A column holds the first value of each series, NaN without one. If a channel has no value at all, its column is 1
-    for series with such a row, else 0.
+    A column holds the first value of each series, NaN without one. If a channel has no value at all, its column says
+    whether a series has such a row.
 
     Args:
         codes: [n], the channel of each row in `names`; -1 for rows that are no facts.
@@ -517,8 +521,8 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
         which = np.flatnonzero(codes == c)
         which = which[np.unique(rows.series[which], return_index=True)[1]]
         valued = not np.isnan(rows.values[which, 0]).all()
-        column = np.full(len(rows.ids), np.nan) if valued else np.zeros(len(rows.ids))
-        column[rows.series[which]] = rows.values[which, 0] if valued else 1.0
+        column = np.full(len(rows.ids), np.nan) if valued else np.zeros(len(rows.ids), bool)
+        column[rows.series[which]] = rows.values[which, 0] if valued else True
         columns[str(names[c])] = column
     return columns
 

@@ -231,7 +231,7 @@ class Source:
         """Read columns: {name: Arrow array}; of lists, there is a row for each entry, and the other cells repeat.
 
         Args:
-            distinct: different rows only, in any order.
+            distinct: different rows only, in the order of their first appearance.
             coded: of these columns, those of text are read as dictionaries, which take less memory.
             equal: whether lists of one row that differ in length are refused, rather than filled with null.
 
@@ -242,7 +242,11 @@ class Source:
         columns = list(dict.fromkeys(columns))
         self.need(columns)
         rows = f"(SELECT {self._selected(columns, number=equal)} FROM {self.relation})"
-        query = f"SELECT {'DISTINCT ' if distinct else ''}{self._flattened(columns, equal)} FROM {rows}"
+        query = f"SELECT {self._flattened(columns, equal)} FROM {rows}"
+        if distinct:
+            every = ", ".join(f"c{i}" for i in range(len(columns)))
+            query = f"SELECT {every} FROM (SELECT {self._flattened(columns)}, _row FROM {rows}) GROUP BY {every} "
+            query += "ORDER BY min(_row)"
         texts = [k for k, name in enumerate(columns) if name in coded]
         with named(self.name, self.format):
             reader = self._database.sql(query).to_arrow_reader(ROWS_AT_ONCE)
