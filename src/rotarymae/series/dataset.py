@@ -555,7 +555,8 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            As `from_file`, and for lists or arrays whose lengths differ, naming the series.
+            Lists or arrays whose lengths differ; arrays without numbers; a series without observations; values or
+            times that are missing throughout a series, infinite, or beyond 32 bits; many duplicates.
 
         Warns
         -----
@@ -586,22 +587,22 @@ class SeriesDataset:
         if positions is not None:
             flat = flat_arrays(positions, "positions", known, lengths=lengths)
             where = named_columns(flat, "position", position_names)
-        fixed = {name: listed_column(column, name) for name, column in (static or {}).items()}
+        fixed = {name: listed_column(column, name).take(each) for name, column in (static or {}).items()}
         named = tables.TableSchema(
             id=free_name("id", of_values, where, fixed),
             time=free_name("time", of_values, where, fixed),
             channel=None if channels is None else free_name("channel", of_values, where, fixed),
             values=tuple(of_values),
             positions=tuple(where),
+            static=tuple(fixed),
             strict=True,
             **options,
         )
         columns = {named.id: labels.take(each), named.time: listed_column(when, "times")}
         columns |= {} if channels is None else {named.channel: flat_labels(channels, lengths, known)}
         channel_names = None if channel_names is None else channel_names_of(channel_names)
-        dataset = tables.read_arrays({**columns, **of_values, **where}, named, channel_names)
-        facts = tables.Facts.read(pa.table({named.id: labels, **fixed}), named.id, [*fixed], words=True)
-        return facts.add_to(dataset, "the list of ids") if fixed else dataset
+        table = pa.table({**columns, **of_values, **where, **fixed})
+        return tables.TableReader.open(table, named, channel_names, id_name="id").read(every=True)
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 

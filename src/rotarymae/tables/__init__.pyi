@@ -12,7 +12,6 @@ from .labels import align_column as align_column
 from .labels import align_labels as align_labels
 from .read import Part as Part
 from .read import TableReader as TableReader
-from .read import read_arrays as read_arrays
 from .read import read_table as read_table
 from .schema import TableSchema as TableSchema
 from .source import Source as Source

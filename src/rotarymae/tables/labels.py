@@ -164,7 +164,7 @@ def align_column(
 
     Args:
         source: a file or data frame.
-        id: its column of ids, as in `align_labels`.
+        id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
         name: the column. Dates become days since 1970-01-01.
         na: cells that mean "missing", besides empty ones.
 

@@ -33,10 +33,13 @@ READ = 1 << 20  # observations that are read at a time from a table larger than 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some series of a table, in the order in which they first appear there.
+    """Some series of a table, whole ones, which are read and answered together.
 
-    `ids` [S] are in the table's type, and `observed` bool [S] says which have observations: those of `dataset`. That is
-    None if none has, and `why` says why.
+    Attributes:
+        ids: Arrow array [S] of the table's type, in the order in which the series first appear in the table.
+        observed: bool [S], which of them have observations that can be used.
+        dataset: the data set of these; None if there are none.
+        why: the error that says why `dataset` is None; else None.
     """
 
     ids: pa.Array
@@ -46,49 +49,42 @@ class Part:
 
     @property
     def report(self) -> ReadingReport:
+        """What became of the rows of these series."""
         reading = self.dataset.reading if self.dataset is not None else self.why and self.why.reading
         return reading or ReadingReport()
 
 
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
-    """Read a whole table of observations; arguments are those of `TableReader.open`, and `memory` of its `read`."""
+    """Read a whole table of observations.
+
+    Args:
+        source: a file, a folder, a pattern, "-" for standard input, a data frame, or an open `Source`.
+        schema: which columns to read, and how.
+        memory: bytes that reading may take; half of what is free, if None. A larger table is sorted on disk.
+        **known: further arguments of `TableReader.open`, such as the `channel_names` of a model.
+
+    Raises:
+        InputError: a table that cannot be read, or is not as `schema` says; no observation at all.
+
+    Warns:
+        InputWarning: once for each kind of row that is left out, and of what looks wrong.
+    """
     return TableReader.open(source, schema, **known).read(memory)
-
-
-def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Build a data set from the flat columns, {name: [rows]}, that `schema` names.
-
-    Without `channel_names`, the channels are those that occur, sorted. Raises InputError for a series without any
-    observation, and as `TableReader.build`; warns of what is left out, is changed, or looks wrong.
-    """
-    values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
-    dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
-    announce(every_series(dataset).reading)
-    return dataset
-
-
-def every_series(dataset: SeriesDataset) -> SeriesDataset:
-    """Return the data set as it is, or raise InputError if reading left out series.
-
-    Labels in the order of the series would then be wrong.
-    """
-    if dataset.reading is not None and dataset.reading.empty:
-        empty, count = dataset.reading.empty, dataset.reading.series
-        raise InputError(f"{len(empty)} of {count} series have no observation left: {listed(empty)}. Leave them out.")
-    return dataset
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableReader:
-    """A table with the columns of it that are read.
+    """A table of observations whose columns have been found: it reads them as a data set, at once or in parts.
 
     Attributes:
-        schema: with every column by name.
+        source: the table.
+        schema: which column is what.
         values: the columns of values, then those of errors.
-        channel_names, value_names: those of a model, or of a table that is read in parts.
+        channel_names: the channels of a model, or of a whole table that is read in parts; None takes those that occur.
+        value_names: what a model calls the values; None for the names of the columns.
         id_name: what the ids are called in the data set.
-        objects: the objects' table, where it has static columns.
-        factors: {column: factor} by which its numbers are multiplied.
+        objects: the table with one row per series, where it has static columns; else None.
+        factors: {column: factor} by which its numbers are multiplied, as it is in another unit than a model's.
     """
 
     source: Source
@@ -186,6 +182,7 @@ class TableReader:
 
     @property
     def id(self) -> str:
+        """The column of ids; "file" where each file is a series."""
         return self.schema.id
 
     @cached_property
@@ -211,14 +208,16 @@ class TableReader:
 
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, memory: float | None = None) -> SeriesDataset:
+    def read(self, memory: float | None = None, every: bool = False) -> SeriesDataset:
         """Read all series; `reading` of the result says what became of the rows.
 
         Args:
             memory: bytes; a table that takes more gets memory-mapped columns. None means half of what is free.
+            every: whether series without observations are refused, as labels may be given in the order of the series.
 
         Raises:
-            InputError: a file that cannot be read; columns that are not numeric; as `dataset_fields`.
+            InputError: a file that cannot be read; columns that are not numeric; many rows that repeat the series, time
+                and channel of others ("duplicates"); in a strict reading, any cell that cannot be used.
             NoObservations: a table without an observation.
 
         Warns:
@@ -241,6 +240,9 @@ class TableReader:
             if dataset is None:
                 raise why
             report = _joined(reports)
+            if every and report.empty:
+                said = f"{len(report.empty)} of {report.series} series have no observation left: {listed(report.empty)}"
+                raise InputError(f"{said}. Leave them out.")
         except InputError as error:
             raise (error if self.source.in_memory else error.within(self.source.name)) from error
         report = self._with_notes(report)
@@ -311,7 +313,7 @@ class TableReader:
         # Those of a text file are integers if all of a column are.
         integers = {name for name in labels if self.source.is_text and self.source.kinds[name] != FILE_NAME}
         if whole:
-            pieces: Any = [self.source.read(self.columns, coded={*labels})]
+            pieces: Any = [self.source.read(self.columns)]
         else:
             # Labels are alike in all parts, and these have the channels of the whole.
             names = {*integers, schema.channel} & {*labels}
@@ -365,7 +367,8 @@ class TableReader:
 
         Raises:
             NoObservations: no rows, or none with a value.
-            InputError: no line of a text file fits its header ("unequal-lines"); as `rows` and `dataset_fields`.
+            InputError: no line of a text file fits its header ("unequal-lines"); columns that are not numeric; many
+                rows that repeat others ("duplicates"); in a strict reading, any cell that cannot be used.
         """
         schema = self.schema
         if not len(columns[schema.id]):
@@ -420,10 +423,6 @@ class TableReader:
             words={schema.time: when.words} if when.words else {},
             notes=notes,
         )
-        kind, step = columns[schema.time].type, 0.0
-        if pa.types.is_float32(kind):
-            largest = np.nanmax(np.abs(when.values[np.isfinite(when.values)]), initial=0)
-            step = float(np.spacing(np.float32(largest)))
         pairs = {**dict(error_columns(self.values)), **dict(zip(schema.values, schema.errors, strict=False))}
         rows = Observations(
             series=series,
@@ -441,7 +440,7 @@ class TableReader:
             position_names=schema.positions,
             names={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
             errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
-            time_step=step,
+            time_bits=32 if pa.types.is_float32(columns[schema.time].type) else 64,
         )
         if schema.channel is None:
             return rows.leave_out(flags, "missing")
@@ -501,7 +500,7 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
 
 
 def announce(report: ReadingReport | None) -> None:
-    """Warn of losses and changes in reading that a user would not expect."""
+    """Warn of losses and changes in reading that a user would not expect, one warning for each kind; None has none."""
     for loss in [] if report is None else report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
 
