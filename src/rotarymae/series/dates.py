@@ -24,7 +24,7 @@ ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
-OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
+UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 JOINED = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits: 20240331
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
@@ -214,7 +214,7 @@ def _is_written(text: str, how: str) -> bool:
 
 def _formats(text: str) -> list[str]:
     """Return the strptime formats that the words and numbers of one date allow, in any order of day, month and year."""
-    offset = OFFSET.search(text)
+    offset = UTC_OFFSET.search(text)
     parts = re.findall(r"\d+|[^\W\d_]+|\W|_", text[: offset.start()] if offset else text)
     numbers = [k for k, part in enumerate(parts) if part.isdecimal()]
     parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]

@@ -108,7 +108,7 @@ CHANNEL = Rule(
      "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
      "sensore", "name"),
 )  # fmt: skip
-BANDS = {"passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid"}  # never ids
+BAND_WORDS = {"passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid"}  # never ids
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
      "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
@@ -156,13 +156,13 @@ def looks_like_id(name: str) -> bool:
 
 
 def looks_like_outcome(name: str) -> bool:
-    """Return whether the name of a column, such as died, suggests an outcome, which only the future tells; no id does."""
+    """Return whether a column name, such as died, suggests an outcome, which only the future tells; an id is none."""
     return bool(set(pieces(name)) & OUTCOMES) and not looks_like_id(name)
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """What some rows of a table show of one column.
+    """A column of a table, described by some of its rows.
 
     Attributes:
         name: of the column.
@@ -579,7 +579,7 @@ def _id(
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-    blocks = [c for c in blocks if not set(c.words) & BANDS]
+    blocks = [c for c in blocks if not set(c.words) & BAND_WORDS]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
     runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
     blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]

@@ -85,12 +85,12 @@ class Facts:
             {column: Arrow array [S]}, null for a series without a value; and the place [S] of each series in `ids`,
             null if it is not there.
         """
-        wanted, ids = pa.array(series), self.ids
-        if cells.is_text(wanted.type) != cells.is_text(ids.type):
-            wanted, ids = (pa.array(list(map(cells.as_text, each.to_pylist()))) for each in (wanted, ids))
-        if wanted.type != ids.type and cells.is_numeric(wanted.type):
-            wanted = wanted.cast(pa.float64())
-        place = pc.index_in(wanted, value_set=ids.cast(wanted.type))  # pyright: ignore
+        looked_up, ids = pa.array(series), self.ids
+        if cells.is_text(looked_up.type) != cells.is_text(ids.type):
+            looked_up, ids = (pa.array(list(map(cells.as_text, each.to_pylist()))) for each in (looked_up, ids))
+        if looked_up.type != ids.type and cells.is_numeric(looked_up.type):
+            looked_up = looked_up.cast(pa.float64())
+        place = pc.index_in(looked_up, value_set=ids.cast(looked_up.type))  # pyright: ignore
         return {name: column.take(place) for name, column in self.values.items()}, place
 
     def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:
