@@ -49,7 +49,7 @@ class Part:
 
     @property
     def report(self) -> ReadingReport:
-        """What became of the rows of these series."""
+        """The fate of the rows of these series, counted."""
         reading = self.dataset.reading if self.dataset is not None else self.why and self.why.reading
         return reading or ReadingReport()
 
