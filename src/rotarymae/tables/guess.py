@@ -39,22 +39,8 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
-NUMBERINGS = {
-    "id",
-    "identifier",
-    "ident",
-    "number",
-    "nr",
-    "no",
-    "num",
-    "index",
-    "idx",
-    "code",
-    "tag",
-    "table",
-    "key",
-    "serial",
-}
+NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
+              "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
@@ -262,6 +248,7 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
     names such as "index" or "Unnamed: 0" are left out, unless they hold dates.
 
     Args:
+        source: the table.
         na: cells that mean "missing", besides the usual ones.
     """
     names = list(source.kinds)

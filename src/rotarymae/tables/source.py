@@ -778,9 +778,13 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files; those of one form are read in one query.
+    """Open text files, whose cells are all read as text; those of one form are read in one query.
 
-    Columns whose name occurs twice are `Source.unreadable`.
+    Args:
+        paths: the files.
+        format: "csv" or "tsv".
+        name: of the table, for messages.
+        header_row: the line, counted from 1, that names the columns; None guesses it.
 
     Raises:
         InputError: a file that ends before its header ("empty-file"); files of different columns; too many columns.
@@ -823,9 +827,14 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
 
 
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
-    """Open Parquet files, whose types may differ where one can be converted to the other.
+    """Open Parquet files as one table, whose types may differ where one can be converted to the other.
 
-    Raises InputError for files of different columns, and for too many columns.
+    Args:
+        paths: the files.
+        name: of the table, for messages.
+
+    Raises:
+        InputError: files of different columns, or too many columns.
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
@@ -837,9 +846,15 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
-    """Open JSON files: of records, or a single one of one object with a list for each column.
+    """Open JSON files as one table: files of records, or a single one of one object with a list for each column.
 
-    Raises InputError for too many columns, ValueError for neither form or lists of unequal length.
+    Args:
+        paths: the files.
+        name: of the table, for messages.
+
+    Raises:
+        InputError: too many columns.
+        ValueError: a file of neither form, or lists of unequal length.
     """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
@@ -872,8 +887,13 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     """Read files whole, by the library of their format, and join their rows to one table in memory.
 
-    Of several files, columns whose name occurs twice in one are left out. Raises InputError for a file that cannot be
-    read ("unreadable"), files of different columns, and too many columns.
+    Args:
+        paths: the files.
+        format: "arrow", or "astropy" for FITS and ECSV files.
+        name: of the table, for messages.
+
+    Raises:
+        InputError: a file that cannot be read ("unreadable"), files of different columns, too many columns.
     """
     tables, units, notes, files = [], {}, (), []
     for path in paths:
