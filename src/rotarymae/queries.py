@@ -349,8 +349,8 @@ class QueryTable:
                 near = did_you_mean(column, table.column_names)
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
         columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
-        own = cells.is_text(columns[time].type) and cells.matches(columns[time], dates.ISO).all()  # as we write them
-        written: Any = {"time_format": None if own else layout.time_format, "na": layout.na}
+        iso = cells.is_text(columns[time].type) and cells.matches(columns[time], dates.ISO).all()  # as we write them
+        written: Any = {"time_format": None if iso else layout.time_format, "na": layout.na}
         schema = TableSchema(id=id, time=time, clock=clock, channel=channel, positions=axes, values=("",), **written)
         reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
         try:
