@@ -542,6 +542,13 @@ def of_features(**changes):
     return change
 
 
+def of_trees(**changes):
+    def change(described):
+        described["partners"]["features"]["trees"] |= changes
+
+    return change
+
+
 def of_age(**changes):
     def change(described):
         described["partners"]["features"]["static"][0] |= changes
@@ -568,10 +575,10 @@ FIELDS = {
     "surplus setting": ("settings", of_features(more=1)),
     "feature names": ("features", of_features(features="abc")),
     "fewer features": ("features.txt", of_features(features=["a"])),
-    "classes": ("features.txt", of_features(classes=3)),
-    "many classes": ("features.txt", of_features(classes=10**9)),
-    "classes as text": ("classes", of_features(classes="2")),
-    "center of classes": ("center", of_features(center=[0.0])),
+    "classes": ("features.txt", of_trees(classes=3)),
+    "many classes": ("features.txt", of_trees(classes=10**9)),
+    "classes as text": ("classes", of_trees(classes="2")),
+    "center of classes": ("center", of_trees(center=[0.0])),
     "static": ("static", of_features(static=3)),
     "static of nothing": ("features.txt", of_features(static=[])),
     "static std": ("static", of_age(std=0.0)),

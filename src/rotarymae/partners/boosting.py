@@ -195,7 +195,7 @@ class BoostedTrees:
     """
 
     classes: int
-    texts: tuple[str, ...]
+    texts: tuple[str, ...] = ()
     center: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
     rates: tuple[float, ...] = ()
@@ -268,18 +268,6 @@ class BoostedTrees:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-@dataclass(frozen=True)
-class TreeSettings:
-    """Fields of `BoostedFeatures` and its `BoostedTrees` that are saved next to the trees, as JSON."""
-
-    features: tuple[str, ...]
-    static: tuple[StaticColumn, ...]
-    classes: int
-    center: tuple[float, ...]
-    scale: tuple[float, ...]
-    rates: tuple[float, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class BoostedFeatures:
     """Gradient boosting on features of the observations and the static columns.
@@ -336,8 +324,7 @@ class BoostedFeatures:
     def save(self, path: Path) -> dict[str, Any]:
         """Write the trees to the text file `path`; return the settings that `load` needs, as JSON."""
         path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
-        trees = self.trees
-        return asdict(TreeSettings(self.features, self.static, trees.classes, trees.center, trees.scale, trees.rates))
+        return asdict(replace(self, trees=replace(self.trees, texts=())))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
@@ -346,26 +333,26 @@ class BoostedFeatures:
         Raises:
             ModelDirectoryError: a file or settings that `save` would not have written for this task.
         """
-        read = read_settings(TreeSettings, settings, path)
-        check(read.classes >= 2 if task == "classification" else read.classes == 0, path, "classes")
+        read = read_settings(cls, settings, path)
+        trees = read.trees
+        check(trees.classes >= 2 if task == "classification" else trees.classes == 0, path, "classes")
         for name, of_task in (("center", "regression"), ("scale", "regression"), ("rates", "survival")):
-            check(bool(getattr(read, name)) == (task == of_task), path, name)
-        check(min(read.rates, default=0) >= 0, path, "rates")
-        check(len(read.center) == len(read.scale) and min(read.scale, default=1) > 0, path, "scale")
+            check(bool(getattr(trees, name)) == (task == of_task), path, name)
+        check(min(trees.rates, default=0) >= 0, path, "rates")
+        check(len(trees.center) == len(trees.scale) and min(trees.scale, default=1) > 0, path, "scale")
         try:
             if path.stat().st_size > MAX_TEXT:
                 raise ValueError(f"it is larger than {MAX_TEXT:,} bytes")
             text, end = path.read_bytes().decode("ascii"), "end of trees\n"
             texts = tuple(one + end for one in text.split(end))
-            if texts[-1] != end or len(texts) - 1 != SEEDS * (len(read.center) or 1):
+            if texts[-1] != end or len(texts) - 1 != SEEDS * (len(trees.center) or 1):
                 raise ValueError(f"it does not hold the trees of each output from {SEEDS} seeds")
             width = len(read.features) + sum(column.width for column in read.static)
             for one in texts[:-1]:
-                check_trees(one, width, read.classes)
+                check_trees(one, width, trees.classes)
         except (ValueError, OSError) as error:
             raise ModelDirectoryError(f"{path} holds no trees that this version writes: {error}.") from None
-        trees = BoostedTrees(read.classes, texts[:-1], read.center, read.scale, read.rates)
-        return cls(read.features, read.static, trees)
+        return replace(read, trees=replace(trees, texts=texts[:-1]))
 
 
 def series_features(

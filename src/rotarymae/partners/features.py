@@ -84,7 +84,7 @@ def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[
 # What each feature is, in the order of the table; `features` says of which channels and columns there is one.
 FORMULAS = {one.name: one.formula for one in FEATURES} | {
     "course, signal of course": " ".join((course.__doc__ or "").partition("Args:")[0].split()),
-    "A - B: relative .., change .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
+    "A - B: relative .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
 }
 
 

@@ -26,11 +26,7 @@ LAG_EDGES = (0.0, 0.01, 0.05, 0.2, 1.0)  # shares of the span
 HARMONICS = 4
 # Ends of the windows of a course, as shares of the series' span from the peak: short ones near it, long ones far away.
 COURSE = (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1.0)
-PEAK_WINDOWS = {
-    "at": (-0.5, 0.5),
-    "after": (0.5, 1.5),
-    "late after": (1.5, 4.0),
-}  # widths of the outburst, from its peak
+PEAK_WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5)}  # widths of the outburst, from its peak
 
 
 def divide(a: Any, b: Any) -> Floats:
@@ -582,10 +578,10 @@ def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return features of every pair of channels, which say how they differ: {feature: numbers [series]}.
 
-    Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means in three
-    windows around the peak of the leading channel, the one with the greatest height (with errors: the largest x / e).
-    The windows are at -0.5 to 0.5, 0.5 to 1.5 and 1.5 to 4 times the outburst's width at half height. Further features:
-    the change of the relative difference from the first window to the others, and the time between the maxima.
+    Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means at and after
+    the peak of the leading channel, the one with the greatest height (with errors: the largest x / e). At the peak is
+    from -0.5 to 0.5, after it from 0.5 to 1.5 times the outburst's width at half height. A further feature is the time
+    between the maxima.
 
     Args:
         groups: one for each channel of each series, series by series.
@@ -612,8 +608,6 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
             key: divide(table[:, i] - table[:, j], np.abs(table[:, i]) + np.abs(table[:, j]))
             for key, table in compared.items()
         }
-        columns["change after peak"] = columns["relative after peak"] - columns["relative at peak"]
-        columns["change late after peak"] = columns["relative late after peak"] - columns["relative at peak"]
         columns["time of max"] = tables["time of max"][:, i] - tables["time of max"][:, j]
         out |= {f"{pair} {key}": column for key, column in columns.items()}
     return out
