@@ -600,8 +600,13 @@ def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
             reads them.
 
     Raises:
-        InputError: times for another number of series, that are no flat array, or that are not finite.
+        InputError: a table; times for another number of series, that are no flat array, or that are not finite.
     """
+    if hasattr(at, "columns"):
+        raise InputError(
+            f"at is a table, with the columns {listed(list(at.columns), 10)}; give times: one array for all series, or "
+            "a list with one array for each. A file of such a table is read by `rotarymae interpolate --at`."
+        )
     if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
         each = [_as_numbers(times, dataset) for times in at]
     else:
