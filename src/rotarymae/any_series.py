@@ -101,9 +101,9 @@ def standardise(
 
 
 class Units(NamedTuple):
-    """The U pairs of series and channel in a batch of B series, each with up to n tokens.
+    """The tokens of a batch of B series, regrouped: a row for each of the U pairs of series and channel that occur.
 
-    Attributes:
+    Attributes (for up to n tokens of a pair):
         index: [U, n] which of the B · N tokens belong to a channel, in order of time; 0 where not `real`.
         row, channel: [U] the series and the channel number of each.
         lookup: [B, channels] number of the pair; -1 where a series has no token of a channel.
@@ -141,13 +141,16 @@ class Units(NamedTuple):
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
-        """Return what is stored by token [B, N] by channel [U, n], 0 where there is no token; the inverse of `put`."""
+        """Return what each token has in `part` [B, N], regrouped by series and channel [U, n]; 0 where is no token."""
         return part.flatten()[self.index] * self.real
 
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
-        """Return what is stored by channel [U, n, ...] by token [B, N, ...], 0 at other tokens: the inverse of `take`.
+        """Return numbers that are grouped by series and channel [U, n, ...] by token [B, N, ...]; undo `take`.
+
+        Tokens that belong to no pair get 0.
 
         Args:
+            part: the numbers.
             shape: (B, N).
         """
         out = part.new_zeros(shape[0] * shape[1], *part.shape[2:])
@@ -156,9 +159,10 @@ class Units(NamedTuple):
 
 
 class Bank(NamedTuple):
-    """Gaussian processes fitted to the visible observations of a batch.
+    """Gaussian processes fitted to the visible observations of a batch of series, channel by channel.
 
     Attributes:
+        units: the pairs of series and channel.
         times, values, residual: [U, n] of each channel; times are infinite behind the last observation.
         buckets: (channel numbers, fitted processes), for channels with similar numbers of observations.
         described: expected hyperparameters of each channel.
@@ -184,7 +188,7 @@ def fit_bank(
     real: Bool[Tensor, "B N"],
     noise: Float[Tensor, "B N"],
 ) -> Bank:
-    """Fit the bank of Gaussian processes to standardised observations, channel by channel and all channels together.
+    """Fit Gaussian processes to standardised observations, to each channel, and to all channels of a series together.
 
     Args:
         times, channels, values: of N observations in each of B series; channels count from 0.
@@ -222,12 +226,16 @@ def residuals(values: Tensor, predicted: Answer) -> Tensor:
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
-    """Return a bank with processes that describe all channels of a series together, for series with several channels.
+    """Add Gaussian processes over all channels of a series together, for series with several channels; return a bank.
 
-    `left_out` of these series is mixed from both. The bank itself is returned if no series is small enough.
+    In these series `left_out` becomes a mixture of the predictions by one channel and by all. The bank itself is
+    returned if no series is small enough.
 
     Args:
-        times, channels, values, real, noise: as in `fit_bank`.
+        bank: of single channels.
+        times, channels, values: [B, N] the observations, standardised; channels count from 0.
+        real: [B, N], False at padding.
+        noise: [B, N], variance of each observation relative to its channel's mean.
     """
     units, count = bank.units, real.sum(1)
     observed = (units.lookup >= 0).sum(1)
@@ -302,7 +310,7 @@ def _compare(
 def ask_bank(
     bank: Bank, times: Float[Tensor, "B M"], channels: Int[Tensor, "B M"], real: Bool[Tensor, "B M"]
 ) -> tuple[Answer, Float[Tensor, "B M K"]]:
-    """Predict M query points per series with the fitted processes.
+    """Predict values at M queries (a time and a channel each) per series with the fitted Gaussian processes.
 
     A channel without observations is predicted as 0 with a standard deviation of 1.
 
@@ -348,15 +356,16 @@ def ask_bank(
 def _nearest(
     bank: Bank, units: Units, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor
 ) -> Float[Tensor, "U m K"]:
-    """Describe the surroundings of each query by K numbers, in deviations from the processes' prediction.
+    """Describe the observations around each query by K numbers, values as deviations from the processes' prediction.
 
     They are: the two nearest observations on either side and the straight line between the nearest; how near each of
     the four is and how badly its neighbours predict it; the gaps on both sides; whether the query lies between
     observations; the number of observations; and the channel's hyperparameters.
 
     Args:
-        units: the queries by channel.
-        whole: [U] the number of each of these channels in `bank`.
+        bank: the fitted processes and their observations.
+        units: the queries (positions to predict at), grouped by the U pairs of series and channel.
+        whole: [U] the number of each of these pairs in `bank`.
         at: [U, m] the times of the queries.
         mean, log_std: [U, m] the processes' prediction.
     """
@@ -389,7 +398,7 @@ def _nearest(
 
 
 class Correction(nn.Module):
-    """A network that corrects the processes' prediction: it returns Student's t, at first the prediction itself."""
+    """Network that corrects the Gaussian processes' prediction; untrained it returns the prediction itself."""
 
     def __init__(self, dim: int) -> None:
         """Build the layers; `dim` is the width D of the decoder's tokens."""
@@ -405,8 +414,8 @@ class Correction(nn.Module):
         """Return Student's t at each query [B, M, 3]: location, log squared scale, raw degrees of freedom.
 
         Args:
-            tokens: the decoder's output for M queries.
-            numbers: what `ask_bank` says of each query.
+            tokens: the decoder's output for M queries (positions to predict at).
+            numbers: K inputs that describe each query, from `ask_bank`.
             answer: the processes' prediction, which is corrected.
         """
         x = F.silu(self.numbers(numbers) + self.token(tokens))

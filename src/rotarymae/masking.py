@@ -69,7 +69,9 @@ class Masking(ABC):
     def _draw(
         self, tokens: Tokens, noise: Noise | None, phase: float | None
     ) -> tuple[float | Float[Tensor, " B"], Float[Tensor, "B N"]]:
-        """Draw each row's share to hide, and one random number per token; the tokens with the smallest are hidden.
+        """Draw each row's share to hide, and one random number per token: the tokens with the smallest are hidden.
+
+        Arguments are those of `__call__`.
 
         The share is one number if `ratio` is one, else a tensor in float64 on the CPU, because some devices (MPS) lack
         float64.
@@ -96,8 +98,8 @@ class MaskRatio(Masking):
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """Return the mask [B, N], True for random tokens; see `Masking.__call__`."""
-        share, uniform = self._draw(tokens, noise, phase)
-        return _hide(tokens.real, _count(tokens.real.sum(1), share), uniform)
+        (share, uniform), real = self._draw(tokens, noise, phase), tokens.real
+        return _hide(real, _count(real.sum(1), share), uniform)
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,10 @@ class MaskBlocks(Masking):
         count = _count(real.sum(1), share)
         length = ((count.cpu() + 1).double().log() * length).exp().long().clamp(min=1)
         offset = (offset * length).long()
-        rank = torch.arange(tokens.length, device=real.device)
+        rank = torch.arange(real.shape[1], device=real.device)
         block = (rank + offset[:, None].to(rank.device)) // length[:, None].to(rank.device)
         ordered = rank < real.sum(1, keepdim=True)
-        hidden = _hide(ordered, count, uniform.gather(1, block.clamp(max=tokens.length - 1)))
+        hidden = _hide(ordered, count, uniform.gather(1, block.clamp(max=real.shape[1] - 1)))
         return hidden.gather(1, _ranks(tokens, order < 0.5)) & real
 
 
@@ -148,8 +150,7 @@ class MaskChannels(Masking):
         """Return the mask [B, N], True for all tokens of random channels. Raises InputError without a channel axis."""
         if tokens.axes < 2:
             raise InputError(
-                "masking 'channels' hides channels, the last axis of positions, and these positions have only that of "
-                "time; use 'ratio'."
+                "masking 'channels' hides the last axis of positions, and there is one alone; use 'ratio'."
             )
         return _hide_groups(tokens, -1, *self._draw(tokens, noise, phase))
 
@@ -207,9 +208,8 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
 
 def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
     """Return uniform numbers [B, n] on the device of the tokens, from `noise` or, for None, from torch's generator."""
-    if noise is None:
-        return torch.rand(tokens.batch, n, device=tokens.values.device)
-    return noise(n).to(tokens.values.device)
+    values = tokens.values
+    return torch.rand(len(values), n, device=values.device) if noise is None else noise(n).to(values.device)
 
 
 def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int[Tensor, " B"]:
@@ -224,7 +224,13 @@ def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """Return True on the `count` real tokens of each row that drew the smallest numbers, the first of equal ones."""
+    """Return a mask, True on the `count` real tokens of each row with the smallest numbers, the first of equal ones.
+
+    Args:
+        real: True where there is a token.
+        count: number of tokens to hide in each row.
+        uniform: a random number for each token.
+    """
     order = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True)
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(real.shape[1], device=order.device).expand_as(order))
@@ -232,9 +238,12 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
 
 
 def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return each token's rank in its row, padding last: by time; in rows with `by_channel`, by channel and then time.
+    """Return each token's rank in its row, from 0: in order of time, or of channel and then time; padding is last.
 
     The channel is the last position axis; with one axis all rows are ranked by time.
+
+    Args:
+        by_channel: True for rows that are ranked by channel first.
     """
     times, channels = tokens.positions[..., 0], tokens.positions[..., -1]
     if tokens.axes > 1:
@@ -253,18 +262,23 @@ def _hide_groups(
 ) -> Bool[Tensor, "B N"]:
     """Return a mask that hides whole groups: a row's tokens with equal positions on `axis` are hidden together.
 
-    Of each row's groups ceil(share · groups) are hidden, those with the smallest numbers of `uniform`, and at least one
-    stays visible.
+    Of each row's groups ceil(share · groups) are hidden, and at least one stays visible.
+
+    Args:
+        axis: of the positions: 0 is time, -1 the channel.
+        share: of the groups to hide, one for all rows or one for each.
+        uniform: random numbers; the first ones of a row are those of its groups, and the smallest are hidden.
     """
+    real, length = tokens.real, tokens.length
     # Padding is numbered behind every real token, so that real groups count from 0.
-    group = _dense((~tokens.real).long() * tokens.length + _dense(tokens.positions[..., axis].contiguous()))
-    groups = torch.where(tokens.real, group, -1).amax(1) + 1
-    in_use = torch.arange(tokens.length, device=group.device)[None, :] < groups[:, None]
-    return _hide(in_use, _count(groups, share), uniform).gather(1, group) & tokens.real
+    group = _dense((~real).long() * length + _dense(tokens.positions[..., axis].contiguous()))
+    groups = torch.where(real, group, -1).amax(1) + 1
+    in_use = torch.arange(length, device=group.device)[None, :] < groups[:, None]
+    return _hide(in_use, _count(groups, share), uniform).gather(1, group) & real
 
 
 def _dense(keys: Tensor) -> Int[Tensor, "B N"]:
-    """Return the rank of each value among the different values of its row: equal values share a rank, from 0."""
+    """Return the rank of each of the `keys` [B, N] among the different ones of its row: equal ones share it, from 0."""
     ordered, order = keys.sort(dim=1)
     step = torch.zeros_like(order)
     step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()
