@@ -7,6 +7,7 @@ import codecs
 import csv
 import functools
 import io
+import itertools
 import re
 import shutil
 import tempfile
@@ -190,8 +191,11 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
             code="empty-file",
         )
     names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))
+    headless = header_row is None and len(names) > 1 and _are_values(names)
+    if headless:
+        names, start = tuple(f"column {k + 1}" for k in range(len(names))), start - 1
     below = [row for row in rows[start + 1 :] if len(row) == len(names)]
-    units = _units(below)
+    units = () if headless else _units(below)
     cells_below = [cell.strip() for row in below for cell in row]
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
@@ -203,18 +207,20 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]
     notes += ["decimal commas"] if comma else []
-    notes += [f"the header is line {start + 1}"] if start else []
-    notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if units else []
+    notes += ["no line names the columns, and they are numbered"] if headless else []
+    notes += [f"the header is line {start + 1}"] if start and not headless else []
+    notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if any(units) else []
     skip = start + 1 + bool(units)
     head_lines = tuple(lines[: start + 1])
     return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes), head_lines)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split each line into cells at `separator`; a blank means runs of blanks.
+    """Split each line into cells at `separator`; a blank means runs of blanks. A leading "#" is left out.
 
     A quoted cell with line breaks counts in its first line.
     """
+    lines = [line.lstrip("# ") if line.startswith("#") else line for line in lines]
     if separator == " ":
         return [line.split() for line in lines]
     try:
@@ -247,7 +253,9 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         # "#id,time,value" is the header where the first row below it holds numbers.
         over = start - 1
         if over >= 0 and lines[over].startswith("#") and len(rows[over]) == width > 1 and _has_number(rows[start]):
-            start = over
+            # Two such lines are names and units; units repeat, and names do not.
+            units = over > 0 and lines[over - 1].startswith("#") and len(rows[over - 1]) == width
+            start = over - 1 if units and len({*rows[over]}) < width == len({*rows[over - 1]}) else over
     below = [len(rows[i]) == width for i in filled if i > start]
     return start, width, sum(below) / len(below) if below else float(width > 1)
 
@@ -256,8 +264,19 @@ def _has_number(row: Sequence[str]) -> bool:
     return any(re.match(r"[\s\"]*[-+.]?\d", cell) for cell in row)
 
 
+def _are_values(names: Sequence[str]) -> bool:
+    """Return whether the cells of a header are numbers, as those of a row are; ascending ones may be names."""
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        return False
+    return any(later <= earlier for earlier, later in itertools.pairwise(numbers))
+
+
 def _units(rows: list[list[str]]) -> tuple[str, ...]:
     """Return the cells of a row of units, such as ",d,,mJy", below the header; () if there is none.
+
+    A row of widths and types, as files of the format RDB have it, counts as one of empty units.
 
     Args:
         rows: the cells of the first rows below the header, of which the first may hold units. Less than three show
@@ -265,6 +284,8 @@ def _units(rows: list[list[str]]) -> tuple[str, ...]:
     """
     if len(rows) < 3:
         return ()
+    if all(re.fullmatch(r"\d+[sdn]", cell.strip()) for cell in rows[0]):  # RDB: 15s, 20d
+        return ("",) * len(rows[0])
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
     units = ["" if cell.strip().lower() in empty else cell.strip() for cell in rows[0]]
     fits = False
