@@ -15,7 +15,7 @@ from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.losses import classification, regression
-from rotarymae.masking import MaskRatio
+from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.series.dataset import SeriesDataset
@@ -91,7 +91,7 @@ def examples(
     preprocessor = ObservationPreprocessor.fit(series(40))
     preprocessor.positions.training_reach[0] = 1e3
     if kind == "pretrain":
-        return DatasetExamples(dataset, preprocessor, seed, MaskRatio((0.3, 0.8)))
+        return DatasetExamples(dataset, preprocessor, seed, Masking("ratio", (0.3, 0.8)))
     targets = np.arange(count) % 3
     if kind == "regress":
         targets = np.sin(np.arange(count, dtype=np.float32))[:, None]

@@ -161,7 +161,7 @@ def test_single_observations_of_joined_times_are_hidden():
     fitted = ObservationPreprocessor.fit(data, join_times=True)
     whole = DatasetExamples(data, fitted).tokens(np.arange(8), None).values
     for kind, ratio in (("ratio", 0.5), ("rows", 0.5), ("channels", 0.3)):
-        batch = DatasetExamples(data, fitted, masking=Masking.named(kind, ratio=ratio)).batch(np.arange(8), None)
+        batch = DatasetExamples(data, fitted, masking=Masking(kind, ratio=ratio)).batch(np.arange(8), None)
         assert batch.masked is not None
         seen, masked = batch.inputs.values[..., 3:6] > 0, batch.masked.observed_values
         assert (seen.sum((1, 2)) + masked.sum((1, 2)) == 60).all()

@@ -246,65 +246,41 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     order = torch.argsort((~real).to(torch.uint8), dim=1, stable=True)[rows, : int(count[rows].max())]
     t, c, y, w, there = (part[rows].gather(1, order) for part in (times, channels, values, noise, real))
     t, y = t * there, y * there
-    # Channels are compared at some of the times at which any of them was observed.
+    # Channels are compared at some of the times at which any of them was observed: by their curves, and by how certain
+    # these are, from 0 to 1.
     pick = (torch.arange(CURVE_TIMES) * (count[rows, None].double() / CURVE_TIMES)).long()
     grid = t.masked_fill(~there, torch.inf).sort(1).values.gather(1, pick)
-    compared = _compare(bank, rows, grid)
-    curves, trust, tables, periods, alone = compared
+    most = units.lookup.shape[1]
+    curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
+    tables = torch.full((len(rows), most, len(processes.BANK_LEVELS), 3), 1e-3, dtype=torch.float64)
+    tables[..., 0] = 1.0
+    every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
+    periodic, evidence = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
+    of_row = torch.full((len(units.lookup),), -1)
+    of_row[rows] = torch.arange(len(rows))
+    for bucket, fitted in bank.buckets:
+        at = of_row[units.row[bucket]]
+        mine = at >= 0
+        row, channel = at[mine], units.channel[bucket][mine]
+        if len(row):
+            part = processes.Fitted(*(tensor[mine] for tensor in fitted))
+            curve = processes.answer(part, grid[row])
+            prior = (1 + processes.MEAN_VARIANCE) * (part.weight * part.amplitude).sum(1, keepdim=True)
+            curves[row, channel] = curve.mean
+            trust[row, channel] = (1 - (2 * curve.curve_log_std).exp() / prior).clamp(0, 1)
+            tables[row, channel], every[row, channel] = part.tables, part.periods
+            periodic[row, channel] = part.tables[:, len(processes.BANK_SHAPES) :, 0].sum(1)
+            evidence.index_add_(0, row, part.log_evidence)
+    periods = every[torch.arange(len(rows)), periodic.argmax(1)]  # of the channel that is most surely periodic
     correlation = processes.correlations(curves, trust)
     present = units.lookup[rows] >= 0
-    joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, alone)
+    joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, evidence)
     place = rows[:, None].expand_as(order)[there], order[there]
     alone = Answer(*(part[place] for part in bank.left_out))
     together = Answer(*(part[there] for part in processes.leave_one_out_joint(joint, y, w)))
     both = processes.mix(alone, together, joint.share[:, None].expand_as(t)[there])
     merged = Answer(*(old.index_put(place, new) for old, new in zip(bank.left_out, both, strict=True)))
     return bank._replace(joint_rows=rows, joint=joint, left_out=merged)
-
-
-def _compare(
-    bank: Bank, rows: Tensor, grid: Float[Tensor, "R T"]
-) -> tuple[
-    Float[Tensor, "R C T"],
-    Float[Tensor, "R C T"],
-    Float[Tensor, "R C S 3"],
-    Float[Tensor, "R 2"],
-    Float[Tensor, " R"],
-]:
-    """Evaluate the channels of R series on T common times, so that correlations between channels can be computed.
-
-    Args:
-        rows: [R] the series.
-        grid: times at which their curves are evaluated.
-
-    Returns:
-        For C channels and S kernel shapes: each channel's curve and how certain it is, from 0 to 1 (both [R, C, T]);
-        its weight, amplitude and noise variance with each shape [R, C, S, 3]; the two periods of each series' most
-        periodic channel [R, 2]; and the log evidence of all channels, each by itself, summed [R].
-    """
-    most = bank.units.lookup.shape[1]
-    curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
-    tables = torch.full((len(rows), most, len(processes.BANK_LEVELS), 3), 1e-3, dtype=torch.float64)
-    tables[..., 0] = 1.0
-    every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
-    periodic, alone = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
-    of_row = torch.full((len(bank.units.lookup),), -1)
-    of_row[rows] = torch.arange(len(rows))
-    for bucket, fitted in bank.buckets:
-        at = of_row[bank.units.row[bucket]]
-        mine = at >= 0
-        row, channel = at[mine], bank.units.channel[bucket][mine]
-        if len(row):
-            part = processes.Fitted(*(tensor[mine] for tensor in fitted))
-            curve = processes.answer(part, grid[row])
-            prior = (1 + processes.OFFSET) * (part.weight * part.amplitude).sum(1, keepdim=True)
-            curves[row, channel] = curve.mean
-            trust[row, channel] = (1 - (2 * curve.curve_log_std).exp() / prior).clamp(0, 1)
-            tables[row, channel], every[row, channel] = part.tables, part.periods
-            periodic[row, channel] = part.tables[:, len(processes.BANK_SHAPES) :, 0].sum(1)
-            alone.index_add_(0, row, part.log_evidence)
-    best = periodic.argmax(1)  # the channel that is most surely periodic
-    return curves, trust, tables, every[torch.arange(len(rows)), best], alone
 
 
 def ask_bank(
@@ -347,15 +323,13 @@ def ask_bank(
         together = processes.answer_joint(bank.joint, times[rows], inside[rows])
         both = processes.mix(Answer(*(part[rows] for part in alone)), together, share[rows])
         answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
-    near = _nearest(bank, units, whole, at, units.take(answer.mean), units.take(answer.log_std))
+    near = _nearest(bank, whole, at, units.take(answer.mean), units.take(answer.log_std))
     numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
     numbers += [residuals(alone.mean, answer), alone.log_std - answer.log_std, known.double()]
     return answer, torch.cat([units.put(near, shape), torch.stack(numbers, -1).float()], -1)
 
 
-def _nearest(
-    bank: Bank, units: Units, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor
-) -> Float[Tensor, "U m K"]:
+def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
     """Describe the observations around each query by K numbers, values as deviations from the processes' prediction.
 
     They are: the two nearest observations on either side and the straight line between the nearest; how near each of
@@ -364,8 +338,7 @@ def _nearest(
 
     Args:
         bank: the fitted processes and their observations.
-        units: the queries (positions to predict at), grouped by the U pairs of series and channel.
-        whole: [U] the number of each of these pairs in `bank`.
+        whole: [U] the number in `bank` of each pair of series and channel that is asked about.
         at: [U, m] the times of the queries.
         mean, log_std: [U, m] the processes' prediction.
     """

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError
 from rotarymae.likelihoods import LIKELIHOODS, Likelihood
-from rotarymae.masking import MaskBlocks, MaskFuture
+from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor
@@ -54,7 +54,7 @@ ALIKE, MOST_ALIKE = 0.3, 4  # correlation of the errors of a series at like dist
 GAP_PENALTY = 4.0  # of the difference between series that the model learnt from and others
 HIDDEN_BY_EACH = 0.25  # of the values of a series, about, are hidden by each of these
 STEPS = 60  # of the optimiser
-HIDES = (MaskBlocks((0.05, 0.5)), MaskBlocks((0.05, 0.5)), MaskFuture((0.05, 0.4)))
+HIDES = (Masking("blocks", (0.05, 0.5)), Masking("blocks", (0.05, 0.5)), Masking("future", (0.05, 0.4)))
 HIDDEN_PER_DRAW, ENOUGH_HIDDEN, MAX_DRAWS = 8_000, 12_000, 24  # values; of few series more draws are made
 
 

@@ -175,24 +175,19 @@ class _PooledHead(nn.Module):
     def outputs_and_vector(
         self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None
     ) -> tuple[Float[Tensor, "B outputs"], Float[Tensor, "B D"]]:
-        """Predict, and return the pooled vector as well, in one pass.
+        """Predict as `forward`, and return the vectors that the head reads as well: a pair of arrays.
 
         Parameters
         ----------
         tokens : Tokens
             The batch [B, N].
         static : Tensor of shape [B, F] or None
-            As in `forward`.
+            Features of each series; None for a head that reads none.
 
         Returns
         -------
         tuple of Tensor
             Logits or values [B, outputs], the average over all members; the vector [B, D] of the first member.
-
-        Raises
-        ------
-        InputError
-            As `forward`.
         """
         vector = self.vector(tokens)
         outputs = self._from_vector(vector, static)

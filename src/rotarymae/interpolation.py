@@ -28,7 +28,6 @@ from rotarymae.training import predict
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
-SHARES = (0.5, 0.68, 0.9, 0.95)  # of a distribution, held by the central intervals whose promise reports check
 SHOWN_BANDS = (0.68, 0.95)  # the bands that tables and figures show
 QUERIES_PER_PASS = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
@@ -158,7 +157,6 @@ def interpolate(
     dataset: SeriesDataset,
     queries: Queries,
     on_step: Any = None,
-    chunk: int | None = QUERIES_PER_PASS,
 ) -> Interpolation:
     """Predict values of series at given times with a trained model, in the table's units, with error bands.
 
@@ -170,7 +168,6 @@ def interpolate(
         dataset: S series, with the observations that the model sees.
         queries: n times, and channels if the model has some, at which to predict.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
-        chunk: queries of a series per pass of the decoder; None for all at once.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or for an
@@ -209,10 +206,10 @@ def interpolate(
         return [row[:n] for row, n in zip(parameters, queries.lengths[batch.series], strict=True)]
 
     channels = channel_index(queries)
-    place = np.arange(len(channels))
+    place, chunk = np.arange(len(channels)), QUERIES_PER_PASS
     if preprocessor.join_times:  # one query predicts all channels of a time
         queries, place = queries.distinct_times()
-        chunk = chunk and max(1, chunk // preprocessor.features)
+        chunk = max(1, chunk // preprocessor.features)
     rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, inference(pipeline), on_step)
     scaled = np.concatenate(rows)
     bad = np.asarray(~np.isfinite(scaled).all(axis=(1, 2)))

@@ -23,7 +23,7 @@ from torch import Tensor
 
 KEPT_KERNELS = 10
 TEMPER = 0.3
-OFFSET = 0.2  # variance of a channel's unknown mean, in units of the amplitude
+MEAN_VARIANCE = 0.2  # of a channel's unknown mean, in units of the amplitude
 SLOPE = 0.2  # variance of its unknown change over half of the observed span, likewise
 FARTHEST = 1.5  # half spans from the middle of the observations, beyond which the slope adds nothing
 PRIOR_COUNT, PRIOR_SCALE = 1.0, 0.5  # of the inverse-gamma prior of the squared amplitude; values have a spread of 1
@@ -278,7 +278,7 @@ def mean_and_slope(left: Float[Tensor, "U a"], right: Float[Tensor, "U b"]) -> F
     Args:
         left, right: the times as `share_of_span` returns them: -1 at the channel's first observation, 1 at its last.
     """
-    return OFFSET + SLOPE * left[:, :, None] * right[:, None, :]
+    return MEAN_VARIANCE + SLOPE * left[:, :, None] * right[:, None, :]
 
 
 def find_periods(
@@ -331,7 +331,7 @@ def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
     cross = cross * fitted.real[:, None, :, None]
     mean = (cross * fitted.alpha[..., None]).sum(2)
     explained = ((fitted.inverse @ cross) * cross).sum(2)
-    prior = 1 + OFFSET + SLOPE * asked.square()[:, None]
+    prior = 1 + MEAN_VARIANCE + SLOPE * asked.square()[:, None]
     curve = (prior - explained).clamp(min=1e-9) * fitted.amplitude[..., None]
     return _mixture(fitted.weight, mean, curve + (fitted.level * fitted.amplitude)[..., None], curve)
 
@@ -480,7 +480,7 @@ def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor
     cross = _coupled(distance, slope, *parts) * joint.real[:, None, :, None]
     mean = (cross * joint.alpha[..., None]).sum(2)
     explained = ((joint.inverse @ cross) * cross).sum(2)
-    prior = 1 + OFFSET + SLOPE * asked.square()[:, None]
+    prior = 1 + MEAN_VARIANCE + SLOPE * asked.square()[:, None]
     curve = (prior * _of_channels(joint.amplitude, channels) - explained).clamp(min=1e-9)
     return _mixture(joint.weight, mean, curve + _of_channels(joint.level, channels), curve)
 
@@ -548,5 +548,5 @@ def _coupled(
     size = sizes[0][..., :, None] * sizes[1][..., None, :]
     row = torch.arange(len(distance))[:, None, None]
     linked = correlation.transpose(1, 0)[:, row, left[:, :, None], right[:, None, :]].transpose(0, 1)
-    offset = OFFSET * (left[:, :, None] == right[:, None, :]).double()
+    offset = MEAN_VARIANCE * (left[:, :, None] == right[:, None, :]).double()
     return (size[:, :, None] * (shape[:, :, None] * linked[:, None] + offset[:, None, None])).flatten(1, 2)

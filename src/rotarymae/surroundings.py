@@ -24,7 +24,7 @@ LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
 
 
 class Surroundings(NamedTuple):
-    """What lies around M queries (positions to predict at), for V values each, among their series' observations.
+    """The surroundings of M queries (positions to predict at), for V values each: the observations near them.
 
     Attributes:
         guesses: [B, M, V, G] predictions of the simple methods, in the order of `GUESSES`.

@@ -74,7 +74,8 @@ def interpolate_any(
         answers = answers.flatten(0, 1) if query_padding is None else answers[~query_padding]
         parameters[at] = answers.double().unflatten(0, (-1, V))
         c, w = (
-            _with_absent(own, typical[i], channels, visible.real) for i, own in enumerate((scale.centre, scale.width))
+            _with_absent(theirs, typical[i], channels, visible.real)
+            for i, theirs in enumerate((scale.centre, scale.width))
         )
         centre[at], width[at] = c[row[:, None], numbers[at]], w[row[:, None], numbers[at]]
         done += len(index)

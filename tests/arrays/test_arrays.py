@@ -112,7 +112,7 @@ def test_pictures_of_unequal_size_give_in_one_batch_what_they_give_alone(pool):
 def test_batches_depend_on_seed_epoch_and_example_alone():
     dataset = ArrayDataset.from_arrays(ragged_pictures(), 4)
     preprocessor = PatchPreprocessor.fit(dataset)
-    examples = DatasetExamples(dataset, preprocessor, 3, Masking.named("ratio", ratio=0.5), noise=0.1)
+    examples = DatasetExamples(dataset, preprocessor, 3, Masking("ratio", ratio=0.5), noise=0.1)
     both, one = examples.batch(np.array([2, 5]), 1), examples.batch(np.array([5]), 1)
     assert both.masked is not None and one.masked is not None
     n = int(one.masked.real.sum())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import refuses
-from rotarymae.masking import MaskRatio, MaskRows
+from rotarymae.masking import Masking
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, assemble
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.training.batching import in_order, plan
@@ -149,11 +149,11 @@ def rows_of(batch):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"masking": MaskRatio((0.3, 0.8))},
-        {"masking": MaskRows(0.5)},
+        {"masking": Masking("ratio", (0.3, 0.8))},
+        {"masking": Masking("rows", 0.5)},
         {"drop": 0.6},
         {"noise": 0.3},
-        {"drop": 0.6, "noise": 0.3, "masking": MaskRatio(0.4)},
+        {"drop": 0.6, "noise": 0.3, "masking": Masking("ratio", 0.4)},
     ],
 )
 def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
@@ -172,7 +172,7 @@ def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
 def test_a_mask_does_not_depend_on_the_batch(order):
     # The same length everywhere: a draw is one number a token.
     data = ragged((9,) * 4)
-    made = DatasetExamples(data, ObservationPreprocessor.fit(data), 3, MaskRatio(0.5))
+    made = DatasetExamples(data, ObservationPreprocessor.fit(data), 3, Masking("ratio", 0.5))
     together = rows_of(made.batch(np.arange(4), 2))
     for s, row in rows_of(made.batch(np.array(order), 2)).items():
         assert row == together[s]
@@ -229,7 +229,7 @@ def test_drop_of_joined_times_leaves_out_values_too_and_does_not_carry_them_forw
 
 
 def test_masks_split_the_batch_and_targets_follow_their_series():
-    made = examples(masking=MaskRatio(0.5))
+    made = examples(masking=Masking("ratio", 0.5))
     index = np.array([4, 1])
     batch = made.batch(index, 0)
     assert batch.masked.real.sum(1).tolist() == [3, 3] and batch.inputs.real.sum(1).tolist() == [3, 2]

@@ -76,7 +76,7 @@ def test_the_decoder_predicts_the_values_alone_and_padding_changes_nothing():
     data = light_curves()
     made = fitted(data)
     model = autoencoder(made)
-    examples = DatasetExamples(data, made, masking=Masking.named("ratio", ratio=0.5))
+    examples = DatasetExamples(data, made, masking=Masking("ratio", ratio=0.5))
     batch = examples.batch(np.arange(3), None)
     out = model.predict(batch.inputs, batch.masked)
     assert out.predicted.shape[-1] == out.masked.features == 2

@@ -46,7 +46,7 @@ def test_by_hand():
 def test_nothing_hidden_is_carried_forward():
     data = waves()
     fitted = ObservationPreprocessor.fit(data, join_times=True)
-    examples = DatasetExamples(data, fitted, masking=Masking.named("ratio", ratio=0.5))
+    examples = DatasetExamples(data, fitted, masking=Masking("ratio", ratio=0.5))
     batch = examples.batch(np.arange(16), None)
     whole = DatasetExamples(data, fitted).tokens(np.arange(16), None)
     for row in range(16):

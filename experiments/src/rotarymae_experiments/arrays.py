@@ -64,7 +64,7 @@ def pretrain_arrays(
 ) -> MaskedAutoencoder:
     """An autoencoder of patches; each target patch is normalised by itself, as in MAE."""
     model, config = MaskedAutoencoder(setup.model), trial.with_seed(setup.pretraining)
-    masking = Masking.named("ratio", ratio=setup.mask_ratio)
+    masking = Masking("ratio", ratio=setup.mask_ratio)
     examples = DatasetExamples(arrays, preprocessor, config.seed, masking, transform=transform)
     trial.train("pretraining", fit, Pretraining(model, normalize_targets=True), examples, config)
     return model

@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import nn
 
 from rotarymae.errors import InputError
+from rotarymae.series.windows import Windows
 from rotarymae.system import from_fields
 from rotarymae.tokens import Tokens
 
@@ -30,11 +32,12 @@ class Preprocessor(nn.Module):
         static: the fitted columns with one value per series; empty where the data have none.
         static_features: number of features of each series that a head reads in addition to its tokens.
         errors: names of the columns of standard errors; empty where there are none.
+        window, overlap: longer series are cut into pieces of `window` observations that share `overlap` of them at
+            least; None cuts nothing.
 
     A subclass has these methods: `check(dataset)` refuses data that the model was not made for, and warns of what looks
-    unlike the training set; `lengths(dataset)` is the number of tokens of each member [S]; `windows(dataset)` cuts long
-    members into pieces; `tokens_of(dataset, index)` makes tokens of some members; `forward(rows)` of a batch that is
-    laid out already; `check_statistics()` refuses statistics that no training set has; and `describe()` says what is
+    unlike the training set; `tokens_of(dataset, index)` makes tokens of some members, and `forward(rows)` of a batch
+    in its own units; `check_statistics()` refuses statistics that no training set has; and `describe()` says what is
     done to the data, in words and numbers, for reports and model cards.
     """
 
@@ -42,6 +45,8 @@ class Preprocessor(nn.Module):
     parts: ClassVar[str]
     static: ClassVar[tuple[Any, ...]] = ()
     errors: ClassVar[tuple[str, ...]] = ()
+    window: ClassVar[int | None] = None
+    overlap: ClassVar[int] = 0
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
         """Create the object and initialise it as a torch module, before the dataclass sets its fields."""
@@ -63,10 +68,22 @@ class Preprocessor(nn.Module):
     def static_features(self) -> int:
         return 0
 
-    def require_kind(self, dataset: Any) -> None:
-        """Raise InputError for series if the model was trained on arrays, or the other way round."""
+    def lengths(self, dataset: Any) -> np.ndarray:
+        """Return the number of tokens of each of the S members of a data set, int [S]."""
+        return np.asarray(dataset.lengths)
+
+    def windows(self, dataset: Any) -> Windows:
+        """Cut series that are longer than `window` into overlapping pieces of this many observations.
+
+        Returns:
+            A data set of all pieces, and the number of the series of each; short series, and arrays, are one piece.
+
+        Raises:
+            InputError: series if the model was trained on arrays, or the other way round.
+        """
         if dataset.kind != self.kind:
             raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
+        return Windows.cut(dataset, self.window, self.overlap)
 
     def examples(self, dataset: Any, **options: Any) -> Any:
         """Return the `DatasetExamples` that make batches of a data set; the options are its further arguments."""

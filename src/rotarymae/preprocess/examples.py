@@ -18,7 +18,7 @@ from torch import Tensor
 from rotarymae.batch import Batch
 from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
 from rotarymae.errors import InputError
-from rotarymae.masking import MaskBlocks, Masking, MaskRatio, split
+from rotarymae.masking import Masking, split
 from rotarymae.preprocess.joined import drop_values, split_joined
 from rotarymae.preprocess.observations import ObservationPreprocessor
 from rotarymae.preprocess.static import static_features
@@ -225,7 +225,7 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
         preprocessor: makes their tokens.
         masking: how pre-training hides tokens.
     """
-    if isinstance(masking, MaskRatio | MaskBlocks):
+    if masking.kind in ("ratio", "blocks"):
         return dataset.lengths >= 2
     parts = []
     for start in range(0, len(dataset), 256):

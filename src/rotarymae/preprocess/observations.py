@@ -23,7 +23,6 @@ from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index, error_columns
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import row_chunks
-from rotarymae.series.windows import Windows
 from rotarymae.tokens import Tokens, pad_rows
 
 ChannelName = str | int | float | bool
@@ -156,8 +155,8 @@ class ObservationPreprocessor(Preprocessor):
     join_times: bool = False
     static: tuple[StaticColumn, ...] = ()  # pyright: ignore
     errors: tuple[str, ...] = ()  # pyright: ignore
-    window: int | None = None
-    overlap: int = 0
+    window: int | None = None  # pyright: ignore
+    overlap: int = 0  # pyright: ignore
     dates: bool | None = None
 
     def __post_init__(self) -> None:
@@ -275,23 +274,10 @@ class ObservationPreprocessor(Preprocessor):
 
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
         """Return the number of tokens of each of the S series of a data set, int [S]."""
-        lengths = np.asarray(dataset.lengths)
-        if self.join_times:
-            first = np.asarray(dataset.offsets[:-1])
-            lengths = np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
-        return lengths
-
-    def windows(self, dataset: Any) -> Windows:
-        """Cut series that are longer than `window` into overlapping pieces of this many observations.
-
-        Returns:
-            A data set of all pieces, and the number of the series of each; short series are one piece.
-
-        Raises:
-            InputError: the data set is one of arrays.
-        """
-        self.require_kind(dataset)
-        return Windows.cut(dataset, self.window, self.overlap)
+        if not self.join_times:
+            return super().lengths(dataset)
+        first = np.asarray(dataset.offsets[:-1])
+        return np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
 
     def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
         """Return a copy with the static columns `names`, fitted on the data set. Raises InputError as `fit_static`."""

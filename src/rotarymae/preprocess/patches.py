@@ -15,7 +15,6 @@ from torch import Tensor
 from rotarymae.arrays.dataset import NOUNS, ArrayDataset, crop, sides
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.preprocess.base import Preprocessor, require_positive
-from rotarymae.series.windows import Windows
 from rotarymae.tokenizers import patchify
 from rotarymae.tokens import Tokens, collate
 
@@ -132,15 +131,6 @@ class PatchPreprocessor(Preprocessor):
         for name, (value, trained) in given.items():
             if value is not None and value != trained:
                 raise InputError(f"{name} is {value}, and the model was trained with {trained}; leave {name} out.")
-
-    def lengths(self, dataset: ArrayDataset) -> np.ndarray:
-        """Return the number of patches of each array, int [S]."""
-        return dataset.lengths
-
-    def windows(self, dataset: Any) -> Windows:
-        """Return the arrays as one window each, as they are read whole. Raises InputError for series."""
-        self.require_kind(dataset)
-        return Windows(dataset, np.arange(len(dataset)))
 
     def tokens_of(self, dataset: ArrayDataset, index: np.ndarray) -> Tokens:
         """Return the tokens of the arrays at `index`, int [B]: one per patch, padded to the array with most patches."""
