@@ -256,12 +256,14 @@ class QueryTable:
             standard errors of the observations to predict, none to predict the curve.
         table: the table itself.
         columns: names of its columns of ids, of times, and of channels (None without).
+        clock: name of its column of times of day, which its times are without; None where times are whole.
     """
 
     name: str
     rows: Observations
     table: pa.Table
     columns: tuple[str, str, str | None]
+    clock: str | None = None
 
     @property
     def ids(self) -> list[Any]:
@@ -292,7 +294,7 @@ class QueryTable:
         table = self.table.take(pa.array(np.repeat(np.arange(len(place)), every)))
         names = {answers.column_names[0]: id, "time": time} | ({"channel": channel} if channel else {})
         # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
-        kept = {name for name, to in names.items() if not cells.is_text(table[to].type)}
+        kept = {name for name, to in names.items() if not cells.is_text(table[to].type) or (self.clock and to == time)}
         columns = {
             names.get(name, name): table[names[name]] if name in kept else column
             for name, column in zip(answers.column_names, answers.columns, strict=True)
@@ -349,14 +351,16 @@ class QueryTable:
             channel = layout.channel  # misspelt, and refused below
         with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
         axes = layout.positions
-        needed = [id, time, *axes] + ([channel] if channel else [])
+        clock = layout.clock if layout.clock in others else None  # without it, times are whole
+        needed = [id, time, *axes] + [name for name in (channel, clock) if name]
         for column in (*needed, *with_errors):
             if column not in table.column_names:
                 near = did_you_mean(column, table.column_names)
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
         columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
-        written: Any = {"time_format": layout.time_format, "na": layout.na}
-        schema = TableSchema(id=id, time=time, channel=channel, positions=axes, values=("",), **written)
+        iso = cells.is_text(columns[time].type) and cells.matches(columns[time], dates.ISO).all()  # as we write them
+        written: Any = {"time_format": None if iso else layout.time_format, "na": layout.na}
+        schema = TableSchema(id=id, time=time, clock=clock, channel=channel, positions=axes, values=("",), **written)
         reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
         try:
             rows = reader.rows(columns)
@@ -364,7 +368,7 @@ class QueryTable:
             rows.leave_out([*unusable(rows), *empty], strict=True)
         except InputError as error:
             raise error.within(name) from error
-        return cls(name, rows, table, (id, time, channel))
+        return cls(name, rows, table, (id, time, channel), clock)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Return the queries for the series of a data set, in its order, and for each series in the order of the rows.
@@ -515,6 +519,11 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
         InputError: times or positions for another number of series, not finite, or of another shape; no positions for
             series that are observed at several.
     """
+    if hasattr(at, "columns"):
+        raise InputError(
+            f"at is a table, with the columns {listed(list(at.columns), 10)}; give times: one array for all series, or "
+            "a list with one array for each. A file of such a table is read by `rotarymae interpolate --at`."
+        )
     flat = is_flat(X)
     padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
     if at is None and dataset.positions is not None and positions is None:

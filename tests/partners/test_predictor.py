@@ -20,6 +20,7 @@ from rotarymae.partners import (
     BoostedFeatures,
     Predictor,
     base,
+    boosting,
     choose_predictor,
     convolutions,
     features,
@@ -221,6 +222,23 @@ def test_convolutions_tell_frequencies_apart():
     found = RandomConvolutions.fit("classification", data.select(train), classes[train]).predict(data.select(test))
     np.testing.assert_allclose(found.sum(1), 1)
     assert (found.argmax(1) == classes[test]).all()
+
+
+def test_trees_also_learn_from_copies_that_lack_some_observations(monkeypatch):
+    data, classes = waves()
+    tables = []
+    monkeypatch.setattr(BoostedTrees, "fit", lambda task, features, truth, seed: tables.append((features, truth)))
+    for most in (100_000, 150, 100):
+        monkeypatch.setattr(boosting, "WITH_COPIES", most)
+        BoostedFeatures.fit("classification", data, classes, (), 0)
+    BoostedFeatures.fit("classification", *chirps(), (), 0)
+    assert [len(features) for features, _ in tables] == [60 * 9, 60 * 2, 60, 24]
+    features, truth = tables[0]
+    assert truth.tolist() == classes.tolist() * 9
+    np.testing.assert_array_equal(features[:60], tables[2][0])
+    counts = features.reshape(9, 60, -1)[:, :, 0]
+    assert (counts[0] == 28).all() and counts[1:].min() < 14 and 20 < counts[1:].mean() < 22
+    assert len({tuple(one) for one in counts}) == 9
 
 
 def test_the_validation_part_is_predicted_by_members_that_have_not_learnt_it():

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.series import cells
+from rotarymae.queries import QueryTable
+from rotarymae.series import as_dates, cells
 from rotarymae.series.dates import formats_of
 from rotarymae.tables import (
     TableSchema,
@@ -19,7 +20,6 @@ from rotarymae.tables import (
     propose,
     propose_objects,
     read_table,
-    with_static,
 )
 
 SERIES, TIMES = 6, 15
@@ -177,7 +177,7 @@ def test_the_objects_may_call_their_ids_otherwise(tmp_path):
     key = key_column(open_source(objects), "file")
     assert align_labels(dataset, objects, key, "died").tolist() == [0, 1] * 3
     with pytest.raises(InputError, match="no column 'file'"):
-        with_static(dataset, objects.assign(patient_id=0), "file", ("age",))
+        read_table(files, TableSchema(id="file", static=("age",), objects=objects.assign(patient_id=0)))  # pyright: ignore
 
 
 def test_rows_without_a_time_are_said(base, tmp_path):
@@ -557,3 +557,16 @@ def test_a_clock_that_passes_midnight_and_several_series_of_one_id_are_doubts(wi
             warnings.simplefilter("always")
             read_table(open_source(tmp_path / "t.csv"), TableSchema(id="file", values=values, wide=wide))
         assert any("passed midnight" in str(one.message) for one in said) == doubted
+
+
+def test_the_clock_of_a_table_of_times_counts_and_is_answered_as_it_was_written():
+    layout = TableSchema(id="meter", time="day", clock="clock", time_format="%d.%m.%Y")
+    table = pa.table({"meter": ["a", "b"], "day": ["05.03.2024", "19.03.2024"], "clock": ["10:30", "01:15"]})
+    queries = QueryTable.of(table, layout)
+    assert queries.times == pytest.approx([19787 + 10.5 / 24, 19801 + 1.25 / 24])
+    answers = pa.table({"meter": ["b", "a"], "time": as_dates(queries.times[::-1]), "value": [2.0, 1.0]})
+    written = queries.in_order(answers)
+    assert written.select(["meter", "day", "clock"]).to_pydict() == table.to_pydict()
+    assert written["value"].to_pylist() == [1.0, 2.0]
+    whole = QueryTable.of(pa.table({"meter": ["a"], "time": ["2024-03-05T10:30:00Z"]}), layout)  # as of --grid
+    assert whole.times[0] == queries.times[0]

@@ -3,10 +3,8 @@
 from rotarymae.scale.answers import (
     Question,
     anomalies,
+    embeddings,
     importances,
-    open_embeddings,
-    open_predictions,
-    open_stage,
     predictions,
     values,
 )
@@ -24,10 +22,8 @@ __all__ = [
     "answer_file",
     "answer_shards",
     "embed_table",
+    "embeddings",
     "importances",
-    "open_embeddings",
-    "open_predictions",
-    "open_stage",
     "predictions",
     "values",
 ]
