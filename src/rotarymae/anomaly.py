@@ -203,5 +203,11 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
 
 
 def _part(on_step: Callable[[int, int], None], number: int, parts: int) -> Callable[[int, int], None]:
-    """Return an on_step for one of several equal parts of a job, counted from 0, which reports to that of the job."""
+    """Return the callback (steps done, steps in all) of one of several equal parts of a job.
+
+    Args:
+        on_step: callback of the whole job, which is called with steps of all parts.
+        number: of the part, from 0.
+        parts: number of parts.
+    """
     return lambda done, total: on_step(number * total + done, parts * total)

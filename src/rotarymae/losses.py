@@ -27,6 +27,7 @@ class Loss(NamedTuple):
 
     @property
     def mean(self) -> Float[Tensor, ""]:
+        """The sum over the number of terms."""
         return self.sum / self.count
 
 

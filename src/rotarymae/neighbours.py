@@ -154,6 +154,7 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
         gap = (times - observed.times.gather(1, inside)).abs()
 
         def read(part: Tensor) -> Tensor:
+            """Return that observation's entry of `part` [B, E, W], 0 where it does not exist."""
             return part.gather(1, inside[..., None].expand(-1, -1, part.shape[2])) * there[..., None]
 
         statistics = read(observed.values), read(observed.mean), read(observed.count)

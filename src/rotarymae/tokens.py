@@ -158,10 +158,10 @@ class Tokens:
             The same tokens on that device.
         """
 
-        def move(tensor: Tensor) -> Tensor:
-            return tensor.to(device, non_blocking=non_blocking)
-
-        parts: dict[str, Any] = {name: None if part is None else move(part) for name, part in vars(self).items()}
+        parts: dict[str, Any] = {
+            name: None if part is None else part.to(device, non_blocking=non_blocking)
+            for name, part in vars(self).items()
+        }
         return Tokens(**parts, check_values=False)
 
 

@@ -31,6 +31,7 @@ class Dropping(nn.Module):
 
     @property
     def drops(self) -> bool:
+        """Whether anything is dropped: in training, at a rate above 0."""
         return self.training and self.rate > 0
 
     def _drop(self, x: Float[Tensor, "*shape"], shape: tuple[int, ...]) -> Float[Tensor, "*shape"]:

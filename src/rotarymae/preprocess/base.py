@@ -62,10 +62,12 @@ class Preprocessor(nn.Module):
 
     @property
     def input_features(self) -> int:
+        """Number of further inputs of a token, which are read and not predicted."""
         return 0
 
     @property
     def static_features(self) -> int:
+        """Number of features of each series that a head reads in addition to its tokens."""
         return 0
 
     def lengths(self, dataset: Any) -> np.ndarray:

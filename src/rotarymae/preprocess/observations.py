@@ -74,7 +74,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """E, the number of further inputs of a token."""
+        """Number E of further inputs of a token."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
@@ -245,6 +245,7 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def noun(self) -> str:
+        """Name of the data in messages."""
         return "series"
 
     @property
@@ -259,17 +260,17 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def features(self) -> int:
-        """V, values per token."""
+        """Number V of values of a token, which are predicted."""
         return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
 
     @property
     def input_features(self) -> int:
-        """E, further inputs per token; of joined times, whether and how lately each value was observed."""
+        """Number E of further inputs of a token; of joined times, whether and how lately each value was observed."""
         return 2 * self.features if self.join_times else len(self.errors) + self.inputs.width
 
     @property
     def static_features(self) -> int:
-        """F, features of each series."""
+        """Number F of features of each series that a head reads: those of its static columns."""
         return sum(column.width for column in self.static)
 
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
@@ -290,6 +291,7 @@ class ObservationPreprocessor(Preprocessor):
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
 
         def padded(flat: np.ndarray) -> Tensor:
+            """Lay out a column of all observations by series: [B, N, C]."""
             return pad_rows(flat if flat.ndim == 2 else flat[:, None], lengths)[0]
 
         real = torch.arange(int(lengths.max())) < torch.as_tensor(lengths)[:, None]
@@ -518,7 +520,12 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
-    """Return the names of the columns of standard errors, as a tuple; () for none.
+    """Check the columns that a user names as standard errors; return their names as a tuple, () for none.
+
+    Args:
+        dataset: the training set, whose last value columns they should be.
+        errors: the names.
+        join_times: whether all observations of a time become one token, which has no place for errors.
 
     Raises:
         InputError: they are not the last columns, one per value column; one is negative; times are joined.

@@ -79,16 +79,17 @@ class PatchPreprocessor(Preprocessor):
 
     @property
     def noun(self) -> str:
+        """Name of the data in messages: "pictures", "videos", "sounds" or "arrays"."""
         return "sounds" if self.sample_rate is not None else NOUNS.get(self.axes, "arrays")
 
     @property
     def axes(self) -> int:
-        """A, one for each axis of the arrays."""
+        """Number A of position axes: one for each axis of the arrays."""
         return len(self.patch_size)
 
     @property
     def features(self) -> int:
-        """V, the values of a patch."""
+        """Number V of values of a patch."""
         return math.prod(self.patch_size) * self.channels
 
     def check(self, dataset: ArrayDataset) -> None:

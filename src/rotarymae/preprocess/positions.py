@@ -101,7 +101,7 @@ class PositionScaling(nn.Module):
         return scaling
 
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the time [S] from which each series counts, float64 in the table's units.
+        """Return the time that is subtracted from each series' times, float64 [S] in the table's units.
 
         It is 0, or the series' first observation that is not far before its others (`fences`).
         """
@@ -115,7 +115,9 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the time from which each of B padded series counts, as `origins`; times may be in any order.
+        """Return the time that is subtracted from the times of each of B padded series: `origins` for tensors.
+
+        Times may be in any order.
 
         Args:
             times: in the table's units.

@@ -204,7 +204,12 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return the root mean squared distance of a channel's training values from `scaled`; both are standardised."""
+        """Return how far a channel's training values lie from some values: the root mean square, standardised.
+
+        Args:
+            scaled: the values, standardised.
+            channel: the channel of each, from 0.
+        """
         # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
         centre = torch.where(self.as_is, self.centre[channel], 0.0)
         width = torch.where(self.as_is, self.width[channel], 1.0)
