@@ -79,14 +79,10 @@ class Queries:
         """
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
-        order = np.lexsort((*columns[::-1], self.times, series))
-        owner = series[order]
-        opens = np.append(True, np.any([np.diff(key[order]) != 0 for key in (series, self.times, *columns)], axis=0))
-        place = np.empty(len(order), np.int64)
-        place[order] = np.cumsum(opens) - 1
-        offsets = np.searchsorted(owner[opens], np.arange(len(self.offsets)))
-        positions = None if self.positions is None else self.positions[order][opens]
-        return Queries(self.times[order][opens], None, offsets, positions=positions), place
+        keys, index = np.unique(np.stack([series, self.times, *columns], axis=1), axis=0, return_inverse=True)
+        offsets = np.searchsorted(keys[:, 0], np.arange(len(self.offsets)))
+        positions = None if self.positions is None else keys[:, 2:]
+        return Queries(keys[:, 1], None, offsets, positions=positions), index.reshape(-1)
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
         """Return the queries of each window of long series, and the weights that join the windows' answers.

@@ -6,26 +6,3 @@ from rotarymae.preprocess.observations import Inputs, ObservationPreprocessor, R
 from rotarymae.preprocess.patches import PatchPreprocessor
 from rotarymae.preprocess.static import StaticColumn, code_features, fit_static, static_codes, static_features
 from rotarymae.preprocess.values import KNEES, WORDS, TransformKind
-
-__all__ = [
-    "KNEES",
-    "PREPROCESSORS",
-    "WORDS",
-    "DatasetExamples",
-    "Inputs",
-    "ObservationPreprocessor",
-    "PatchPreprocessor",
-    "Preprocessor",
-    "Rows",
-    "StaticColumn",
-    "TransformKind",
-    "assemble",
-    "code_features",
-    "fit_static",
-    "hide_units",
-    "maskable",
-    "preprocessor_class",
-    "require_maskable",
-    "static_codes",
-    "static_features",
-]
