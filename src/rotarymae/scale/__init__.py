@@ -10,20 +10,3 @@ from rotarymae.scale.answers import (
 )
 from rotarymae.scale.shards import ShardedJob, ShardTotals, answer_shards
 from rotarymae.scale.tables import Totals, answer_arrays, answer_arrow, answer_file, embed_table
-
-__all__ = [
-    "Question",
-    "ShardTotals",
-    "ShardedJob",
-    "Totals",
-    "anomalies",
-    "answer_arrays",
-    "answer_arrow",
-    "answer_file",
-    "answer_shards",
-    "embed_table",
-    "embeddings",
-    "importances",
-    "predictions",
-    "values",
-]
