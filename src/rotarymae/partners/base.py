@@ -1,4 +1,4 @@
-"""What every partner of the network (boosting, convolutions, Cox's regression) offers, and checks of saved files."""
+"""The interface of the partners of the network (boosting, convolutions, Cox's regression); checks of saved files."""
 
 from __future__ import annotations
 
