@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from inspect import getdoc
 from typing import Any, Literal, get_args
 
-from rotarymae.errors import InputError, choose, listed, names_of
+from rotarymae.errors import InputError, choose, names_of
 from rotarymae.system import from_fields
 
 Tokenisation = Literal["channel", "time"]
@@ -127,15 +127,17 @@ class TableSchema:
 
     def __post_init__(self) -> None:
         """Check the names and options, alone and together. Raises InputError."""
+        words = {"tokens": Tokenisation, "duplicates": Duplicates, "limits": Limits, "untimed": Untimed}
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.type.startswith("tuple") or one.name == "na":
+            if value is one.default:
+                continue
+            if one.name in words:
+                choose(one.name, value, get_args(words[one.name]))
+            elif one.type.startswith("tuple") or one.name == "na":
                 value = tuple(map(str, value)) if one.name == "na" and not isinstance(value, str) else value
                 empty = one.name != "values" or self.wide
                 object.__setattr__(self, one.name, names_of(value, one.name, empty=empty))
-        words = {"tokens": Tokenisation, "duplicates": Duplicates, "limits": Limits, "untimed": Untimed}
-        for name, options in words.items():
-            choose(name, getattr(self, name), get_args(options))
         roles = self.roles
         wrong = [f"{role}={name!r}" for role, name in roles if not isinstance(name, str)]
         if wrong:
@@ -150,8 +152,8 @@ class TableSchema:
             taken[name] = role
         together = "belong to single observations; give a table with one row for each (no --wide, no --tokens time)."
         conflicts = (
-            (self.wide and self.flags, f"flags {listed(self.flags)} {together}"),
-            (self.errors and (self.wide or self.tokens == "time"), f"errors {listed(self.errors)} {together}"),
+            (self.wide and self.flags, f"flags {', '.join(self.flags)} {together}"),
+            (self.errors and (self.wide or self.tokens == "time"), f"errors {', '.join(self.errors)} {together}"),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
             (
                 self.tokens == "time" and self.channel,
