@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -59,7 +60,8 @@ class Masking:
                 batch of them has little padding, and over the epochs every row sees all shares. None draws each row's
                 share at random. It has no effect if `ratio` is one number.
         """
-        low, high = self.ratio if isinstance(self.ratio, tuple) else (self.ratio, self.ratio)
+        ratio: Any = self.ratio
+        low, high = ratio if isinstance(ratio, tuple) else (ratio, ratio)
 
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
             """Draw each row's share to hide, and one random number per token: the smallest are hidden.
