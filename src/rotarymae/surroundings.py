@@ -194,7 +194,8 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
     """Return the surroundings of queries on several position axes: all guesses are the value of the nearest token."""
     away = torch.cdist(positions.float(), visible.positions.float())
-    distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
+    seen = visible.observed_values[..., :features].all(-1)
+    distance, index = away.masked_fill(~seen[:, None], torch.inf).min(-1)
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
     guesses = nearest[..., None].expand(*nearest.shape, len(GUESSES))
     between = torch.full(nearest.shape, BETWEEN, device=positions.device)

@@ -211,13 +211,15 @@ class SeriesExamples(DatasetExamples):
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the series at `index`, as `DatasetExamples.batch`, ready for the model.
 
-        It has static features if the model reads some, and log standard errors of the hidden values if the data have
-        errors.
+        It has static features if the model reads some, log standard errors of the hidden values if the data have
+        errors, and the sides of those that are limits.
         """
         batch = super().batch(index, epoch)
         # After hiding: what is hidden must not be carried forward.
         batch = replace(batch, inputs=self.preprocessor.complete(batch.inputs))
         features = self.preprocessor.features
+        if batch.masked is not None and self.preprocessor.limits:
+            batch = replace(batch, sides=self.preprocessor.sides(batch.masked))
         if batch.masked is not None and self.preprocessor.errors:
             batch = replace(batch, log_errors=batch.masked.values[..., features : 2 * features])
         return batch if self.static is None else replace(batch, static=self.static[torch.from_numpy(index)])
