@@ -828,6 +828,7 @@ class AnySeriesPipeline(Pipeline):
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
+        dataset = dataset.with_limits(False)
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:

@@ -64,9 +64,13 @@ def series_of(feeds, pipeline):
     for k, column in enumerate(known.static if "static" in given else ()):
         codes, names = given["static"][:, k], column.categories
         static[column.name] = codes if names is None else np.array([names[int(code)] for code in codes], object)
+    values, width = np.concatenate([values[i, row] for i, row in enumerate(rows)]), len(known.value_columns)
+    sides = np.zeros((len(values), width), np.int8)
+    sides[:, : values.shape[1] - width] = values[:, width:]
     return SeriesDataset(
         times=np.concatenate([given["time"][i, row] for i, row in enumerate(rows)]),
-        values=np.concatenate([values[i, row] for i, row in enumerate(rows)]),
+        values=values[:, :width],
+        sides=sides if known.limits else None,
         offsets=np.concatenate([[0], np.cumsum(mask.sum(1))]),
         ids=np.arange(len(mask)),
         value_names=known.value_columns,
@@ -143,12 +147,17 @@ FEW_STEPS = {name: value for name, value in SMALL.items() if name not in ("finet
 
 
 @pytest.mark.parametrize(
-    ("kind", "likelihood"), [("errors", "gaussian"), ("joined", "student_t"), ("positions", "gaussian")]
+    ("kind", "likelihood"),
+    [("errors", "gaussian"), ("limits", "gaussian"), ("joined", "student_t"), ("positions", "gaussian")],
 )
-def test_programs_of_errors_joined_times_and_further_positions(curves, kind, likelihood, tmp_path):
+def test_programs_of_errors_limits_joined_times_and_further_positions(curves, kind, likelihood, tmp_path):
     options, data = {"likelihood": likelihood}, curves
     if kind == "errors":
         options |= {"errors": ("flux_err",)}
+    elif kind == "limits":
+        options |= {"errors": ("flux_err",)}
+        sides = np.random.default_rng(1).integers(-1, 2, curves.values.shape).astype(np.int8)
+        data = dataclasses.replace(curves, sides=sides * np.array([1, 0], np.int8))
     elif kind == "joined":
         options |= {"join_times": True}
     else:
