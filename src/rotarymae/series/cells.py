@@ -123,7 +123,7 @@ def counted(cells: pa.Array) -> dict[str, int]:
 
 
 def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
-    """Convert a column to floats; booleans become 0 and 1, and texts are parsed.
+    """Convert a column to floats; booleans, also the words true and false, become 1 and 0, and texts are parsed.
 
     Args:
         name: of the column, for messages.
@@ -163,6 +163,8 @@ def _parse_numbers(
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
             return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None, None
+    if (truths := matches(cells, "^(?i:true|false)$")).any() and truths.sum() == len(cells) - cells.null_count:
+        return numbers(cells.cast(pa.bool_()), name).values, {}, None, None
     texts, sides = cells, np.zeros(len(cells), np.int8)
     for side, pattern in ((-1, UPPER), (1, LOWER)) if limits else ():
         sides[matches(cells, pattern)] = side
