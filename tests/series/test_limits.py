@@ -93,12 +93,23 @@ def test_limits_are_read_from_any_table(suffix, tmp_path):
     assert data.sides is not None and data.sides.dtype == np.int8
     assert (data.sides[:, 0] == -wanted.astype(int)).all() and (data.values[wanted] == 0).all()
     assert data.reading is not None and data.reading.limits == {"value": int(wanted.sum())}
-    assert f"{wanted.sum():,} values of 'value' are limits" in str(data.reading)
+    assert f"limits: {wanted.sum():,} of 'value'" in str(data.reading)
     assert np.isnan(measured(data)[wanted]).all() and (measured(data)[~wanted] > 0).all()
     assert SeriesDataset.from_frame(data.to_arrow()).fingerprint() == data.fingerprint()
     assert replace(data, sides=None).fingerprint() != data.fingerprint()
     numbers = SeriesDataset.from_frame(table[~wanted].astype({"value": float}))
     assert numbers.sides is None
+
+
+def test_numbers_and_limits_are_read_next_to_each_other_and_with_decimal_commas(tmp_path):
+    mixed = pd.DataFrame({"id": 0, "time": range(4), "value": [1.5, "<0.01", None, ">2"]})
+    data = SeriesDataset.from_frame(mixed)
+    assert data.values.ravel().tolist() == [1.5, 0.01, 2.0] and data.sides.ravel().tolist() == [0, -1, 1]  # pyright: ignore
+    with refuses("mixed type"):
+        SeriesDataset.from_frame(mixed.fillna("one"))
+    (tmp_path / "t.csv").write_text("id;time;value\n0;0;1,5\n0;1;<0,5\n0;2;≥ 1.200,5\n")
+    german = SeriesDataset.from_file(tmp_path / "t.csv")
+    assert german.values.ravel().tolist() == [1.5, 0.5, 1200.5] and german.sides.ravel().tolist() == [0, -1, 1]  # pyright: ignore
 
 
 def test_a_wide_table_has_limits_in_its_cells():
@@ -147,6 +158,8 @@ def test_a_column_of_limits_counts_where_the_value_is_missing():
     assert dropped.sides is None and len(dropped.times) == (~absent).sum()
     with refuses("limits 'diffmaglim' belong to single observations"):
         TableSchema(values=("a", "b"), wide=True, lower_limits=("diffmaglim",))
+    with refuses("2 columns of limits for 1 of values"):
+        TableSchema(values=("a",), lower_limits=("b", "c"))
 
 
 def test_info_proposes_a_column_of_limits_and_its_side(tmp_path):

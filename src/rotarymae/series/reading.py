@@ -69,7 +69,8 @@ class ReadingReport:
         """Return one line: "351 of 4,485 rows dropped: 'mag' is missing in 351"."""
         dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
         parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]
-        parts += [f"{count:,} values of {name!r} are limits" for name, count in self.limits.items()]
+        limits = [f"{count:,} of {name!r}" for name, count in self.limits.items()]
+        parts += [f"limits: {', '.join(limits[:MAX_REASONS])}"] if limits else []
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
         parts += [f"{len(self.empty):,} series without observations left out"] if self.empty else []
         return "; ".join([*parts, *self.notes])
