@@ -379,7 +379,7 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
     with pytest.warns(InputWarning) as caught:
         data = SeriesDataset.from_frame(frame(flux=cells), **(ROLES | {"values": "flux"}), limits="drop")
     assert re.search(says("2 cells of 'flux' cannot be read", "'NEG' 2", "--na NEG"), str(caught[0].message))
-    assert re.search(says("1 values of 'flux' are limits, and are left out", "first: series"), str(caught[1].message))
+    assert re.search(says("1 values of 'flux' are limits, and are left out", "first: series"), str(caught[2].message))
     assert data.reading is not None and data.reading.words == {"flux": {"NEG": 2}}
     assert data.values.ravel().tolist() == [1.0, 2.5] and data.reading.missing == {"'flux' is missing": 4}
 
@@ -765,6 +765,7 @@ def test_fingerprint_sees_everything():
         "channel_names": ("g", "i"),
         "positions": np.zeros((6, 1)),
         "position_names": ("lat",),
+        "sides": np.zeros(data.values.shape, np.int8),
         "static": data.static | {"ra": np.zeros(2)},
         "time_unit": "day",
     }

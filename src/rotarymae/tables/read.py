@@ -148,9 +148,8 @@ class TableReader:
         role_of |= dict.fromkeys(values, "values")
         objects = None if schema.objects is None else open_source(schema.objects)
         elsewhere = [name for name in schema.static if objects and name not in names and name in objects.columns]
-        schema = replace(schema, upper_limits=(), lower_limits=()) if schema.limits == "drop" else schema
-        bounds = (*schema.upper_limits, *schema.lower_limits)
-        may_lack = (*schema.static, *(values if schema.wide else ()), *bounds) if for_model else ()
+        limits = (*schema.upper_limits, *schema.lower_limits)
+        may_lack = (*schema.static, *(values if schema.wide else ()), *limits) if for_model else ()
         absent = [name for name in may_lack if name not in names and name not in elsewhere]
         for name, role in role_of.items():
             if name not in [*names, *absent, *elsewhere] and not (role == "id" and alone):
