@@ -191,6 +191,11 @@ class Column:
         return int(self.codes.max(initial=-1)) + 1
 
     @property
+    def runs(self) -> int:
+        """Number of runs of rows with the same cell."""
+        return 1 + int((np.diff(self.codes) != 0).sum())
+
+    @property
     def whole_days(self) -> bool:
         """Whether its dates have no time of day."""
         kind = self.cells.type
@@ -405,7 +410,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if time is not None:
-        others = [name for name in others if not (numeric[name].called(TIME) and numeric[name].says(time))] or others
+        seen = [
+            c.name
+            for c in map(numeric.get, others)
+            if c and (c.called(TIME) or 2 * time.distinct <= n) and c.says(time)
+        ]
+        others = [name for name in others if name not in seen] or others
     if "values" not in named:
         filled = {name: np.isfinite(numeric[name].numbers).mean().round(1) for name in others}  # pyright: ignore
         best = [name for name in others if numeric[name].called(VALUE)]
@@ -559,18 +569,20 @@ def _id(
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
     named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
     if named:
+        # The rows of the best name often come in blocks, and those of who measured them do not.
+        likely = min(c.rank(Rule(IDS)) for c in named)
+        blocks = [c for c in named if c.distinct > 1 and c.rank(Rule(IDS)) == likely and c.runs <= 1.1 * c.distinct]
         # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
         unlike = {c.name: n if time is None else _count(c.codes, time.codes) for c in named}
-        named = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
-        best = max(named, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
-        return best, [c for c in named if c.distinct != best.distinct]
+        apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
+        best = max(blocks or apart, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
+        return best, [c for c in (named if blocks else apart) if c.distinct != best.distinct]
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
     blocks = [c for c in blocks if not set(c.words) & BANDS]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
-    runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
-    blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]
+    blocks = [c for c in blocks if c.runs <= 1.1 * c.distinct and n / c.runs >= MIN_RUN]
     if not blocks:
         apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNEL)]
         if time is not None and _count(time.codes) < 0.9 * n:
