@@ -20,7 +20,7 @@ from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.metrics import SCALED_RMSE
 from rotarymae.partners import features
 from rotarymae.plots import interpolation
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import as_queries, grid
 from rotarymae.scoring import compare_at_hidden
 from rotarymae.series import cells, hide, mapped, measured
@@ -274,7 +274,7 @@ def test_a_token_says_that_it_is_a_limit_and_a_hidden_one_is_scored_as_such():
     assert known.limits and not plain.limits and (known.input_features, plain.input_features) == (1, 0)
     for name in ("centre", "width", "mean", "std"):  # limits are not values
         assert getattr(known.values, name).equal(getattr(plain.values, name))
-    batch = SeriesExamples(data, known, masking=FIT.strategy("observations")).batch(np.arange(8), 0)
+    batch = DatasetExamples(data, known, masking=FIT.strategy("observations")).batch(np.arange(8), 0)
     assert batch.masked is not None and batch.sides is not None and (batch.sides == -1).any()
     shown = batch.inputs
     assert shown.observed is not None and (shown.observed[shown.real] == (shown.values[..., 1:] == 0)[shown.real]).all()
@@ -307,7 +307,7 @@ def test_a_model_answers_tables_with_and_without_limits(tmp_path):
     with refuses("the data set has limits, and the model was trained without"):
         numbers.pipeline_.preprocessor.check(SeriesDataset.from_frame(frame))
     with refuses("limits belong to single observations, and join_times"):
-        RoMAEInterpolator(channel="band", join_times=True).fit(frame)
+        RoMAEInterpolator(channel="band", join_times=True).fit(frame.assign(band="g"))
 
 
 def test_features_of_limits_are_there_only_where_the_table_has_limits():

@@ -47,6 +47,7 @@ def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[
     """Return {name: numbers [S]} of all features of a block of S series, in the order of the table's columns.
 
     Args:
+        rows: observations of the S series.
         names: the value columns, one of which may be the standard errors of the first.
         channel_names: of the channels, which the names of features begin with; ("all",) without channels.
     """
@@ -111,7 +112,7 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
 FORMULAS = {one.name: one.formula for one in FEATURES} | {
     "course, signal of course": " ".join((course.__doc__ or "").partition("Args:")[0].split()),
     "share of .. limits, tightest .. limit": " ".join((limits_of.__doc__ or "").partition("Args:")[0].split()),
-    "A - B: relative .., change .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
+    "A - B: relative .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
 }
 
 
