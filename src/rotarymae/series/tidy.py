@@ -394,7 +394,14 @@ def sort(rows: Observations) -> Observations:
     for key in rows.keys:
         wrong |= same & (key[1:] < key[:-1])
         same &= key[1:] == key[:-1]
-    return rows.keep(np.lexsort(rows.keys[::-1])) if wrong.any() else rows
+    if not wrong.any():
+        return rows
+    mixed = np.zeros(len(rows.ids), bool)  # of a large table often few series
+    mixed[rows.series[1:][wrong]] = True
+    order = np.arange(len(rows.times))
+    at = np.flatnonzero(mixed[rows.series])
+    order[at] = at[np.lexsort([key[at] for key in rows.keys[::-1]])]
+    return rows.keep(order)
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
