@@ -1,4 +1,4 @@
-"""The interface of the partners of the network (boosting, convolutions, Cox's regression); checks of saved files."""
+"""The base of every partner of the network (boosting, convolutions, Cox's regression), and checks of saved files."""
 
 from __future__ import annotations
 
