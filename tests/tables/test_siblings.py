@@ -101,10 +101,6 @@ def test_a_comma_that_may_be_either_is_not_guessed():
     assert two_units.words == {"5 mg": 1, "7 g": 1}
 
 
-def test_limits_are_named_whatever_their_mark():
-    assert cells.numbers(pa.array(["1", "≤ 5", "> 100"]), "value", limits=True).values.tolist() == [1, 5, 100]
-
-
 @pytest.mark.parametrize("written", ["%d-%b-%Y %H:%M:%S", "%Y%m%d%H%M%S", "%d/%m/%Y, %H:%M:%S", "%b %d, %Y %H:%M:%S"])
 def test_dates_of_other_notations(base, when, tmp_path, written):
     base.assign(time=when.dt.strftime(written)).to_csv(tmp_path / "t.csv", index=False)
