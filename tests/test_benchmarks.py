@@ -18,7 +18,7 @@ from benchmarks.reference import Published, TorchAutoencoder, dense_mask, equal_
 from benchmarks.workload import RATIO, equal_tokens, pad_to, ragged_lengths
 
 from rotarymae import losses, official
-from rotarymae.masking import MaskRatio, split
+from rotarymae.masking import Masking, split
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import collate
 
@@ -35,7 +35,7 @@ def ragged_tokens(lengths=(9, 4, 13), more=0):
 def test_the_reference_computes_what_ours_does(more):
     model = MaskedAutoencoder(JOINT)
     tokens = ragged_tokens(more=more)
-    mask = MaskRatio(RATIO)(tokens)
+    mask = Masking("ratio", RATIO)(tokens)
     ours, theirs = model(tokens, mask), Published.like(model)(tokens, equal_counts(mask, tokens.padding))
     assert theirs.padding is not None and ours.masked.padding is not None
     assert (theirs.predicted[~theirs.padding] - ours.predicted[ours.masked.real]).abs().max() < 1e-5
@@ -51,7 +51,7 @@ def test_the_reference_without_padding():
         MaskedAutoencoder(JOINT),
         equal_tokens(2, 16, Settings()),
     )
-    mask = MaskRatio(RATIO)(tokens)
+    mask = Masking("ratio", RATIO)(tokens)
     assert (Published.like(model)(tokens, mask).predicted - model(tokens, mask).predicted).abs().max() < 1e-5
     assert dense_mask(None, 5, tokens.values).shape == (5, 5)
 
@@ -73,7 +73,7 @@ def test_the_reference_gives_the_published_outputs(name):
 
 def test_equal_counts_hides_padding_only():
     tokens = ragged_tokens(more=5)
-    mask = MaskRatio(RATIO)(tokens)
+    mask = Masking("ratio", RATIO)(tokens)
     hidden = equal_counts(mask, tokens.padding)
     assert len(set(hidden.sum(1).tolist())) == 1 and hidden.sum(1)[0] == mask.sum(1).max()
     assert torch.equal(hidden & tokens.real, mask)
@@ -82,7 +82,7 @@ def test_equal_counts_hides_padding_only():
 def test_torchs_encoder_ignores_padding():
     model = TorchAutoencoder(JOINT).eval()
     tokens = ragged_tokens()
-    visible, masked = split(tokens, MaskRatio(RATIO)(tokens))
+    visible, masked = split(tokens, Masking("ratio", RATIO)(tokens))
     a, b = (
         model.loss(visible, masked),
         model.loss(pad_to(visible, visible.length + 3), pad_to(masked, masked.length + 4)),

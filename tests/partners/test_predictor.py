@@ -20,6 +20,7 @@ from rotarymae.partners import (
     BoostedFeatures,
     Predictor,
     base,
+    boosting,
     choose_predictor,
     convolutions,
     features,
@@ -226,6 +227,26 @@ def test_convolutions_tell_frequencies_apart():
     found = RandomConvolutions.fit("classification", data.select(train), classes[train]).predict(data.select(test))
     np.testing.assert_allclose(found.sum(1), 1)
     assert (found.argmax(1) == classes[test]).all()
+
+
+def test_trees_also_learn_from_copies_that_lack_some_observations(monkeypatch):
+    data, classes = waves()
+    tables = []
+    monkeypatch.setattr(BoostedTrees, "fit", lambda task, features, truth, seed: tables.append((features, truth)))
+    for most in (100_000, 150, 100):
+        monkeypatch.setattr(boosting, "WITH_COPIES", most)
+        BoostedFeatures.fit("classification", data, classes, (), 0)
+    BoostedFeatures.fit("classification", *chirps(), (), 0)
+    monkeypatch.setattr(boosting, "WITH_COPIES", 100_000)
+    monkeypatch.setattr(boosting, "OBSERVATIONS", 60 * 28 * 3)
+    BoostedFeatures.fit("classification", data, classes, (), 0)
+    assert [len(features) for features, _ in tables] == [60 * 9, 60 * 2, 60, 24, 60 * 3]
+    features, truth = tables[0]
+    assert truth.tolist() == classes.tolist() * 9
+    np.testing.assert_array_equal(features[:60], tables[2][0])
+    counts = features.reshape(9, 60, -1)[:, :, 0]
+    assert (counts[0] == 28).all() and counts[1:].min() < 12 and 17.5 < counts[1:].mean() < 19.5
+    assert len({tuple(one) for one in counts}) == 9
 
 
 def test_the_validation_part_is_predicted_by_members_that_have_not_learnt_it():
@@ -535,6 +556,13 @@ def of_features(**changes):
     return change
 
 
+def of_trees(**changes):
+    def change(described):
+        described["partners"]["features"]["trees"] |= changes
+
+    return change
+
+
 def of_age(**changes):
     def change(described):
         described["partners"]["features"]["static"][0] |= changes
@@ -561,10 +589,10 @@ FIELDS = {
     "surplus setting": ("settings", of_features(more=1)),
     "feature names": ("features", of_features(features="abc")),
     "fewer features": ("features.txt", of_features(features=["a"])),
-    "classes": ("features.txt", of_features(classes=3)),
-    "many classes": ("features.txt", of_features(classes=10**9)),
-    "classes as text": ("classes", of_features(classes="2")),
-    "center of classes": ("center", of_features(center=[0.0])),
+    "classes": ("features.txt", of_trees(classes=3)),
+    "many classes": ("features.txt", of_trees(classes=10**9)),
+    "classes as text": ("classes", of_trees(classes="2")),
+    "center of classes": ("center", of_trees(center=[0.0])),
     "static": ("static", of_features(static=3)),
     "static of nothing": ("features.txt", of_features(static=[])),
     "static std": ("static", of_age(std=0.0)),

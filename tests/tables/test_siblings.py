@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.series import cells
+from rotarymae.queries import QueryTable
+from rotarymae.series import as_dates, cells
+from rotarymae.series.dates import formats_of
 from rotarymae.tables import (
     TableSchema,
     align_labels,
@@ -18,7 +20,6 @@ from rotarymae.tables import (
     propose,
     propose_objects,
     read_table,
-    with_static,
 )
 
 SERIES, TIMES = 6, 15
@@ -100,10 +101,6 @@ def test_a_comma_that_may_be_either_is_not_guessed():
     assert two_units.words == {"5 mg": 1, "7 g": 1}
 
 
-def test_limits_are_named_whatever_their_mark():
-    assert cells.numbers(pa.array(["1", "≤ 5", "> 100"]), "value", limits=True).values.tolist() == [1, 5, 100]
-
-
 @pytest.mark.parametrize("written", ["%d-%b-%Y %H:%M:%S", "%Y%m%d%H%M%S", "%d/%m/%Y, %H:%M:%S", "%b %d, %Y %H:%M:%S"])
 def test_dates_of_other_notations(base, when, tmp_path, written):
     base.assign(time=when.dt.strftime(written)).to_csv(tmp_path / "t.csv", index=False)
@@ -176,7 +173,7 @@ def test_the_objects_may_call_their_ids_otherwise(tmp_path):
     key = key_column(open_source(objects), "file")
     assert align_labels(dataset, objects, key, "died").tolist() == [0, 1] * 3
     with pytest.raises(InputError, match="no column 'file'"):
-        with_static(dataset, objects.assign(patient_id=0), "file", ("age",))
+        read_table(files, TableSchema(id="file", static=("age",), objects=objects.assign(patient_id=0)))  # pyright: ignore
 
 
 def test_rows_without_a_time_are_said(base, tmp_path):
@@ -272,7 +269,7 @@ def test_a_note_for_each_object_is_no_static_column_however_many_objects_there_a
     monkeypatch.setattr("rotarymae.tables.guess.ROWS", 20)
     label, static, unsure = propose_objects(open_source(objects), "id", "kind")
     assert (label, static) == ("kind", ())
-    assert any("'note': as many texts as half of 16 series seen" in one for one in unsure)
+    assert any("'note': of 16 series seen, half or more" in one for one in unsure)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -357,3 +354,215 @@ def test_of_several_classes_of_a_series_none_is_taken_away(sensors, tmp_path):
     proposal = proposal_of(table, tmp_path)
     assert set(proposal.schema.static) == {"Güte", "Halle", "Alter"}
     assert any("'Güte', 'Halle'" in text and "--label" in text for text in proposal.unsure)
+
+
+# ── instruments, exports and forms ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("offset", [" +0200", "+0200", " +02:00", " UTC", "Z"])
+def test_dates_with_an_offset_behind_a_blank_are_dates(offset, base, when, tmp_path):
+    base.assign(time=when.dt.strftime("%Y-%m-%d %H:%M:%S") + offset).to_csv(tmp_path / "t.csv", index=False)
+    dataset = looked_at(tmp_path / "t.csv")[1]
+    days = (when - pd.Timestamp(0)) / pd.Timedelta(1, "D") - ("2" in offset) * 2 / 24
+    assert np.abs(dataset.times - np.sort(days.to_numpy().reshape(SERIES, TIMES)).ravel()).max() < 1e-9
+
+
+@pytest.mark.parametrize("day", ["%d.%m.%Y", "%Y%m%d", "%Y-%m-%d"])
+def test_a_clock_next_to_days_of_any_notation_is_part_of_the_time(day, base, when, tmp_path):
+    table = base.assign(Datum=when.dt.strftime(day), Uhrzeit=when.dt.strftime("%H:%M:%S")).drop(columns="time")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.time, proposal.schema.clock) == ("Datum", "Uhrzeit")
+    assert dataset.times[0] == pytest.approx((when[0] - pd.Timestamp(0)) / pd.Timedelta(1, "D"), abs=1e-9)
+
+
+def test_a_buoy_has_units_below_its_header_and_its_time_in_five_columns(tmp_path):
+    hours = pd.date_range("2022-01-01 00:50", periods=60, freq="h")
+    rows = [f"{hour:%Y %m %d %H %M} {k % 7 + 0.5:.1f}  99.0 {12 + k % 5}" for k, hour in enumerate(hours)]
+    head = ["#YY  MM DD hh mm WSPD VIS WTMP", "#yr  mo dy hr mn m/s nmi m/s"]
+    (tmp_path / "t.txt").write_text("\n".join([*head, *rows]) + "\n")
+    proposal, dataset = looked_at(tmp_path / "t.txt")
+    assert proposal.schema.time == "YY+MM+DD+hh+mm"
+    assert proposal.schema.values == ("WSPD", "WTMP")  # VIS is always 99
+    assert dataset.times[0] == 18993 + 50 / 1440
+
+
+def test_a_row_of_widths_and_types_is_no_observation(tmp_path):
+    rows = "".join(f"USGS\t01646500\t2023-05-01 {k // 4:02d}:{15 * (k % 4):02d}\t{9000 + k}\n" for k in range(40))
+    (tmp_path / "t.tsv").write_text(f"# provisional\nagency_cd\tsite_no\tdatetime\t00060\n5s\t15s\t20d\t14n\n{rows}")
+    proposal, dataset = looked_at(tmp_path / "t.tsv")
+    assert (proposal.schema.id, proposal.schema.values, len(dataset.times)) == ("file", ("00060",), 40)
+
+
+def test_a_column_by_which_the_values_differ_is_the_channel(tmp_path):
+    draw = np.random.default_rng(0)
+    rows = [
+        (f"01-{i:03d}", v, test, mean * draw.uniform(0.7, 1.3), f"2020-{v:02d}-{draw.integers(1, 28):02d}", state)
+        for i in range(8)
+        for v in range(1, 8)
+        for test, mean in (("ALT", 30), ("CREAT", 1), ("WBC", 7))
+        for state in draw.choice(["LOW", "NORMAL"], 1)
+    ]
+    table = pd.DataFrame(rows, columns=["SUBJID", "VISITNUM", "LBTESTCD", "LBORRES", "LBDTC", "LBNRIND"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    schema = looked_at(tmp_path / "t.csv")[0].schema
+    assert (schema.id, schema.channel, schema.values) == ("SUBJID", "LBTESTCD", ("LBORRES",))
+
+
+def test_whole_numbers_that_tell_rows_of_one_time_apart_are_the_channel(tmp_path):
+    rows = [(s, d, f"2010-02-{5 + k:02d}", 10.5 * d + k) for s in (1, 2) for d in range(1, 6) for k in range(20)]
+    pd.DataFrame(rows, columns=["Store", "Dept", "Date", "Sales"]).to_csv(tmp_path / "t.csv", index=False)
+    schema = looked_at(tmp_path / "t.csv")[0].schema
+    assert (schema.id, schema.channel, schema.values) == ("Store", "Dept", ("Sales",))
+
+
+def test_a_band_is_never_the_id_and_an_error_may_have_no_unit(tmp_path):
+    rows = [(2457000.5 + k, "V" if k < 50 else "g", 3 + k % 5 / 10, 0.05 + k % 3 / 100) for k in range(100)]
+    pd.DataFrame(rows, columns=["HJD", "Filter", "flux(mJy)", "flux_err"]).to_csv(tmp_path / "t.csv", index=False)
+    schema = looked_at(tmp_path / "t.csv")[0].schema
+    assert (schema.id, schema.channel, schema.values, schema.errors) == (
+        "file",
+        "Filter",
+        ("flux(mJy)",),
+        ("flux_err",),
+    )
+
+
+def test_a_second_id_and_the_end_of_each_time_are_no_facts_and_no_values(base, when, tmp_path):
+    stamps = {name: when.dt.strftime("%Y%m%d%H%M") for name in ("TIMESTAMP_START", "TIMESTAMP_END")}
+    table = base.assign(
+        animal=base.id.map("Stork {}".format), **stamps, temp=base.value + 1, temp_qc=base.index % 3 // 2
+    )
+    table = table.assign(tag_identifier=1000 + base.id, weight=np.array([31, 28, 35, 30, 29, 33])[base.id])
+    table.drop(columns=["time", "id"]).to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    schema = proposal.schema
+    assert (schema.time, schema.static, schema.values) == ("TIMESTAMP_START", ("weight",), ("value",))
+    assert any("--flags temp_qc" in text for text in proposal.unsure)
+
+
+def test_of_a_date_and_a_counter_the_date_is_the_time(when, base, tmp_path):
+    table = base.assign(**{"Timestamp (YYYY-MM-DD)": when, "Transmitter Time (Long Integer)": 5000 + base.index * 300})
+    table.drop(columns="time").to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.time == "Timestamp (YYYY-MM-DD)"
+
+
+@pytest.mark.parametrize("words", [("true", "false"), ("TRUE", "FALSE")])
+def test_true_and_false_are_numbers_in_text_as_in_parquet(words, base, tmp_path):
+    rejected = base.index % 10 == 3
+    base.assign(rejected=np.where(rejected, *words)).to_csv(tmp_path / "t.csv", index=False)
+    base.assign(rejected=rejected).to_parquet(tmp_path / "t.parquet")
+    for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
+        proposal, _ = looked_at(path)
+        assert any("--flags rejected" in text for text in proposal.unsure)
+        dataset = read_table(open_source(path), TableSchema(flags=("rejected",)))
+        assert len(dataset.times) == len(base) - rejected.sum()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "%d/%b/%Y:%H:%M:%S +0000",
+        "%Y%m%dT%H%M%SZ",
+        "%Y:%m:%d %H:%M:%S",
+        "%a %b %d %H:%M:%S %Y",
+        "%a, %d %b %Y %H:%M:%S GMT",
+        "%d-%b-%y %I.%M.%S.%f %p",
+        "%Y-%jT%H:%M:%S",
+        "%Y-%m-%d %H:%M:%S:%f",
+        "%Y年%m月%d日 %H:%M:%S",
+        "%A, %B %d, %Y %I:%M:%S %p",
+        "%m/%d/%Y %I:%M:%S %p",
+        "%d.%m.%y %H:%M:%S",
+        "%Y-%m-%d-%H.%M.%S.%f",
+    ],
+)
+def test_the_notation_of_dates_is_seen_in_their_words_and_numbers(written, base, when, tmp_path):
+    base.assign(time=when.dt.strftime(written)).to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.time_format == written.replace("+0000", "%z")
+    days = ((when - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy().reshape(SERIES, TIMES)
+    assert np.abs(dataset.times - np.sort(days).ravel()).max() < 1e-9
+    with pytest.raises(InputError) as error:
+        read_table(open_source(tmp_path / "t.csv"), TableSchema())
+    assert repr(proposal.schema.time_format) in str(error.value)
+
+
+def test_may_is_a_month_in_short_and_in_full():
+    assert formats_of(["3-May-2023", "1-Jun-2023"]) == ["%d-%b-%Y"]
+    assert formats_of(["May 3, 2023", "September 13, 2023"]) == ["%B %d, %Y"]
+
+
+@pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", ""])
+def test_what_is_no_date_has_no_notation(text):
+    assert formats_of([text]) == []
+
+
+@pytest.mark.parametrize("separator", [",", " "])
+def test_a_file_without_names_of_columns_has_numbered_ones(separator, tmp_path):
+    draw = np.random.default_rng(0)
+    rows = [f"{u} {c} {draw.normal():.3f} 100.0 {draw.normal(600):.2f}" for u in range(1, 9) for c in range(1, 41)]
+    (tmp_path / "t.txt").write_text("\n".join(rows).replace(" ", separator) + "\n")
+    proposal, dataset = looked_at(tmp_path / "t.txt")
+    schema = proposal.schema
+    assert (schema.id, schema.time, schema.values) == ("column 1", "column 2", ("column 3", "column 5"))
+    assert len(dataset) == 8 and dataset.lengths.sum() == 2 * 320
+
+
+def test_years_may_be_names_of_columns(tmp_path):
+    (tmp_path / "t.csv").write_text("1990,1991,1992\n5,6,7\n8,9,10\n2,1,1\n")
+    assert open_source(tmp_path / "t.csv").columns == ["1990", "1991", "1992"]
+
+
+def test_who_measured_is_not_what_was_measured(tmp_path):
+    draw = np.random.default_rng(0)
+    columns = ["subject_id", "stay_id", "caregiver_id", "charttime", "itemid", "valuenum"]
+    rows = [
+        (100 + s // 2, 200 + s, draw.integers(30), f"2150-01-{1 + k // 24:02d} {k % 24:02d}:00:00", item, 80.0 + k)
+        for s in range(12)
+        for item in (220045, 220210)
+        for k in range(30)
+    ]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.id, proposal.split) == ("stay_id", "subject_id")
+
+
+def test_a_unit_in_blocks_and_a_constant_source_are_no_ids(tmp_path):
+    rows = [(unit, f"P{p}", k, 5.0 + k, "lab") for unit in ("mmol", "mg") for k in range(30) for p in range(6)]
+    columns = ["unit", "patient", "time", "value", "source"]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.id == "patient"
+
+
+def test_a_second_count_of_the_times_is_no_value(tmp_path):
+    rows = [(f"S{s}", k, 30 * k, np.sin(k + s)) for s in range(5) for k in range(40)]
+    pd.DataFrame(rows, columns=["subject", "epoch", "onset_sec", "EEG"]).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.values == ("EEG",)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_clock_that_passes_midnight_and_several_series_of_one_id_are_doubts(wide, tmp_path):
+    seconds = (86_000 + 10 * np.arange(100)) % 86_400
+    clock = [f"{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}" for s in seconds]
+    table = pd.DataFrame({"time": clock, "x": np.sin(seconds), "y": np.cos(seconds)})
+    values = ["x", "y"] if wide else ["x"]
+    for frame, doubted in ((table, True), (table.iloc[40:], False), (table.sample(frac=1, random_state=0), False)):
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            read_table(open_source(tmp_path / "t.csv"), TableSchema(id="file", values=values, wide=wide))
+        assert any("passed midnight" in str(one.message) for one in said) == doubted
+
+
+def test_the_clock_of_a_table_of_times_counts_and_is_answered_as_it_was_written():
+    layout = TableSchema(id="meter", time="day", clock="clock", time_format="%d.%m.%Y")
+    table = pa.table({"meter": ["a", "b"], "day": ["05.03.2024", "19.03.2024"], "clock": ["10:30", "01:15"]})
+    queries = QueryTable.of(table, layout)
+    assert queries.rows.times == pytest.approx([19787 + 10.5 / 24, 19801 + 1.25 / 24])
+    answers = pa.table({"meter": ["b", "a"], "time": as_dates(queries.rows.times[::-1]), "value": [2.0, 1.0]})
+    written = queries.in_order(answers)
+    assert written.select(["meter", "day", "clock"]).to_pydict() == table.to_pydict()
+    assert written["value"].to_pylist() == [1.0, 2.0]
+    whole = QueryTable.of(pa.table({"meter": ["a"], "time": ["2024-03-05T10:30:00Z"]}), layout)  # as of --grid
+    assert whole.rows.times[0] == queries.rows.times[0]

@@ -23,9 +23,9 @@ from torch import nn
 from _runs import Poisoned, config, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
 from rotarymae.errors import InputWarning
-from rotarymae.masking import MaskChannels
+from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.preprocess import SeriesExamples
+from rotarymae.preprocess import DatasetExamples
 from rotarymae.training import device as precisions
 from rotarymae.training import evaluation
 from rotarymae.training import loop as training
@@ -383,7 +383,7 @@ def test_rounded_lengths_change_no_loss_and_no_gradient(kind, monkeypatch):
 def test_a_part_in_which_nothing_can_be_hidden_counts_for_nothing():
     """With masking by channel a series of one channel hides nothing; alone on a process it must not end the run."""
     data = examples(count=60)
-    data.masking = MaskChannels(0.5)
+    data.masking = Masking("channels", 0.5)
     single = [i for i, one in enumerate(data.dataset) if len(set(one.channels.tolist())) == 1]
     assert single
     batch, what = data.batch(np.array(single[:1]), 0), objective()
@@ -391,7 +391,7 @@ def test_a_part_in_which_nothing_can_be_hidden_counts_for_nothing():
     assert loss.count == 0 and float(loss.sum.detach()) == 0
     result = train(data=data, held=False, batch_size=1, epochs=1, log_every=1)[1]
     assert np.isfinite(losses(result)).all() and 0 not in losses(result)
-    alone = SeriesExamples(data.dataset.select(single), data.preprocessor, masking=MaskChannels(0.5))
+    alone = DatasetExamples(data.dataset.select(single), data.preprocessor, masking=Masking("channels", 0.5))
     start = digest(what.model)
     assert not losses(train(what=what, data=alone, held=False, epochs=1)[1]) and digest(what.model) == start
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
@@ -15,15 +15,14 @@ from torch import Tensor
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.preprocess.base import Preprocessor, require_positive
-from rotarymae.preprocess.joined import carry_forward, join
+from rotarymae.preprocess.joined import carry_forward, join, observations
 from rotarymae.preprocess.positions import Origin, PositionScaling
 from rotarymae.preprocess.static import StaticColumn, fit_static
 from rotarymae.preprocess.values import TransformKind, ValueScaling, asinh
 from rotarymae.series.cells import plain
-from rotarymae.series.columns import channel_index, error_columns
+from rotarymae.series.columns import channel_index, error_columns, measured
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import row_chunks
-from rotarymae.series.windows import Windows
 from rotarymae.tokens import Tokens, pad_rows
 
 ChannelName = str | int | float | bool
@@ -38,7 +37,7 @@ MOST_CHANNELS = 64  # of a one-hot vector; beyond, it would be wider than what i
 
 @dataclass(frozen=True)
 class Inputs:
-    """Further inputs of a token, computed from its own observation alone.
+    """Numbers that a token holds next to its values, computed from the same observation.
 
     Attributes:
         channels: the channel as a one-hot vector of this length; 0 for none. A band's colour is learnt faster from it
@@ -58,9 +57,10 @@ class Inputs:
         signal_to_noise: bool = False,
         errors: Sequence[str] = (),
     ) -> Inputs:
-        """Choose the further inputs for a data set: one-hot channels if they are 2 to 64, and value / error.
+        """Choose the further inputs of tokens for a data set: one-hot channels if they are 2 to 64, and value / error.
 
         Args:
+            dataset: the training set.
             channel_one_hot: whether to read the channel as a one-hot vector.
             signal_to_noise: whether to read asinh(value / error).
             errors: columns of standard errors, one for each value column; if empty, they are recognised by their names,
@@ -74,7 +74,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """E, the number of further inputs of a token."""
+        """Number E of further inputs of a token."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
@@ -103,15 +103,14 @@ class Inputs:
 
 
 class Rows(NamedTuple):
-    """Observations of B series in the table's units, padded to N; values at padded positions are never read.
+    """Observations of B series in the table's units, as arrays padded to N; numbers at padded places are never read.
 
     Attributes:
         times: float64 [B, N].
-        values: [B, N, W], the predicted columns first, then their errors.
+        values: [B, N, W], the predicted columns first, then their errors, then the sides of their limits.
         real: [B, N], True where there is an observation.
         channels: int64 [B, N] from 0; None of series without channels.
         positions: float64 [B, N, P]; None of series without further positions.
-        origins: float64 [B, 1] from which times count, where not all of a series is there; None computes them.
     """
 
     times: Float[Tensor, "B N"]
@@ -119,7 +118,6 @@ class Rows(NamedTuple):
     real: Bool[Tensor, "B N"]
     channels: Int[Tensor, "B N"] | None = None
     positions: Float[Tensor, "B N P"] | None = None
-    origins: Float[Tensor, "B 1"] | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -138,6 +136,8 @@ class ObservationPreprocessor(Preprocessor):
         static: the columns with one value per series that a head reads together with the series, fitted.
         errors: the columns that hold the standard error of each value, which are read and weighed, but not predicted;
             they come behind the values in a data set. Empty where there are none.
+        limits: whether the training set had limits: values that are only known to lie below or above a number. The
+            encoder then reads of each value whether it is one (-1 for upper limits, 1 for lower ones, else 0).
         window, overlap: length of the windows that longer series are cut into, and the observations that two share at
             least; None cuts nothing.
         dates: whether times were dates or durations, which count in days; None is not known.
@@ -156,9 +156,10 @@ class ObservationPreprocessor(Preprocessor):
     inputs: Inputs = dataclasses.field(default_factory=Inputs)
     join_times: bool = False
     static: tuple[StaticColumn, ...] = ()  # pyright: ignore
-    errors: tuple[str, ...] = ()
-    window: int | None = None
-    overlap: int = 0
+    errors: tuple[str, ...] = ()  # pyright: ignore
+    limits: bool = False  # pyright: ignore
+    window: int | None = None  # pyright: ignore
+    overlap: int = 0  # pyright: ignore
     dates: bool | None = None
 
     def __post_init__(self) -> None:
@@ -211,8 +212,8 @@ class ObservationPreprocessor(Preprocessor):
             settings: window and overlap.
 
         Raises:
-            InputError: as the two `fit` methods; `join_times` for a data set without channels, with further inputs or
-                with errors; `errors` that are negative or not the last value columns, one for each other column.
+            InputError: as the two `fit` methods; `join_times` for a data set without channels, with further inputs,
+                errors or limits; `errors` that are negative or not the last value columns, one for each other column.
         """
         errors = _check_errors(dataset, errors, join_times)
         names = dataset.value_names[: len(dataset.value_names) - len(errors)]
@@ -221,6 +222,11 @@ class ObservationPreprocessor(Preprocessor):
             raise InputError(
                 "join_times joins the channels observed at one time, and the data set has no channels; leave it "
                 "out, or name the column of channels."
+            )
+        if join_times and dataset.sides is not None:
+            raise InputError(
+                "limits belong to single observations, and join_times makes one token of all observations of a time; "
+                "leave out one of the two (--limits drop)."
             )
         if join_times and inputs is not None and inputs.width:
             raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
@@ -236,6 +242,7 @@ class ObservationPreprocessor(Preprocessor):
             inputs=inputs or Inputs(),
             join_times=join_times,
             errors=errors,
+            limits=dataset.sides is not None,
             dates=dataset.time_unit is not None,
             **settings,
         )
@@ -247,6 +254,7 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def noun(self) -> str:
+        """Name of the data in messages."""
         return "series"
 
     @property
@@ -261,40 +269,27 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def features(self) -> int:
-        """V, values per token."""
+        """Number V of values of a token, which are predicted."""
         return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
 
     @property
     def input_features(self) -> int:
-        """E, further inputs per token; of joined times, whether and how lately each value was observed."""
-        return 2 * self.features if self.join_times else len(self.errors) + self.inputs.width
+        """Number E of further inputs of a token; of joined times, whether and how lately each value was observed."""
+        if self.join_times:
+            return 2 * self.features
+        return len(self.errors) + self.inputs.width + (self.features if self.limits else 0)
 
     @property
     def static_features(self) -> int:
-        """F, features of each series."""
+        """Number F of features of each series that a head reads: those of its static columns."""
         return sum(column.width for column in self.static)
 
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the number of tokens of each series, int [S]."""
-        lengths = np.asarray(dataset.lengths)
-        if self.join_times:
-            first = np.asarray(dataset.offsets[:-1])
-            lengths = np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
-        return lengths
-
-    def windows(self, dataset: Any) -> Windows:
-        """Return the windows into which the series are cut; a short series is one window.
-
-        Raises InputError for arrays.
-        """
-        self.require_kind(dataset)
-        return Windows.cut(dataset, self.window, self.overlap)
-
-    def examples(self, dataset: SeriesDataset, **options: Any) -> Any:
-        """Return a `SeriesExamples`, which makes batches of a data set; the options are those of `DatasetExamples`."""
-        from rotarymae.preprocess.examples import SeriesExamples
-
-        return SeriesExamples(dataset, self, **options)
+        """Return the number of tokens of each of the S series of a data set, int [S]."""
+        if not self.join_times:
+            return dataset.lengths
+        first = np.asarray(dataset.offsets[:-1])
+        return np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
 
     def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
         """Return a copy with the static columns `names`, fitted on the data set. Raises InputError as `fit_static`."""
@@ -302,40 +297,49 @@ class ObservationPreprocessor(Preprocessor):
 
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def rows(self, dataset: SeriesDataset, index: np.ndarray, origins: np.ndarray) -> Rows:
-        """Collect the series at `index` as arrays, padded to the longest.
-
-        Args:
-            index: int [B].
-            origins: [S] time from which each series of the data set counts.
-        """
+    def rows(self, dataset: SeriesDataset, index: np.ndarray) -> Rows:
+        """Collect the series at `index`, int [B], as arrays, padded to the longest."""
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
+        values = np.asarray(columns.values)
+        if self.limits:
+            sides = np.zeros(values.shape, np.int8) if columns.sides is None else columns.sides
+            values = np.concatenate([values, sides[:, : self.features]], axis=1)
 
         def padded(flat: np.ndarray) -> Tensor:
+            """Lay out a column of all observations by series: [B, N, C]."""
             return pad_rows(flat if flat.ndim == 2 else flat[:, None], lengths)[0]
 
         real = torch.arange(int(lengths.max())) < torch.as_tensor(lengths)[:, None]
         channels, positions = columns.channels, columns.positions
         return Rows(
             padded(np.asarray(columns.times, np.float64))[..., 0],
-            padded(np.asarray(columns.values)),
+            padded(values),
             real,
             None if channels is None else padded(channels.astype(np.int64))[..., 0],
             None if positions is None else padded(positions),
-            torch.tensor(origins[index])[:, None],
         )
 
-    def forward(self, rows: Rows) -> Tokens:
-        """Return tokens as the model takes them: scaled values, then the errors' logarithms and the further inputs.
+    def tokens_of(self, dataset: SeriesDataset, index: np.ndarray) -> Tokens:
+        """Return the tokens of the series at `index`, int [B], of which some may be hidden before `complete`.
 
-        With joined times, values are carried forward.
+        Raises InputError for NaN or infinity.
+        """
+        tokens = self.tokens(self.rows(dataset, index))
+        length = int(tokens.real.sum(1).max())  # joined times are fewer than observations
+        parts: Any = (None if part is None else part[:, :length] for part in vars(tokens).values())
+        return Tokens(*parts)
+
+    def forward(self, rows: Rows) -> Tokens:
+        """Return tokens as the model takes them: scaled values, errors' logarithms, further inputs, sides of limits.
+
+        Of joined times, each token has every channel's latest value.
         """
         return self.complete(self.tokens(rows))
 
     def tokens(self, rows: Rows) -> Tokens:
-        """Return tokens before masking, whose numbers are not checked.
+        """Return the tokens of a batch [B, N] before any is hidden, without checking their numbers.
 
-        Of joined times, no value is carried forward yet.
+        A token of joined times has the values of its own time only; `complete` adds what came before.
         """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
@@ -344,9 +348,11 @@ class ObservationPreprocessor(Preprocessor):
             channel = torch.where(real, rows.channels, 0)
         parts = [self.values.transform(values[..., :width], channel)]
         if self.errors:
-            parts.append(self.values.log_errors(values[..., :width], values[..., width:], channel))
+            parts.append(self.values.log_errors(values[..., :width], values[..., width : 2 * width], channel))
         if self.inputs.width:
             parts.append(self.inputs.compute(values, channel, self.value_columns))
+        if self.limits:
+            parts.append(values[..., -width:])
         scaled = torch.cat(parts, -1).float()
         positions = self.positions_of(rows.times, rows.channels, rows.positions, self.origins(rows))
         if not self.join_times:
@@ -357,13 +363,26 @@ class ObservationPreprocessor(Preprocessor):
         keys = [rows.times.double(), *(() if rows.positions is None else rows.positions.double().unbind(-1))]
         return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
 
+    def units(self, tokens: Tokens) -> Tokens:
+        """Return the tokens that pre-training hides one by one: of joined times, a token for each of their values."""
+        return observations(tokens, len(self.value_columns)) if self.join_times else tokens
+
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return tokens as the model takes them, after masking: with joined times values are carried forward."""
+        """Return what the model reads of visible tokens: of joined times, every channel's latest value at each time.
+
+        Limits do not count as observed, so that no query takes one for the value of its neighbour.
+        """
+        if self.limits:
+            return replace(tokens, observed=self.sides(tokens) == 0, check_values=False)
         return carry_forward(tokens) if self.join_times else tokens
 
+    def sides(self, tokens: Tokens) -> Float[Tensor, "B N V"]:
+        """Return the sides of limits in tokens of a preprocessor with `limits`: -1 for upper, 1 for lower, else 0."""
+        return tokens.values[..., -self.features :]
+
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
-        """Return the times [B, 1] from which the series count: `rows.origins`, or computed if that is None."""
-        return self.positions.origins_of_rows(rows.times.double(), rows.real) if rows.origins is None else rows.origins
+        """Return the time from which each of B series counts its times (`PositionScaling`), in the table's units."""
+        return self.positions.origins_of_rows(rows.times.double(), rows.real)
 
     def positions_of(
         self,
@@ -372,14 +391,15 @@ class ObservationPreprocessor(Preprocessor):
         positions: Float[Tensor, "B M P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B M A"]:
-        """Return positions, float32 [B, M, A], for times, channels and further positions in the table's units.
+        """Return the model's positions, float32 [B, M, A], of times and channels in the table's units.
 
         The axes are time, further positions and the channel, which has none if times are joined.
 
         Args:
+            times: M of each of B series.
             channels: channel numbers from 0; None without channels.
             positions: None without further positions.
-            origins: times from which the rows count.
+            origins: the time from which each series counts.
         """
         at = self.positions(times, positions, origins)
         if channels is not None and not self.join_times:
@@ -418,6 +438,8 @@ class ObservationPreprocessor(Preprocessor):
                 code="other-positions",
             )
         _refuse_negative(dataset, self.errors)
+        if dataset.sides is not None and not self.limits:
+            raise InputError("the data set has limits, and the model was trained without; read it with --limits drop.")
         self.warn_of_other_times(dataset.time_unit)
         self.warn_if_far(dataset)
         self.warn_of_other_units(dataset)
@@ -439,7 +461,7 @@ class ObservationPreprocessor(Preprocessor):
         )
 
     def warn_if_far(self, dataset: SeriesDataset) -> None:
-        """Warn (InputWarning) for each axis of time or positions that reaches far beyond the training set's."""
+        """Warn (InputWarning), for each axis of positions, if series of `dataset` reach far beyond the training's."""
         reaches, limits = self.positions.reaches(dataset), 1.5 * self.positions.training_reach.numpy() + 1.0
         units = self.positions.units.numpy()
         for axis, name in enumerate(("times", *self.position_names)):
@@ -466,11 +488,11 @@ class ObservationPreprocessor(Preprocessor):
             return
         some, width, strange = dataset.sample(MAX_COMPARED), len(self.value_names), []
         channels = channel_index(some)
-        scaled = self.values.transform(some.values[:, :width], channels)
+        scaled = self.values.transform(measured(some)[:, :width], channels)
         for c, v in np.ndindex(len(self.channel_names or (None,)), width):
             if self.transforms[v] == "none":  # of which no usual spread is known
                 continue
-            part = scaled[channels == c, v]
+            part = scaled[(channels == c) & ~np.isnan(scaled[:, v]), v]
             if len(part) < MIN_SERIES_TO_COMPARE**2:
                 continue
             low, middle, high = np.quantile(part, (0.25, 0.5, 0.75))  # which single wild values do not move
@@ -503,6 +525,7 @@ class ObservationPreprocessor(Preprocessor):
             "further positions": ", ".join(f"{name} (unit {unit:.4g})" for name, unit in units) or "none",
             "channel spacing": self.channel_spacing,
             "measurement errors": ", ".join(self.errors) or "none",
+            "limits": "read as limits" if self.limits else "none",
             "further inputs": self.inputs.describe(),
             "tokens": "one per time, with all channels" if self.join_times else "one per observation",
             "static columns": ", ".join(column.name for column in self.static) or "none",
@@ -511,10 +534,12 @@ class ObservationPreprocessor(Preprocessor):
 
 
 def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
-    """Return a mask [n], True at the first observation of each time (and further position) within a series.
+    """Return a mask over all n observations, True at the first of each different time (and place) of a series.
+
+    Where times are joined, these are the observations with which a new token begins.
 
     Args:
-        first: index of the first observation of each series.
+        first: int [S], index of the first observation of each series.
     """
     opens = np.concatenate([[True], np.diff(dataset.times) != 0])
     if dataset.positions is not None:
@@ -524,24 +549,26 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
-    """Return the names of the error columns, as a tuple; () for none.
+    """Check the columns that a user names as standard errors; return their names as a tuple, () for none.
+
+    Args:
+        dataset: the training set, whose last value columns they should be.
+        errors: the names.
+        join_times: whether all observations of a time become one token, which has no place for errors.
 
     Raises:
         InputError: they are not the last columns, one per value column; one is negative; times are joined.
     """
-    errors = tuple(errors)
-    if not errors:
-        return ()
-    if join_times:
+    errors, names = tuple(errors), dataset.value_names
+    if errors and join_times:
         raise InputError(
             "errors belong to single observations, and join_times makes one token of all observations of a time; leave "
             "out one of the two."
         )
-    rest = len(dataset.value_names) - len(errors)
-    if tuple(dataset.value_names[rest:]) != errors or rest != len(errors):
+    if errors and (tuple(names[len(names) - len(errors) :]) != errors or len(names) != 2 * len(errors)):
         raise InputError(
-            f"errors are {listed(errors)} and the value columns are {listed(dataset.value_names)}; wanted one error "
-            "for each value, with the errors last and in the order of their values."
+            f"errors are {listed(errors)} and the value columns are {listed(names)}; give one error for each value, "
+            "with the errors last and in the order of their values."
         )
     _refuse_negative(dataset, errors)
     return errors
@@ -557,8 +584,7 @@ def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
     for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)
         if len(negative):
-            row, v = negative[0]
-            at = rows.start + row
+            at, v = negative[0] + (rows.start, 0)
             series = int(np.searchsorted(dataset.offsets, at, side="right")) - 1
             raise InputError(
                 f"the error {errors[v]!r} of series {plain(dataset.ids[series])!r} at time {dataset.times[at]:.6g} is "

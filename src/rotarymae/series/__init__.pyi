@@ -3,10 +3,12 @@ from .cells import is_number as is_number
 from .cells import plain as plain
 from .columns import channel_index as channel_index
 from .columns import error_columns as error_columns
+from .columns import measured as measured
 from .dataset import SeriesDataset as SeriesDataset
 from .dates import as_dates as as_dates
 from .dates import parse_time as parse_time
 from .hiding import hide as hide
 from .hiding import known_at as known_at
 from .hiding import with_early as with_early
+from .hiding import with_thinned as with_thinned
 from .windows import Windows as Windows

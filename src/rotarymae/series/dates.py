@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,19 +19,26 @@ from rotarymae.series import cells
 
 HEAD_CELLS = 1000  # cells, in which a column that is no column of dates shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
+ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z| UTC| GMT| ?[+-]\d\d(:?\d\d)?)?)?$"
 ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
+UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
+JOINED = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits: 20240331
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
 @dataclass(frozen=True)
 class Times(cells.Numbers):
-    """A column of times as numbers: `unit` is "day" for dates and durations.
+    """A column of times as numbers.
 
-    `zone` is "" for dates without a zone, and None for numbers and durations.
+    Attributes:
+        values: float64 [n], NaN where a cell is missing or no time; of dates, days since 1970-01-01 UTC.
+        words: {text: count} of cells that are no times.
+        note: a sentence on what was assumed; None if nothing was.
+        unit: "day" for dates and durations; None for numbers.
+        zone: of dates; "" where they name none; None for numbers and durations.
     """
 
     unit: str | None = None
@@ -71,7 +79,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     elif 2 * elapsed.sum() > there.sum():
         note = f"times such as {texts.filter(pa.array(elapsed))[0].as_py()!r} are elapsed hours and minutes"
         values = _elapsed(texts)
-        return Times(values, _words(texts, there & np.isnan(values)), note, "day")
+        return Times(values, _words(texts, there & np.isnan(values)), note, unit="day")
     else:
         return _from_numbers(texts, name)
     read = _typed(stamps, name)
@@ -79,6 +87,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
 
 
 def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
+    """Return {text: count} of the texts that a mask [n] selects."""
     return cells.counted(texts.filter(pa.array(strange)))
 
 
@@ -104,21 +113,20 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
         )
     if not (types.is_null(kind) or cells.is_numeric(kind)):
         raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
-    numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    codes = [float(code) for code in na if cells.is_number(code)]
-    # A column that Arrow lends is read-only: torch would warn.
-    return Times(np.where(np.isin(numbers, codes), np.nan, numbers))
+    return Times(cells.numbers(column, name, na).values.astype(np.float64))
 
 
 def _from_numbers(texts: pa.Array, name: str) -> Times:
-    """Convert texts that are numbers. Raises InputError ("time-text") for others, with advice on formats."""
+    """Convert texts [n] that are numbers. Raises InputError ("time-text"), with advice on formats, if none is one."""
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
+        known = texts.drop_null().unique()[:HEAD_CELLS].to_pylist()
+        formats = formats_of(known) or ["%d.%m.%Y %H:%M"]
         raise InputError(
-            f"time column {name!r} holds text ({listed(texts.drop_null()[:1].to_pylist())}); say how its dates are "
-            'written (time_format="%d.%m.%Y %H:%M", --time-format), or convert it to numbers, or to datetimes, which '
-            "are read as days.",
+            f"time column {name!r} holds text ({listed(known[:1])}); say how its dates are written ("
+            f"{' or '.join(f'time_format={how!r}' for how in formats)}, --time-format), or convert it to numbers, or "
+            "to datetimes, which are read as days.",
             code="time-text",
         ) from error
     return Times(read.values.copy(), read.words, read.note)
@@ -131,7 +139,12 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
     each.
     """
     texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
-    texts = pc.replace_substring_regex(texts, r"([T ]\d\d)($|Z|[+-])", r"\1:00\2")  # pyright: ignore
+    for written, plain in (
+        (" (UTC|GMT)$", "Z"),
+        (r" ([+-]\d\d(:?\d\d)?)$", r"\1"),
+        (r"([T ]\d\d)($|Z|[+-])", r"\1:00\2"),
+    ):
+        texts = pc.replace_substring_regex(texts, written, plain)  # pyright: ignore
     offset = cells.matches(texts, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & cells.matches(texts, ":|Z$")
     if offset.any() and offset.sum() < len(texts) - texts.null_count:
         raise InputError(
@@ -142,7 +155,15 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
 
 
 def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
-    """Return the timestamps [n], with or without zone, that an SQL expression makes of each text `c`."""
+    """Compute timestamps [n] of texts [n] by DuckDB.
+
+    Args:
+        expression: SQL, such as "TRY_CAST(c AS TIMESTAMP)", in which `c` is a text and $name a parameter.
+        **parameters: values of these.
+
+    Returns:
+        Timestamps in microseconds, of UTC where the expression gives a zone; null where it gives null.
+    """
     with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
         stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])
     return stamps.cast(pa.timestamp("us", "UTC" if getattr(stamps.type, "tz", None) else None))
@@ -172,6 +193,75 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
             code="time-text",
         )
     return stamps
+
+
+def formats_of(texts: Sequence[str]) -> list[str]:
+    """Return the strptime formats by which all of the texts are dates: several where day and month could be swapped.
+
+    Names of months and weekdays are English. A date without a year has no format.
+    """
+    longest = max(texts, key=len, default="")
+    return [how for how in _formats(longest) if all(_is_written(text, how) for text in texts)]
+
+
+def _is_written(text: str, how: str) -> bool:
+    try:
+        datetime.strptime(text, how)
+    except ValueError:
+        return False
+    return True
+
+
+def _formats(text: str) -> list[str]:
+    """Return the strptime formats that the words and numbers of one date allow, in any order of day, month and year."""
+    offset = UTC_OFFSET.search(text)
+    parts = re.findall(r"\d+|[^\W\d_]+|\W|_", text[: offset.start()] if offset else text)
+    numbers = [k for k, part in enumerate(parts) if part.isdecimal()]
+    parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]
+    named, half = not {"%b", "%B"}.isdisjoint(parts), "%p" in parts
+    if any(part.isascii() and part.isalpha() and part.lower() not in ("t", "z", "utc", "gmt") for part in parts):
+        return []  # 2024-W01 and 2024-Q1 are no months
+    clock = ("%I" if half else "%H", "%M", "%S", "%f")
+    joined = JOINED.get(len(parts[numbers[0]])) if numbers else None
+    year = next((k for k in numbers if len(parts[k]) == 4 and parts[k][:2] in ("19", "20")), None)
+    rest = [k for k in numbers if k != year]
+    orders: list[tuple[str, ...]] = []
+    if joined:
+        then = len(parts[numbers[1]]) if len(numbers) > 1 else 0
+        year, rest, orders = (
+            None,
+            numbers,
+            [(joined, "%H%M%S"[:then]) if then in (4, 6) else (joined,)],
+        )  # 20240331T1230
+    elif named:
+        orders = [("%d", "%y") if year is None else ("%d",) if rest else ()]
+    elif year is not None and rest and len(parts[rest[0]]) == 3:
+        orders = [("%j",)]
+    elif year is not None and len(rest) == 1:
+        orders = [("%m",)]
+    elif year is not None:
+        orders = [("%m", "%d"), ("%d", "%m")][: 1 if year < rest[0] else 2] if rest else []
+    elif match := re.match(r"\d+([-/. ]+)\d+\1\d+", text):
+        orders = [("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d")][: 2 if match[1] == "." else 3]
+    formats = []
+    for order in orders:
+        codes = *order, *clock
+        if len(order) <= len(rest) <= len(codes):
+            at = dict(zip(rest, codes, strict=False)) | ({} if year is None else {year: "%Y"})
+            zone = "" if offset is None else offset[0].replace(offset[0].strip(), "%z")
+            formats.append("".join(at.get(k, part) for k, part in enumerate(parts)) + zone)
+    return formats
+
+
+def _word_code(word: str) -> str | None:
+    """Return the strptime code of a word in lower case, if it names a month, a weekday or a half of the day."""
+    for names, whole, short in ((calendar.month_name, "%B", "%b"), (calendar.day_name, "%A", "%a")):
+        lower = [name.lower() for name in names if name]
+        if word in (name[:3] for name in lower):  # also May, which other texts decide
+            return short
+        if word in lower:
+            return whole
+    return "%p" if word in ("am", "pm") else None
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from rotarymae.errors import InputError, NoObservations, listed
+from rotarymae.series.columns import measured
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
+FEW_FALLS = 0.05  # of a series' rows, which go back in time though the others ascend
 FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
 TYPICAL_VALUES = 100_000  # values of a channel that show what is typical
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
@@ -26,12 +28,21 @@ MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is r
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Observations in any order: `series` [n] indexes `ids` [S]; the rest is as in SeriesDataset; values may be NaN.
+    """The rows of a table as arrays, in any order, before they are cleaned and sorted into a `SeriesDataset`.
 
     Attributes:
+        series: int [n], index of each row's series in `ids`; -1 where the id is missing.
+        ids: [S] the different ids, in order of first appearance.
+        times: float64 [n], NaN where missing.
+        channels: int32 [n], index in `channel_names`, -1 where missing and -2 where unknown; None without channels.
+        values: float [n, V], NaN where missing; a column for each of `value_names`, standard errors included.
+        time_unit: "day" where the times came as dates or durations; None for numbers.
+        time_zone: of dates; None where times were none.
+        report: what has become of the rows so far.
+        positions: float64 [n, P], a column for each of `position_names`; None without further positions.
         names: the table's names for "id", "time" and "channel".
         errors: {value column: column of its standard errors}.
-        time_step: smallest difference of times that the table can hold, where that matters.
+        time_bits: 32 where the table's times are floats of 32 bits, else 64.
         static: {column: one value for each of `ids`}.
         row: [n] number of each row in the table.
     """
@@ -51,12 +62,13 @@ class Observations:
     position_names: tuple[str, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    time_step: float = 0.0
+    time_bits: int = 64
     static: dict[str, np.ndarray] = field(default_factory=dict)
+    sides: np.ndarray | None = None
 
     def keep(self, rows: np.ndarray) -> Observations:
         """Select rows by a mask [n] or by their indices in a new order; ids and static columns stay whole."""
-        columns = ("series", "times", "channels", "values", "positions", "row")
+        columns = ("series", "times", "channels", "values", "positions", "row", "sides")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
@@ -104,6 +116,17 @@ class Observations:
         """The number of rows of every series, int64 [S]."""
         return np.bincount(self.series, minlength=len(self.ids))
 
+    @property
+    def time_step(self) -> float:
+        """The smallest difference of times near the largest one, where it may matter, as numbers were rounded; else 0.
+
+        That is for floats of 32 bits, and for whole numbers beyond 2^53, such as Unix times in nanoseconds.
+        """
+        largest = np.abs(self.times[np.isfinite(self.times)]).max(initial=0.0)
+        if self.time_bits == 32:
+            return float(np.spacing(np.float32(largest)))
+        return float(np.spacing(largest)) if largest > 2**53 else 0.0
+
     def name(self, at: int) -> str:
         """Describe a row for messages: "series 615 at time 59750.4, channel 'u'"."""
         if self.series[at] < 0:
@@ -127,13 +150,18 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
     """Clean the rows: drop unusable ones, sort, merge duplicates, reshape; return the fields of a `SeriesDataset`.
 
     Args:
-        channels_known: whether channels without rows stay.
+        rows: the rows as they stand in the table.
+        schema: the `TableSchema`, which says whether the table is wide, what becomes of duplicates, and so on.
+        channels_known: whether channels without rows stay, as they do where a model knows them.
+
+    Returns:
+        {field: value}, all fields but the name of the ids.
 
     Raises:
         NoObservations: no row is left.
         InputError: a cell that cannot be used, in a strict reading ("unusable-cell"); many duplicates ("duplicates").
     """
-    rows = with_typical_errors(rows)
+    rows = with_errors_of_limits(with_typical_errors(rows))
     if schema.wide and schema.tokens == "channel":
         rows = melt(rows)
     else:
@@ -168,11 +196,16 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
         "reading": rows.report,
     }
     names = ("value_names", "channels", "channel_names", "positions", "position_names", "time_unit", "time_zone")
-    return fields | {name: getattr(rows, name) for name in names}
+    sides = rows.sides if rows.sides is not None and rows.sides.any() else None
+    return fields | {name: getattr(rows, name) for name in names} | {"sides": sides}
 
 
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (reason, mask [n]) for rows without series, time or channel, and for unusable numbers."""
+    """Yield (reason, mask [n]) for rows that no model can use.
+
+    Those are rows without series, time, channel or position, with an infinite number or one beyond 32 bits, and with a
+    negative standard error. A missing value is no such reason.
+    """
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
         yield f"{rows.names['channel']!r} is missing", rows.channels < 0
@@ -223,6 +256,17 @@ def with_typical_errors(rows: Observations) -> Observations:
     return rows
 
 
+def with_errors_of_limits(rows: Observations) -> Observations:
+    """Return the rows with a standard error of 0 for limits that have none: the value lies beyond the limit itself."""
+    if rows.sides is None:
+        return rows
+    values = rows.values.copy()
+    for name, error in rows.errors.items():
+        e = rows.value_names.index(error)
+        values[(rows.sides[:, rows.value_names.index(name)] != 0) & np.isnan(values[:, e]), e] = 0.0
+    return replace(rows, values=values)
+
+
 def far_times(rows: Observations) -> Observations:
     """Return sorted rows with a doubt in the report on ends of series that lie far away in time from all others.
 
@@ -250,25 +294,27 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Return the rows, with a doubt added to their report if times of 32 bits are too coarse for most of their gaps.
+    """Return the rows, with a doubt added to their report if times are too coarse for most of the gaps between them.
 
     Args:
         rows: sorted by series and time; nothing else of them changes.
     """
-    if not rows.time_step:
+    step = rows.time_step
+    if not step:
         return rows
     gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
-    close = gaps[gaps > 0] <= 100 * rows.time_step
+    close = gaps[gaps > 0] <= 100 * step
     if 2 * close.sum() < max(close.size, 1):
         return rows
     return rows.doubting(_coarse(rows), int(close.sum()), rows.name(0))
 
 
 def _coarse(rows: Observations) -> str:
-    """Return the sentence of the report on 32-bit times that are too coarse for the gaps between them."""
+    """Return the sentence of the report on times that are too coarse for the gaps between them."""
+    advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
-        f"gaps are short for the column {rows.names['time']!r}, which has 32 bits: {rows.time_step:.4g} is its "
-        "smallest step, so that times that differed may be equal; write it with 64 bits, or subtract the first time"
+        f"gaps are short for the column {rows.names['time']!r}, which is read with {rows.time_bits} bits: "
+        f"{rows.time_step:.4g} is its smallest step, so that times that differed may be equal; {advice}"
     )
 
 
@@ -280,10 +326,10 @@ def suspects(rows: Observations) -> Observations:
     """
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
-    order, doubts = np.arange(len(rows.times))[by_channel], []
+    order, doubts, values = np.arange(len(rows.times))[by_channel], [], measured(rows)
     for v, name in enumerate(rows.value_names):
         for c, at in enumerate(np.split(order, ends)):
-            column = rows.values[at, v]
+            column = values[at, v]
             where = [] if rows.channel_names is None else [f"channel {rows.channel_names[c]!r}"]
             where += [f"column {name!r}"] if not where or len(rows.value_names) > 1 else []
             for value in _outliers(column[~np.isnan(column)]):
@@ -298,9 +344,10 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield the extreme values of a column [n] that may be codes; see `suspects`.
+    """Yield the extreme values of a column that may be codes for "missing", as they lie far from all others.
 
-    Short columns have none. The column holds no NaN.
+    Args:
+        column: float [n] without NaN. If it is short, nothing is yielded.
     """
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
@@ -338,6 +385,11 @@ def sort(rows: Observations) -> Observations:
     if len(which):
         reason = "series had times that were not ascending, and have been sorted"
         rows = rows.doubting(reason, len(which), listed(rows.ids[which[:1]]))
+        again = _begin_again(rows)
+        if len(again):
+            reason = "series go back in time by more than half of their span, and then go on: a clock that passed "
+            reason += "midnight (give the column of days as --time, and this one as --clock), or several series (--id)"
+            rows = rows.doubting(reason, len(again), listed(rows.ids[again[:1]]))
     same, wrong = (np.full(max(0, len(rows.times) - 1), value) for value in (True, False))
     for key in rows.keys:
         wrong |= same & (key[1:] < key[:-1])
@@ -352,6 +404,25 @@ def sort(rows: Observations) -> Observations:
     return rows.keep(order)
 
 
+def _begin_again(rows: Observations) -> np.ndarray:
+    """Return the numbers of the series that seldom, and then by more than half of their span, go back in time.
+
+    The rows are sorted by series. Only each series' first channel counts: the others may stand behind it.
+    """
+    times, series = rows.times, rows.series
+    if rows.channels is not None:
+        starts = np.flatnonzero(np.diff(series, prepend=-1))
+        first = rows.channels == np.repeat(rows.channels[starts], np.diff(np.append(starts, len(series))))
+        times, series = times[first], series[first]
+    starts = np.flatnonzero(np.diff(series, prepend=-1))
+    spans, counts = np.zeros(len(rows.ids)), np.bincount(series, minlength=len(rows.ids))
+    spans[series[starts]] = np.maximum.reduceat(times, starts) - np.minimum.reduceat(times, starts)
+    same = series[1:] == series[:-1]
+    falls = series[1:][same & (times[:-1] - times[1:] > spans[series[1:]] / 2)]
+    falls = np.bincount(falls, minlength=len(rows.ids))
+    return np.flatnonzero((falls > 0) & (falls <= FEW_FALLS * counts))
+
+
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:
     """Return a mask [n - 1], True for each row, from the second, with the same keys [n] as the row before."""
     return np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
@@ -364,8 +435,9 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     `duplicates` says.
 
     Args:
-        duplicates: "mean" averages, weighted by standard errors if there are any; "first" and "last" keep one; "error"
-            keeps the first, with a doubt in the report, if few rows are concerned.
+        duplicates: "mean" averages, weighted by standard errors if there are any, and keeps the first where one is a
+            limit; "first" and "last" keep one; "error" keeps the first, with a doubt in the report, if few rows are
+            concerned.
         strict: whether "error" refuses few rows, too.
 
     Raises:
@@ -377,6 +449,8 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     first = np.flatnonzero(np.concatenate([[True], ~again]))
     counts = np.diff(np.append(first, len(rows.times)))
     differs = again & ((rows.values[1:] != rows.values[:-1]) & ~np.isnan(rows.values[1:])).any(1)
+    if rows.sides is not None:
+        differs |= again & (rows.sides[1:] != rows.sides[:-1]).any(1)
     rows = rows.noting(merged=int(again.sum()))
     if duplicates == "error" and differs.any():
         place = np.searchsorted(first, np.argmax(differs), side="right") - 1
@@ -408,7 +482,10 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
             exact = np.isfinite(total) & (counts > 1)  # an error of 0 has no weight
             mean[exact, v] = (np.add.reduceat(weight * values[:, v], first) / total)[exact]
             mean[exact, e] = total[exact] ** -0.5
-    mean[counts == 1] = values[first[counts == 1]]
+    whole = counts == 1
+    if rows.sides is not None:
+        whole |= np.logical_or.reduceat((rows.sides != 0).any(1), first)
+    mean[whole] = values[first[whole]]
     return replace(merged, values=mean.astype(rows.values.dtype))
 
 
@@ -427,9 +504,15 @@ def melt(rows: Observations) -> Observations:
         channels=column.astype(np.int32),
         channel_names=rows.value_names,
         values=rows.values[row, column][:, None],
+        sides=None if rows.sides is None else rows.sides[row, column][:, None],
         value_names=("value",),
     )
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    """Return where each of S series begins in flat columns, and where the last ends, int64 [S + 1].
+
+    Args:
+        lengths: int [S], number of observations of each series.
+    """
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -7,6 +7,7 @@ import codecs
 import csv
 import functools
 import io
+import itertools
 import re
 import shutil
 import tempfile
@@ -72,17 +73,32 @@ def scratch() -> Path:
 
 @dataclass(frozen=True)
 class Text:
-    """The form of a text file: `skip` lines come before the first row, and `names` are its columns."""
+    """The form of a text file that holds a table.
+
+    Attributes:
+        names: of the columns.
+        separator: the character between cells; " " for runs of blanks.
+        encoding: Python's name of it.
+        skip: number of lines before the first row of cells.
+        comma: whether numbers have decimal commas.
+        units: the cells of a row of units below the header; () if there is none.
+        note: a sentence on what was guessed; "" for a plain file.
+        head: the lines up to the header.
+    """
 
     names: tuple[str, ...] = ()
     separator: str = ","
     encoding: str = "utf-8"
     skip: int = 0
-    comma: bool = False  # numbers have decimal commas
-    blanks: bool = False  # columns are aligned by blanks
+    comma: bool = False
     units: tuple[str, ...] = ()
     note: str = ""
-    head: tuple[str, ...] = field(default=(), compare=False)  # the lines up to the header
+    head: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def blanks(self) -> bool:
+        """Whether columns are aligned by runs of blanks."""
+        return self.separator == " "
 
 
 def _open_unpacked(path: Path) -> Any:
@@ -134,9 +150,18 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of each of several text files, as `sniff` does.
+    """Guess the form of each of several text files: encoding, separator, header, units.
 
-    A file that begins with the same lines as the first, up to the header, and is UTF-8 has the form of the first.
+    A file that begins with the same lines as the first, up to the header, and is UTF-8 has the form of the first, so
+    that thousands of files are opened fast.
+
+    Args:
+        paths: the files.
+        format: "csv" or "tsv".
+        header_row: the line, counted from 1, that names the columns; None guesses it.
+
+    Raises:
+        InputError: a file that ends before its header ("empty-file").
     """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
@@ -190,8 +215,11 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
             code="empty-file",
         )
     names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))
+    headless = header_row is None and len(names) > 1 and _are_values(names)
+    if headless:
+        names, start = tuple(f"column {k + 1}" for k in range(len(names))), start - 1
     below = [row for row in rows[start + 1 :] if len(row) == len(names)]
-    units = _units(below)
+    units = () if headless else _units(below)
     cells_below = [cell.strip() for row in below for cell in row]
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
@@ -203,18 +231,20 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]
     notes += ["decimal commas"] if comma else []
-    notes += [f"the header is line {start + 1}"] if start else []
-    notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if units else []
+    notes += ["no line names the columns, and they are numbered"] if headless else []
+    notes += [f"the header is line {start + 1}"] if start and not headless else []
+    notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if any(units) else []
     skip = start + 1 + bool(units)
     head_lines = tuple(lines[: start + 1])
-    return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes), head_lines)
+    return Text(names, best, encoding, skip, comma, units, ", ".join(notes), head_lines)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split each line into cells at `separator`; a blank means runs of blanks.
+    """Split each line into cells at `separator`; a blank means runs of blanks. A leading "#" is left out.
 
     A quoted cell with line breaks counts in its first line.
     """
+    lines = [line.lstrip("# ") if line.startswith("#") else line for line in lines]
     if separator == " ":
         return [line.split() for line in lines]
     try:
@@ -247,17 +277,31 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         # "#id,time,value" is the header where the first row below it holds numbers.
         over = start - 1
         if over >= 0 and lines[over].startswith("#") and len(rows[over]) == width > 1 and _has_number(rows[start]):
-            start = over
+            # Two such lines are names and units; units repeat, and names do not.
+            units = over > 0 and lines[over - 1].startswith("#") and len(rows[over - 1]) == width
+            start = over - 1 if units and len({*rows[over]}) < width == len({*rows[over - 1]}) else over
     below = [len(rows[i]) == width for i in filled if i > start]
     return start, width, sum(below) / len(below) if below else float(width > 1)
 
 
 def _has_number(row: Sequence[str]) -> bool:
+    """Return whether a cell of a row begins like a number."""
     return any(re.match(r"[\s\"]*[-+.]?\d", cell) for cell in row)
+
+
+def _are_values(names: Sequence[str]) -> bool:
+    """Return whether the cells of a header are numbers, as those of a row are; ascending ones may be names."""
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        return False
+    return any(later <= earlier for earlier, later in itertools.pairwise(numbers))
 
 
 def _units(rows: list[list[str]]) -> tuple[str, ...]:
     """Return the cells of a row of units, such as ",d,,mJy", below the header; () if there is none.
+
+    A row of widths and types, as files of the format RDB have it, counts as one of empty units.
 
     Args:
         rows: the cells of the first rows below the header, of which the first may hold units. Less than three show
@@ -265,6 +309,8 @@ def _units(rows: list[list[str]]) -> tuple[str, ...]:
     """
     if len(rows) < 3:
         return ()
+    if all(re.fullmatch(r"\d+[sdn]", cell.strip()) for cell in rows[0]):  # RDB: 15s, 20d
+        return ("",) * len(rows[0])
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
     units = ["" if cell.strip().lower() in empty else cell.strip() for cell in rows[0]]
     fits = False
@@ -292,7 +338,11 @@ def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
     Blank rows and cells far to the right are left out. A row that fills its first cell alone, such as a title above the
-    header, becomes a line of one cell. `changed` is as in `_transcoded`.
+    header, becomes a line of one cell.
+
+    Args:
+        path: the Excel file.
+        changed: time of its last change, only to be cached by: a changed file is copied again.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").

@@ -6,11 +6,11 @@ A proposal never merges, drops or converts: what is doubtful is said in `unsure`
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -18,23 +18,17 @@ import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
-from rotarymae.series.dates import ELAPSED, ISO
+from rotarymae.series.dates import ELAPSED, ISO, formats_of
 from rotarymae.tables.schema import TableSchema
-from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, open_source
+from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
-ORDERS = ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d", "%d/%b/%Y", "%d/%b/%y", "%Y/%b/%d", "%d/%B/%Y")
-CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
-CLOCK_TIMES += (", %H:%M", ", %H:%M:%S", ", %I:%M:%S %p")
-TIME_FORMATS = [day.replace("/", mark) + clock for mark in "/.- " for day in ORDERS for clock in CLOCK_TIMES]
-TIME_FORMATS += ["%b %d, %Y" + clock for clock in CLOCK_TIMES]
-TIME_FORMATS += ["%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y"]  # months
-WHOLE_DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # digits → what 20240331 may be
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
+TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
@@ -45,9 +39,12 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
+NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
+              "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
-FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "bad", "procstatus", "rb"}
+FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
+         "outlier", "suspect", "saturated"}  # fmt: skip
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
@@ -69,6 +66,17 @@ class Rule:
     better: tuple[str, ...] = ()
     never: frozenset[str] = frozenset()
 
+    def rank(self, words: Sequence[str]) -> float:
+        """Return how well a column's name, split into `words`, fits: the smaller the better.
+
+        It is infinity if no word of the rule is in the name, or one that the rule excludes.
+        """
+        places = [self.words.index(word) for word in words if word in self.words]
+        if not places or set(words) & self.never:
+            return np.inf
+        bonus = 0.5 * any(word in self.better for word in words) * len(self.words)
+        return min(places) - bonus + (0 if len(words) == 1 else 0.25 + 0.01 * len(words))
+
 
 TIME = Rule(
     ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
@@ -86,6 +94,7 @@ CHANNEL = Rule(
      "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
      "sensore", "name"),
 )  # fmt: skip
+BAND_WORDS = {"passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid"}  # never ids
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
      "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
@@ -115,7 +124,8 @@ class Proposal:
 
 
 def pieces(name: str) -> list[str]:
-    """Split the name of a column into lower-case words: "midpointMjdTai" gives midpoint, mjd and tai."""
+    """Split the name of a column into lower-case words: "lc.midpointMjdTai (d)" gives midpoint, mjd and tai."""
+    name = re.sub(r"(?<=\w)\s*[(\[][^()\[\]]*[)\]]$", "", name)  # a unit is none of its words
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
@@ -124,7 +134,7 @@ def pieces(name: str) -> list[str]:
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether the name of a column suggests ids of objects."""
+    """Return whether the name of a column suggests ids of objects: objectId and stay_id do, image_id does not."""
     words, plain = pieces(name), name.rpartition(".")[2].lower().replace("_", "")
     if set(words) & NO_IDS:
         return False
@@ -132,15 +142,22 @@ def looks_like_id(name: str) -> bool:
 
 
 def looks_like_outcome(name: str) -> bool:
-    """Return whether the name of a column suggests an outcome, which only the future tells."""
-    return bool(set(pieces(name)) & OUTCOMES)
+    """Return whether a column name, such as died, suggests an outcome, which only the future tells; an id is none."""
+    return bool(set(pieces(name)) & OUTCOMES) and not looks_like_id(name)
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as described by its `cells` in some rows of a table.
+    """A column of a table, described by some of its rows.
 
-    `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
+    Attributes:
+        name: of the column.
+        words: its name, split by `pieces`.
+        cells: Arrow array [n].
+        dates, clock, text: whether it holds dates, times of day or durations, and texts that are no numbers.
+        listed: whether the table has lists, whose entries the cells are.
+        codes: int [n], number of each cell among the different ones, -1 where it is missing.
+        numbers: float64 [n], NaN where a cell is no number; None for a column that is not numeric.
     """
 
     name: str
@@ -155,6 +172,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
+        """Whether it holds numbers."""
         return self.numbers is not None
 
     @property
@@ -169,34 +187,44 @@ class Column:
         few = self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
         return (self.text or self.whole) and few and not (self.dates or self.clock)
 
+    def numbers_series(self, count: int) -> bool:
+        """Return whether it is a further id of the `count` series: by its name, and as each has a number of its own."""
+        return self.whole and self.distinct >= max(count, 3) and bool(set(self.words) & NUMBERINGS)
+
     @property
     def distinct(self) -> int:
+        """Number of different cells, without missing ones."""
         return int(self.codes.max(initial=-1)) + 1
+
+    @property
+    def runs(self) -> int:
+        """Number of runs of rows with the same cell."""
+        return 1 + int((np.diff(self.codes) != 0).sum())
 
     @property
     def whole_days(self) -> bool:
         """Whether its dates have no time of day."""
         kind = self.cells.type
-        return pa.types.is_date(kind) or (cells.is_text(kind) and not cells.matches(self.cells, ":").any())
+        texts = cells.is_text(kind) and not cells.matches(self.cells, ":").any()
+        return pa.types.is_date(kind) or pa.types.is_integer(kind) or texts
 
     @property
     def is_error(self) -> bool:
-        named = bool(set(self.words) & ERRORS) and len(self.words) > 1
+        """Whether its name suggests standard errors, as flux_err and sigmapsf do."""
+        named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
     def rank(self, rule: Rule) -> float:
-        """Return how well the column's name fits the role of a rule: the smaller the better.
-
-        It is infinity if no word of the rule is in the name, or one that the rule excludes.
-        """
-        places = [rule.words.index(word) for word in self.words if word in rule.words]
-        if not places or set(self.words) & rule.never:
-            return np.inf
-        bonus = 0.5 * any(word in rule.better for word in self.words) * len(rule.words)
-        return min(places) - bonus + (0 if len(self.words) == 1 else 0.25 + 0.01 * len(self.words))
+        """Return how well the column's name fits the role of a rule: the smaller the better, infinity if not at all."""
+        return rule.rank(self.words)
 
     def called(self, rule: Rule) -> bool:
-        return self.rank(rule) < np.inf
+        """Return whether the column's name fits the role of a rule at all."""
+        return rule.rank(self.words) < np.inf
+
+    def says(self, other: Column) -> bool:
+        """Return whether the two columns tell rows apart in the same way, as the begin and the end of a time do."""
+        return _count(self.codes, other.codes) == self.distinct == other.distinct
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has more than one value within some series; missing cells do not count.
@@ -209,7 +237,7 @@ class Column:
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return the number of different combinations of codes, given as one or more arrays [n]."""
+    """Return how many different rows arrays of codes, [n] each, have together: _count([0, 0, 1], [5, 5, 5]) is 2."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
@@ -220,6 +248,7 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
     names such as "index" or "Unnamed: 0" are left out, unless they hold dates.
 
     Args:
+        source: the table.
         na: cells that mean "missing", besides the usual ones.
     """
     names = list(source.kinds)
@@ -232,7 +261,14 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe some cells of a column, or entries of its lists: dates, clock times, numbers or text, how it varies."""
+    """Describe a column by some of its cells: whether they are dates, times of day, numbers or text, and which repeat.
+
+    Args:
+        name: of the column.
+        column: its cells, Arrow array [n].
+        of_lists: whether these are entries of lists.
+        na: cells that mean "missing", besides the usual ones.
+    """
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -240,13 +276,13 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     codes = np.zeros(len(column), np.int64)
     with suppress(InputError, pa.ArrowException):
         codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
-    words = text and not cells.matches(column.unique(), r"^\W*\d").any()
+    words = text and not cells.matches(column.unique(), r"^\W*\d|^(?i:true|false)$").any()
     if text and not words:
         half = max(1, len(cells.without_missing(column).drop_null())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
     if not is_date and not is_clock and not words:
         with suppress(InputError):
-            read = cells.numbers(column, name, na)
+            read = cells.numbers(column, name, na, limits=True)
             mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
             numbers = read.values.astype(np.float64) if mostly or not text else None
     text = text and numbers is None
@@ -258,12 +294,11 @@ def _series_per_row(source: Source) -> str | None:
 
     None if most columns are not such, or if another column is named like a time.
     """
-    stems = Counter(match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
-    stems = Counter({stem: count for stem, count in stems.items() if not DATED.match(stem)})
-    stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
-    if count < MIN_NUMBERED or 2 * count < len(source.kinds):
-        return None
-    return None if any(c.called(TIME) for c in look(source.without(stem)).values()) else stem
+    numbered = [match for match in map(NUMBERED.fullmatch, source.kinds) if match and not DATED.match(match[1])]
+    stem, count = max(Counter(match[1] for match in numbered).items(), key=lambda pair: pair[1], default=("", 0))
+    others = {*source.kinds} - {match[0] for match in numbered if match[1] == stem}
+    timed = any(TIME.rank(pieces(name)) < np.inf for name in others)
+    return None if timed or count < MIN_NUMBERED or 2 * count < len(source.kinds) else stem
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
@@ -281,8 +316,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """
     stem = schema.numbered or (None if "time" in named else _series_per_row(source))
     if stem is None:
-        parts = [name for part in DATE_PARTS for name in source.kinds if name.lower() == part]
-        return _propose(source if "time" in named else source.with_time("+".join(parts)), schema, named)
+        parts = "+".join(date_parts(source.kinds).values())
+        return _propose(source if "time" in named else source.with_time(parts), schema, named)
     source = open_source(source, numbered=stem)
     id = next(name for name in source.kinds if looks_like_id(name))  # the last is "series"
     fields = {"id": id, "time": "number", "values": (stem.rstrip("._ "),), "numbered": stem}
@@ -294,7 +329,13 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose the layout of a table whose numbered columns and parts of dates are joined already.
 
-    Arguments, result and errors are those of `propose`.
+    Args:
+        source: the table, of which some rows are read.
+        schema: the roles that the user has named; the fields in `named` stay, the others are proposed.
+        named: the names of these fields.
+
+    Raises:
+        InputError: no column that could hold times or values ("no-time", "no-values").
     """
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
@@ -328,6 +369,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         if len(formats) == 1:
             given["time_format"] = formats[0]
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
+        if len(formats) > 1 and "time" in given:
+            raise InputError(
+                f"the times {time.name!r}, such as {example!r}, may be written as {listed(formats)}, which differ in "
+                f"the order of day, month and year; say which (--time {shlex.quote(time.name)} --time-format FORMAT).",
+                code="time-text",
+            )
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
     several_files = len(source.paths) > 1
@@ -342,11 +389,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     series = columns[name].codes if name in columns else np.zeros(n, np.int64)
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.sample(ROWS).with_ids_of_files().read(["file", time.name])["file"])[0]
-    if "clock" not in named and time is not None and time.dates and time.whole_days:
+    if "clock" not in named and time is not None and (time.dates or given.get("time_format")) and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
-    varying = {name: c for name, c in free.items() if count <= 1 or c.varies(series)}  # one series shows nothing
+    one = count <= 1  # which does not show what is the same throughout each
+    varying = {name: c for name, c in free.items() if (c.distinct > 1 if one else c.varies(series))}
     fixed = {name: c for name, c in free.items() if name not in varying and c.distinct > 0}
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
     candidates = [*groups, *(c for c in fixed.values() if looks_like_id(c.name))]
@@ -375,13 +423,24 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if known and "untimed" not in named and time is not None and (untimed := int((time.codes < 0).sum())):
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
+    if time is not None:
+        seen = [
+            c.name
+            for c in map(numeric.get, others)
+            if c and (c.called(TIME) or 2 * time.distinct <= n) and c.says(time)
+        ]
+        others = [name for name in others if name not in seen] or others
     if "values" not in named:
-        best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
+        filled = {name: np.isfinite(numeric[name].numbers).mean().round(1) for name in others}  # pyright: ignore
+        best = [name for name in others if numeric[name].called(VALUE)]
+        best = sorted(best, key=lambda name: (numeric[name].rank(VALUE), -filled[name]))
         others = [name for name in others if name not in coordinates] or others
         if not others:
             raise InputError(
                 f"no column looks like values; name it by --values. There are {listed(free, 20)}.", code="no-values"
             )
+        if not best and known and (channel := columns.get(known)) is not None:
+            best = [name for name in others if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
         if best and (known or len(best) == len(others) or not schema.wide):
             given["values"] = tuple(best[:1])
         else:
@@ -389,7 +448,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
     values = given.get("values", schema.values)
-    unsure += _unread(varying, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
+    unread = {name: c for name, c in varying.items() if name not in flags}
+    unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -398,15 +458,30 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(coordinates)}"
         )
     if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
-        of_value = [name for name in errors if _stem(name) == _stem(values[0])]
+        of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")]
         given |= {"errors": tuple(of_value[:1])} if of_value else {}
     for name in flags:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
         if name not in values and 0 < marked < n / 2:
             unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
-    if limits:
-        unsure.append(f"{listed(limits)} are limits of what could be seen, and are not read as values")
+    several = len(values) > 1 or given.get("wide") or schema.wide or {"upper_limits", "lower_limits"} & named
+    for name in limits:
+        if several or not _fills(columns[name], columns.get(values[0])):
+            unsure.append(f"{name!r} is a limit of what could be seen, and is not read")
+            continue
+        faint = "mag" in name.lower() or "mag" in values[0].lower()
+        role, other = ("lower_limits", "--upper-limits") if faint else ("upper_limits", "--lower-limits")
+        given[role], several = (name,), True
+        side = "above" if faint else "below"
+        unsure.append(f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})")
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
+
+
+def _fills(limit: Column, value: Column | None) -> bool:
+    """Return whether a column of limits has numbers where the column of values has none."""
+    if limit.numbers is None or value is None or value.numbers is None:
+        return False
+    return bool((~np.isnan(limit.numbers) & np.isnan(value.numbers)).any())
 
 
 def _unread(
@@ -428,7 +503,8 @@ def _unread(
     unread = [c.name for c in columns if c.name not in values]
     codes = [c.name for c in columns if c.names_classes and (c.codes >= 0).all() and not looks_like_id(c.name)]
     as_values, apart = [name for name in codes if name in values], [name for name in codes if name in unread]
-    numbers = [name for name in unread if name not in codes and varying[name].numeric]
+    numbers = [c.name for c in columns if c.name in unread and c.name not in codes and c.numeric]
+    numbers = [name for name in numbers if not looks_like_id(name)]
     texts = [name for name in unread if name not in codes and varying[name].text]
     said = [f"{listed(numbers)} could be values, too (--values)"] if numbers else []
     said += [f"{listed(texts)}: texts that change within series, not read"] if texts else []
@@ -450,6 +526,11 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
     named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
     best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIME))) or dates
+    # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
+    if best and not best[0].dates and best[0].rank(TIME) >= TIME.words.index("time"):
+        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in (*named, *dates)}
+        plain = (c for c in named if c.dates and changes[c.name] > 0.9 * changes[best[0].name])
+        best = [next(plain, best[0])]
     if not best:
         text = next((c for c in free.values() if c.text and c.called(TIME)), None)
         return text or _ascending(free, unsure)
@@ -481,18 +562,8 @@ def _time_formats(time: Column) -> tuple[list[str], str]:
     if time.numeric and not time.whole:
         return [], ""
     texts = [text for text in time.cells.cast(pa.string()).unique().to_pylist() if text]
-    known = TIME_FORMATS
-    if time.numeric:  # 20240331 is a date where all are
-        digits = len(texts[0]) if texts else 0
-        dated = all(len(text) == digits and text.startswith(("19", "20")) for text in texts)
-        known = [WHOLE_DATES[digits]] if dated and digits in WHOLE_DATES else []
-    formats = []
-    for written in known:
-        with suppress(ValueError):
-            for text in texts:
-                datetime.strptime(text, written)
-            formats.append(written)
-    return (formats, texts[-1]) if texts else ([], "")
+    dated = all(text.startswith(("19", "20")) and len(text) in (8, 12, 14) for text in texts)
+    return (formats_of(texts), texts[-1]) if texts and (dated or not time.numeric) else ([], "")
 
 
 def _id(
@@ -512,17 +583,20 @@ def _id(
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
     named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
     if named:
+        # The rows of the best name often come in blocks, and those of who measured them do not.
+        likely = min(c.rank(Rule(IDS)) for c in named)
+        blocks = [c for c in named if c.distinct > 1 and c.rank(Rule(IDS)) == likely and c.runs <= 1.1 * c.distinct]
         # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
         unlike = {c.name: n if time is None else _count(c.codes, time.codes) for c in named}
-        named = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
-        best = max(named, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
-        return best, [c for c in named if c.distinct != best.distinct]
+        apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
+        best = max(blocks or apart, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
+        return best, [c for c in (named if blocks else apart) if c.distinct != best.distinct]
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
+    blocks = [c for c in blocks if not set(c.words) & BAND_WORDS]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
-    runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
-    blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]
+    blocks = [c for c in blocks if c.runs <= 1.1 * c.distinct and n / c.runs >= MIN_RUN]
     if not blocks:
         apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNEL)]
         if time is not None and _count(time.codes) < 0.9 * n:
@@ -536,12 +610,31 @@ def _id(
     return best, []
 
 
+def _share_explained(values: np.ndarray, codes: np.ndarray) -> float:
+    """Return the share of the variance of the values' ranks that lies between groups, 0 to 1; missing values are out.
+
+    Args:
+        values: [n].
+        codes: [n] the group of each value; -1 for none.
+    """
+    known = np.isfinite(values) & (codes >= 0)
+    if known.sum() < 2:
+        return 0.0
+    _, place, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    sizes = np.bincount(codes[known])
+    means = np.bincount(codes[known], ranks) / np.maximum(sizes, 1)
+    between = (sizes * (means - ranks.mean()) ** 2).sum() / known.sum()
+    return float(between / max(ranks.var(), 1e-12))
+
+
 def _channel(
     varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
 ) -> Column | None:
     """Return the column of channels, or None without one.
 
-    It has a known name and few values, or else is a text that tells rows of the same series and time apart.
+    It has a known name and few values, or else is a text that tells rows of the same series and time apart, or one by
+    which numbers of another column differ more than they do otherwise.
 
     Args:
         varying: {name: column} of the columns that differ within a series.
@@ -556,15 +649,25 @@ def _channel(
     named = [c for c in named if not (c.numeric and c.called(VALUE))]
 
     def repeats(*keys: np.ndarray) -> int:
+        """Return how many rows have the same series, time and `keys` as another."""
         return len(series) - _count(series, times, *keys)
 
     if named:
         return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNEL) + len(c.words) / 100))
     bare = repeats()
-    telling = [c for c in usual if c.text and c.distinct < len(series) / 3 and repeats(c.codes) < bare / 20]
+    telling = [c for c in usual if (c.distinct < len(series) / 3 if c.text else c.names_classes)]
+    telling = [c for c in telling if repeats(c.codes) < bare / 20]
     if bare > len(series) / 20 and telling:
         best = min(telling, key=lambda c: (repeats(c.codes), c.distinct))
         unsure.append(f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)")
+        return best
+    texts = [c for c in usual if c.text and c.distinct < len(series) / 3]
+    numbers = [c for c in varying.values() if c.numbers is not None and c.name not in others]
+    pairs = [(_share_explained(v.numbers, c.codes), c, v) for c in texts for v in numbers]  # pyright: ignore
+    share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0.0, None, None))
+    if best is not None and value is not None and share > TELLING_SHARE:
+        text = f"{best.name!r} is proposed as the channel, as {value.name!r} differs by it (--channel)"
+        unsure.append(f"{text}; a state, such as on and off, is none")
         return best
     if bare:
         unsure.append(f"{bare:,} of {len(series):,} rows seen repeat the series and time of another")
@@ -615,11 +718,19 @@ def _duration(columns: Mapping[str, Column]) -> str | None:
 
 
 def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Propose the label or None, and the static columns, of a table of objects; with sentences on what is doubtful.
+    """Propose the label and the static columns of a table of objects, which has one row per series.
 
     Args:
-        id: its id column, which is neither; as in `key_column`, which also says what is refused.
+        source: the table, of which some rows are read.
+        id: the name of the id column in the table of observations. If the table of objects lacks it, the only column
+            that looks like an id is taken.
         label: the label, if the user named it, which is kept.
+
+    Returns:
+        The label, or None if no column looks like one; the static columns; and sentences on what is doubtful.
+
+    Raises:
+        InputError: no column of ids, or several that look like one ("unknown-column").
     """
     key, unsure = key_column(source, id), []
     if key != id:
@@ -657,7 +768,9 @@ def _of_series(
     no_facts = ERRORS | {"split", "fold", "true"}
     leaks, many, static = [], [], []
     for c in (c for c in usable if not (c.dates or c.clock or c.name in outcomes or set(c.words) & no_facts)):
-        if 2 * c.distinct > count:
+        if c.numbers_series(count):
+            many.append(c.name)
+        elif 2 * c.distinct > count:
             (many if c.text else static).append(c.name)
         elif truth is not None and c.distinct >= truth.distinct and _count(c.codes, truth.codes) == _count(c.codes):
             leaks.append(c.name)
@@ -671,7 +784,7 @@ def _of_series(
         text = f"{listed(maybe, 20)} {text} (--label {maybe[0]}?)"
         unsure.append(f"{text}, and then no fact (--static)" if {*maybe} & {*static} else text)
     unsure += (
-        [f"{listed(many)}: as many texts as half of {count:,} series seen or more, and not read (--static)"]
+        [f"{listed(many)}: of {count:,} series seen, half or more have one of their own, and it is not read (--static)"]
         if many
         else []
     )
