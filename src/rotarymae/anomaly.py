@@ -31,14 +31,17 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
     """Return the loss of each hidden observation: how badly the model predicted its values, in nats.
 
     Args:
+        pipeline: made the predictions.
         hidden: the n observations that the model did not see, with V value columns.
         answer: the model's predictions at their times.
 
     Returns:
-        Array [n, V]: negative log-likelihoods of standardised values, or squared errors for likelihood="point".
+        Array [n, V]: negative log-likelihoods of standardised values, or squared errors for likelihood="point". That
+        of a limit is of the probability that a value lies beyond it.
     """
     truth = standardise_truth(pipeline, hidden, answer, limits=False)  # a gross outlier scores by its size
-    return answer.likelihood.loss(answer.parameters, torch.from_numpy(truth)).numpy()
+    sides = None if hidden.sides is None else torch.from_numpy(hidden.sides[:, : truth.shape[1]])
+    return answer.likelihood.loss(answer.parameters, torch.from_numpy(truth), sides=sides).numpy()
 
 
 def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:
@@ -156,10 +159,12 @@ def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 def _run_means(
     losses: np.ndarray, group: np.ndarray, place: np.ndarray, count: np.ndarray, extreme: np.ufunc
 ) -> np.ndarray:
-    """Return the mean loss of a run around each observation: of the two runs that hold it, the more extreme one.
+    """Return the mean loss of 16 neighbouring observations (a run) around each: the more extreme of two such runs.
+
+    The runs of a channel begin every 16 observations, and once more shifted by half of that.
 
     Args:
-        losses: [n, V].
+        losses: [n, V] of all observations.
         group, place, count: [n] from `_places`.
         extreme: np.maximum or np.minimum.
     """

@@ -657,7 +657,7 @@ class Pipeline:
             raise InputError(f"{X.noun} were given; the model was trained on {known.noun}. Give {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
-            return read_table(Path(X), self.layout(), **names)
+            X = read_table(Path(X), self.layout(), **names)
         if is_flat(X):
             X = np.asarray(X)[:, None]
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
@@ -665,7 +665,7 @@ class Pipeline:
     def _frame_columns(self) -> TableSchema:
         """Return the columns to read from a data frame: those of the training table, then the model's errors."""
         known = self.require_series()
-        names = {"id", "time", "channel", "values", "static"}
+        names = {"id", "time", "channel", "values", "static", "upper_limits", "lower_limits"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
         lists: dict[str, Any] = {name: tuple(given[name]) for name in ("values", "static") if name in given}
         lists["values"] = (*lists.get("values", TableSchema.values), *known.errors)
@@ -816,18 +816,19 @@ class AnySeriesPipeline(Pipeline):
             return read_table(Path(X), self.layout())
         if is_flat(X):
             X = np.asarray(X)[:, None]
-        return as_dataset(X, None, self.layout(), self.columns)
+        return as_dataset(X, None, self.layout(), self.columns).with_limits(False)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
         return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        return TableSchema.resolve(given or {}, self.columns)
+        return replace(TableSchema.resolve(given or {}, self.columns), limits="drop")
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
+        dataset = dataset.with_limits(False)
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:

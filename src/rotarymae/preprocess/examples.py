@@ -25,6 +25,7 @@ from rotarymae.preprocess.static import static_features
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tokens import Tokens, compact, round_up, rounding_step
 
+BLOCK = 256  # series or arrays whose tokens are made together to see what can be hidden in them
 ArrayTransform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarray]]
 
 
@@ -97,14 +98,15 @@ class DatasetExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of some members: tokens to read, and hidden tokens to predict or targets, if there are any.
 
-        It also has the static features, and the log standard errors of hidden values, where the preprocessor has some.
+        It also has the static features, and the log standard errors of hidden values and the sides of hidden limits,
+        where the preprocessor has some.
 
         Args:
             index: int [B], numbers of the members.
             epoch: a new epoch draws new augmentation and masks; None means evaluation, with the same masks each time
                 and no augmentation.
         """
-        tokens, masked, errors = self.tokens(index, epoch), None, None
+        tokens, masked, errors, sides = self.tokens(index, epoch), None, None, None
         step, at = rounding_step(tokens.length), torch.from_numpy(index)
         if epoch is not None:
             tokens = self._augmented(tokens, index, epoch)
@@ -112,10 +114,11 @@ class DatasetExamples:
             tokens, masked = self._split_at_random(self.masking, tokens, index, epoch)
             masked, features = round_up(masked, step), self.preprocessor.features
             errors = masked.values[..., features : 2 * features] if self.preprocessor.errors else None
+            sides = self.preprocessor.sides(masked) if self.preprocessor.limits else None
         # After hiding: what is hidden must not be carried forward.
         tokens = self.preprocessor.complete(round_up(tokens, step))
         targets, static = (None if part is None else part[at] for part in (self.targets, self.static))
-        return Batch(index, tokens, masked, targets, static, errors)
+        return Batch(index, tokens, masked, targets, static, errors, sides)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         """Return the tokens with the augmentations that are on: series cut early, tokens dropped, noise added.
@@ -228,8 +231,8 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     if masking.kind in ("ratio", "blocks"):
         return dataset.lengths >= 2
     parts = []
-    for start in range(0, len(dataset), 256):
-        index = np.arange(start, min(start + 256, len(dataset)))
+    for start in range(0, len(dataset), BLOCK):
+        index = np.arange(start, min(start + BLOCK, len(dataset)))
         units = preprocessor.units(preprocessor.tokens_of(dataset, index))
         parts.append(masking(units, counter_uniform(0, -1, index)).any(1).cpu().numpy())
     return np.concatenate(parts)
@@ -237,7 +240,8 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
 
 def require_maskable(dataset: Any, preprocessor: Any, masking: Masking) -> None:
     """Raise InputError ("nothing-to-hide") if `maskable` is False for every member of the data set."""
-    if not maskable(dataset, preprocessor, masking).any():
+    blocks = (np.arange(start, min(start + BLOCK, len(dataset))) for start in range(0, len(dataset), BLOCK))
+    if not any(maskable(dataset.select(block), preprocessor, masking).any() for block in blocks):
         raise InputError(
             f"masking {masking.kind!r} would hide nothing in any of the {len(dataset):,} {dataset.noun}, so that there "
             "would be nothing to learn; hide single observations instead.",

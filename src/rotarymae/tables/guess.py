@@ -83,7 +83,7 @@ TIME = Rule(
      "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
      "offset", "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure",
      "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
-     "время", "时间", "日期", "時間", "日時", "日付"),
+     "время", "时间", "日期", "時間", "日時", "日付", "sec", "secs", "onset", "elapsed"),
     ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
@@ -282,7 +282,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
     if not is_date and not is_clock and not words:
         with suppress(InputError):
-            read = cells.numbers(column, name, na)
+            read = cells.numbers(column, name, na, limits=True)
             mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
             numbers = read.values.astype(np.float64) if mostly or not text else None
     text = text and numbers is None
@@ -424,12 +424,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if time is not None:
-        seen = [
-            c.name
-            for c in map(numeric.get, others)
-            if c and (c.called(TIME) or 2 * time.distinct <= n) and c.says(time)
-        ]
-        others = [name for name in others if name not in seen] or others
+        again = [name for name, c in numeric.items() if c.called(TIME) and c.says(time)]
+        others = [name for name in others if name not in again] or others
     if "values" not in named:
         filled = {name: np.isfinite(numeric[name].numbers).mean().round(1) for name in others}  # pyright: ignore
         best = [name for name in others if numeric[name].called(VALUE)]
@@ -464,9 +460,24 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
         if name not in values and 0 < marked < n / 2:
             unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
-    if limits:
-        unsure.append(f"{listed(limits)} are limits of what could be seen, and are not read as values")
+    several = len(values) > 1 or given.get("wide") or schema.wide or {"upper_limits", "lower_limits"} & named
+    for name in limits:
+        if several or not _fills(columns[name], columns.get(values[0])):
+            unsure.append(f"{name!r} is a limit of what could be seen, and is not read")
+            continue
+        faint = "mag" in name.lower() or "mag" in values[0].lower()
+        role, other = ("lower_limits", "--upper-limits") if faint else ("upper_limits", "--lower-limits")
+        given[role], several = (name,), True
+        side = "above" if faint else "below"
+        unsure.append(f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})")
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
+
+
+def _fills(limit: Column, value: Column | None) -> bool:
+    """Return whether a column of limits has numbers where the column of values has none."""
+    if limit.numbers is None or value is None or value.numbers is None:
+        return False
+    return bool((~np.isnan(limit.numbers) & np.isnan(value.numbers)).any())
 
 
 def _unread(

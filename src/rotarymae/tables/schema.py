@@ -13,7 +13,7 @@ from rotarymae.system import from_fields
 
 Tokenisation = Literal["channel", "time"]
 Duplicates = Literal["error", "mean", "first", "last"]
-Limits = Literal["drop", "number"]
+Limits = Literal["censored", "drop"]
 Untimed = Literal["drop", "static"]
 COLUMN_ROLES = (
     "id",
@@ -23,6 +23,8 @@ COLUMN_ROLES = (
     "channel",
     "values",
     "errors",
+    "upper_limits",
+    "lower_limits",
     "flags",
     "static",
 )  # that name columns
@@ -70,8 +72,14 @@ class TableSchema:
         Reading: rows with equal series, time and channel are refused if many (error), averaged (mean), or one of
         them is used (first, last).
     limits
-        Reading: cells such as <0.01 or >100 are left out and counted (drop), or read as the number (number). For
-        detection limits.
+        Reading: cells such as <0.01 or >100 are limits of the value (censored), or left out and counted (drop), as are
+        --upper-limits and --lower-limits then.
+    upper_limits
+        Reading: columns of detection limits of the first values, in their order: where a value is missing, it lies
+        below its limit.
+    lower_limits
+        Reading: the same, of values that lie above their limit where they are missing, as magnitudes of faint sources
+        do (diffmaglim).
     untimed
         Reading: rows without a time are left out and counted (drop), or become columns with one value per series
         (static), such as age at admission.
@@ -113,7 +121,9 @@ class TableSchema:
     numbered: str | None = None
     tokens: Tokenisation = "channel"
     duplicates: Duplicates = "error"
-    limits: Limits = "drop"
+    limits: Limits = "censored"
+    upper_limits: tuple[str, ...] = ()
+    lower_limits: tuple[str, ...] = ()
     untimed: Untimed = "drop"
     since: str | None = None
     until: str | None = None
@@ -127,15 +137,17 @@ class TableSchema:
 
     def __post_init__(self) -> None:
         """Check the names and options, alone and together. Raises InputError."""
+        words = {"tokens": Tokenisation, "duplicates": Duplicates, "limits": Limits, "untimed": Untimed}
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.type.startswith("tuple") or one.name == "na":
+            if value is one.default:
+                continue
+            if one.name in words:
+                choose(one.name, value, get_args(words[one.name]))
+            elif one.type.startswith("tuple") or one.name == "na":
                 value = tuple(map(str, value)) if one.name == "na" and not isinstance(value, str) else value
                 empty = one.name != "values" or self.wide
                 object.__setattr__(self, one.name, names_of(value, one.name, empty=empty))
-        words = {"tokens": Tokenisation, "duplicates": Duplicates, "limits": Limits, "untimed": Untimed}
-        for name, options in words.items():
-            choose(name, getattr(self, name), get_args(options))
         roles = self.roles
         wrong = [f"{role}={name!r}" for role, name in roles if not isinstance(name, str)]
         if wrong:
@@ -148,10 +160,21 @@ class TableSchema:
                     code="column-twice",
                 )
             taken[name] = role
-        together = "belong to single observations; give a table with one row for each (no --wide, no --tokens time)."
+        bounds = (*self.upper_limits, *self.lower_limits)
+        most = max(len(self.upper_limits), len(self.lower_limits))
+        several = self.wide or self.tokens == "time"  # observations in a row
+        for name, columns, refused in (
+            ("flags", self.flags, self.wide),
+            ("errors", self.errors, several),
+            ("limits", bounds, several),
+        ):
+            if columns and refused:
+                raise InputError(
+                    f"{name} {listed(columns)} belong to single observations; give a table with one row for each (no "
+                    "--wide, no --tokens time)."
+                )
         conflicts = (
-            (self.wide and self.flags, f"flags {listed(self.flags)} {together}"),
-            (self.errors and (self.wide or self.tokens == "time"), f"errors {listed(self.errors)} {together}"),
+            (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
             (
                 self.tokens == "time" and self.channel,
@@ -212,12 +235,15 @@ class TableSchema:
         """Return the schema for a trained model's table.
 
         It is that of its training table, `columns`, changed by what a user gives; static columns, errors and positions
-        are those of the model's preprocessor. Raises InputError for options that exclude each other.
+        are those of the model's preprocessor, and so is whether limits are read. Raises InputError for options that
+        exclude each other.
         """
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
-        return replace(schema, static=static, errors=preprocessor.errors, positions=preprocessor.position_names)
+        limits = schema.limits if preprocessor.limits else "drop"
+        of_model = {"errors": preprocessor.errors, "positions": preprocessor.position_names, "limits": limits}
+        return replace(schema, static=static, **of_model)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
         """Return the schema with what reading `dataset`, a `SeriesDataset`, settled.
