@@ -3,10 +3,11 @@
 from dataclasses import fields
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from conftest import refuses
-from rotarymae.config import SIZES, Size, TargetLoss
+from rotarymae.config import SIZES, RoMAEConfig, Size, TargetLoss
 from rotarymae.losses import REGRESSION_LOSSES
 from rotarymae.masking import Masking
 from rotarymae.preprocess import KNEES
@@ -76,3 +77,17 @@ def test_no_option_is_without_effect(name):
 def test_what_cannot_work_is_refused(options, parts):
     with refuses(*parts):
         FitConfig(**options)
+
+
+def test_scalars_of_numpy_are_settings_and_are_kept_as_those_of_python():
+    given = {"batch_size": np.int64(8), "base_lr": np.float32(0.5), "compile": np.bool_(True), "size": np.str_("tiny")}
+    config = FitConfig(**given, mask_ratio=(np.float64(0.25), np.float32(0.5)), time_unit=np.int32(3))
+    kept = {name: getattr(config, name) for name in (*given, "mask_ratio", "time_unit")}
+    expected = {"batch_size": 8, "base_lr": 0.5, "compile": True, "size": "tiny", "mask_ratio": (0.25, 0.5)}
+    assert kept == expected | {"time_unit": 3}
+    assert [type(value) for value in kept.values()] == [int, float, bool, str, tuple, int]
+    assert type(RoMAEConfig(depth=np.int16(2)).depth) is int
+    with refuses("batch_size", "8.0", "whole number"):
+        FitConfig(batch_size=np.float64(8))
+    with refuses("compile", "1"):
+        FitConfig(compile=np.int64(1))

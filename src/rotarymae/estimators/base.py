@@ -169,11 +169,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
         else:
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
-            seed = seed.item() if isinstance(seed, np.integer) else seed
         given = {name: value for name, value in self.get_params(deep=False).items() if name in CONFIG_FIELDS}
         given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
-        # A search over np.array([5, 10]) gives numpy's numbers.
-        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         if given["pretrained"] is not None:
             given["pretrained"] = str(given["pretrained"])  # which `open_start` looks at
         return FitConfig(**{**given, "seed": seed, **changes})

@@ -11,8 +11,11 @@ import math
 import textwrap
 import types
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from rotarymae.errors import InputError, did_you_mean, listed
 
@@ -71,19 +74,34 @@ type_hints = functools.cache(get_type_hints)
 
 
 def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
-    """Raise InputError where a field of a dataclass has a value of another type than its annotation, or out of range.
+    """Check every field of a dataclass against its annotation and its range; numpy's scalars become Python's.
 
     Args:
-        ranges: by name, for the numbers in a field; None is in every range.
+        holder: the instance, also of a frozen dataclass.
+        ranges: {field: its range}, for the numbers in that field; None is in every range.
+
+    Raises:
+        InputError: a value of another type than the annotation, or a number out of range; the first one is named.
     """
     hints = type_hints(type(holder))
     for field in dataclasses.fields(holder):
-        name, kind, value = field.name, hints[field.name], getattr(holder, field.name)
+        name, kind, value = field.name, hints[field.name], without_numpy(getattr(holder, field.name))
+        object.__setattr__(holder, name, value)
         if not fits(value, kind):
             raise _wrong(name, value, kind)
         if name in ranges and value is not None:
             for number in value if isinstance(value, list | tuple) else (value,):
                 ranges[name].check(name, number)
+
+
+def without_numpy(value: Any) -> Any:
+    """Return a numpy scalar as Python's int, float, bool or str, also inside a tuple or list; anything else as it is.
+
+    A search over np.array([5, 10]) sets such scalars.
+    """
+    if isinstance(value, list | tuple):
+        return type(value)(map(without_numpy, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -187,5 +205,5 @@ def _words(kind: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number; True and False are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Return whether a value is a finite number, Python's or numpy's; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

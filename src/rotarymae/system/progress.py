@@ -43,10 +43,11 @@ class Reporter:
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
         """Show the progress of a stage; yield on_step(done, total, loss=None), which the work may call.
 
-        On a terminal it is a bar; elsewhere a line every `every` seconds and one at the end; nothing if quiet.
+        On a terminal it is a bar; elsewhere a line at the start, every `every` seconds, and at the end; nothing if
+        quiet.
         """
         if self.quiet:
-            yield lambda *step: None
+            yield lambda *step, **loss: None
         elif self.console.is_terminal:
             with self._bar(title) as on_step:
                 yield on_step
@@ -77,7 +78,11 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as lines of text; yield on_step as `bar` does. No last line on an error."""
+        """Show a stage as lines of text: one at its start, one every `every` seconds, one at its end; see `bar`.
+
+        A stage of less than a second has no line at its end, unless it counted steps; nor has one that an error ends.
+        """
+        self.say(f"{title} ...")
         started = said = time.monotonic()
         steps, ended = "", ""
 
@@ -93,7 +98,9 @@ class Reporter:
                 self.say(f"{title}: {share}, {duration(left)} left{ended}")
 
         yield on_step
-        self.say(f"{title}: {steps}{duration(time.monotonic() - started)}{ended}")
+        seconds = time.monotonic() - started
+        if steps or seconds >= 1:
+            self.say(f"{title}: {steps}{duration(seconds)}{ended}")
 
     @contextmanager
     def catching_warnings(self) -> Iterator[None]:
