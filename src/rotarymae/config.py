@@ -34,7 +34,7 @@ SIZE_NAMES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_n
 # Of the settings of models and trainings, by name; `check_fields` reads them.
 RANGES: dict[str, Range] = {
     **dict.fromkeys((*SIZE_NAMES, "axes", "features", "members", "batch_size", "finetune_batch_size"), COUNT),
-    **dict.fromkeys(("epochs", "finetune_epochs", "log_every", "batch_tokens", "epoch_steps", "patience"), COUNT),
+    **dict.fromkeys(("epochs", "finetune_epochs", "log_every", "batch_tokens", "epoch_steps"), COUNT),
     **dict.fromkeys(("checkpoint_steps", "base"), COUNT),  # a base below 1 turns the frequencies' order round
     **dict.fromkeys(("pretrain_epochs", "min_steps", "warmup_steps", "max_skipped", "input_features"), NOT_NEGATIVE),
     **dict.fromkeys(("static_features", "overlap", "noise", "weight_decay", "checkpoint_minutes"), NOT_NEGATIVE),
@@ -63,6 +63,7 @@ class BlockSizes:
 
     @property
     def head_dim(self) -> int:
+        """Width of an attention head."""
         return self.embed_dim // self.num_heads
 
 

@@ -30,7 +30,14 @@ class RotaryMAEError(Exception):
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
-        """Keep the message (a very long one shortened), a `code` to match on, and settings that would help."""
+        """Keep the message, its code and the settings that would help.
+
+        Args:
+            message: what is wrong; its control codes are escaped, and the middle of one over 2,000 characters is cut
+                out.
+            code: kebab-case name of the kind of error, which programs compare.
+            settings: pairs (option, value) that would avoid the error.
+        """
         self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
@@ -75,6 +82,12 @@ class NoObservations(InputError):
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
+        """Keep the message and the report on the rows that were read.
+
+        Args:
+            message: what is wrong, and what to do.
+            reading: as the class describes.
+        """
         self.reading = reading
         super().__init__(message, code="no-observations")
 
@@ -99,6 +112,7 @@ class InputWarning(UserWarning):
     """
 
     def __init__(self, message: object = "", *, code: str = "invalid") -> None:
+        """Keep the message, and a `code` by which programs tell kinds of warnings apart."""
         self.code = code
         super().__init__(message)
 

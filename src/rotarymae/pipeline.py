@@ -134,23 +134,6 @@ class Pipeline:
             )
         return self.autoencoder
 
-    def of_series(self) -> Pipeline:
-        """Return the part of the pipeline that interpolates series, or raise InputError.
-
-        Returns
-        -------
-        Pipeline
-            The same as `pretrained`, checked to have a preprocessor of series.
-
-        Raises
-        ------
-        InputError
-            The pipeline has no autoencoder, or was trained on pictures or sounds.
-        """
-        view = self.pretrained
-        view.require_series()
-        return view
-
     def require_one(self) -> Pipeline:
         """Return the pipeline itself; an `Ensemble` raises, because it only predicts.
 
@@ -556,7 +539,7 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder, or was not trained on series.
         """
-        view = self.of_series()
+        view = self.pretrained
         return anomaly_score(view, view.dataset(X), on_step)
 
     def observation_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
@@ -580,7 +563,7 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder, or was not trained on series.
         """
-        view = self.of_series()
+        view = self.pretrained
         return observation_scores(view, view.dataset(X), on_step)
 
     def stretch_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
@@ -605,7 +588,7 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder, or was not trained on series.
         """
-        view = self.of_series()
+        view = self.pretrained
         return odd_observations(view, view.dataset(X), on_step)[1]
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
@@ -793,9 +776,6 @@ class AnySeriesPipeline(Pipeline):
     def error_columns(self) -> tuple[str, ...]:
         """Names of the last value columns if these are standard errors of the others; () without any."""
         return tuple(self.columns.get("errors", ()))
-
-    def of_series(self) -> Pipeline:
-        return self
 
     def require_series(self) -> ObservationPreprocessor:
         """Raise InputError ("untrained"), always: this model was trained on no table, so it has no preprocessor."""

@@ -101,13 +101,9 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
     check_replaceable(folder)
     if folder.parent.is_dir():
         remove_leftovers(folder.parent, [folder.name], SAVE_SECONDS)
-    modules = _modules(pipeline)
     # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
-    tensors = {
-        f"{part}.{name}": tensor.detach().cpu().contiguous().clone()
-        for part, module in modules.items()
-        for name, tensor in module.state_dict().items()
-    }
+    parts = nn.ModuleDict(_modules(pipeline)).state_dict()
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in parts.items()}
     with replacing_folder(folder) as temporary:
         try:
             save_file(tensors, temporary / WEIGHTS)
@@ -251,8 +247,7 @@ def read(folder: Path) -> dict[str, Any]:
             modules["calibration"] = _calibration(modules)
     except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
-    names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
-    check_names(names, tensors, folder / WEIGHTS)
+    check_names(nn.ModuleDict(modules).state_dict(), tensors, folder / WEIGHTS)
     for part, module in modules.items():
         state = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
         fill_model(module, state, folder / WEIGHTS)

@@ -458,8 +458,12 @@ def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipelin
 
     Raises InputError for options that do not suit the data, or data unlike those of `start`.
     """
-    only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
-    config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
+    changed = config.changed((*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY)
+    if changed:
+        raise InputError(
+            f"{', '.join(changed)}: {dataset.noun} have no times, channels or columns as series have; leave these "
+            "options out."
+        )
     if start is None:
         return PatchPreprocessor.fit(dataset)
     preprocessor = start.require_arrays()

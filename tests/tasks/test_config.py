@@ -22,7 +22,7 @@ OTHER = {
     "batch_size": 3,
     "finetune_batch_size": 3, "base_lr": 3e-3, "finetune_lr": 3e-3, "warmup_steps": 3, "optimizer": "sgd",
     "betas": (0.5, 0.5), "weight_decay": 0.5, "gradient_clip": 3.0, "precision": "bf16", "compile": True,
-    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0, "patience": 3,
+    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0,
 }  # fmt: skip
 NEEDS = {}
 # What `prepare`, `finetune`, a task or a split reads; their tests say what each does.

@@ -111,7 +111,7 @@ for given in sys.argv[2:]:
 
     if os.fork() == 0:  # a process that has trained nothing before
         training._Loop._step = outer
-        many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True, "patience": 2}
+        many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True}
         what = objective(kind, seed=99)  # other weights, which the checkpoint replaces
         held = examples(kind, 11, of=1, augment=False)
         training.fit(what, examples(kind), settings(**many), validation=held, folder=folder, resume="auto")
@@ -122,7 +122,7 @@ for given in sys.argv[2:]:
 
 def test_a_checkpoint_at_every_step_goes_on_with_the_same_bytes(tmp_path):
     """Dropout, stochastic depth and augmentation are on; a fresh process takes one step from each checkpoint."""
-    many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True, "patience": 2}
+    many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True}
     todo, pairs = [], []
     for kind in KINDS[:2]:
         with every_checkpoint() as saved:

@@ -29,6 +29,13 @@ from rotarymae.training.fit_config import Predicting
 if TYPE_CHECKING:
     from rotarymae import scale
 
+TITLES = {
+    "predict": "predicting",
+    "embed": "embedding",
+    "explain": "explaining",
+    "interpolate": "interpolating",
+    "anomalies": "scoring",
+}
 Workers = Annotated[
     int,
     arg(
@@ -67,7 +74,7 @@ def predict_command(
 
     opened = partial(scale.open_predictions, model, predictor, anomaly_score, precision)
     options = {"predictor": predictor, "anomaly_score": anomaly_score, "precision": precision}
-    _answer_each(opened, "predict", model, options, table, out, columns, workers, quiet)
+    _answer("predict", opened, table, out, columns, quiet, model, options, workers)
 
 
 def embed_command(
@@ -98,7 +105,7 @@ def embed_command(
 
     opened = partial(scale.open_embeddings, model, stage, pool, precision)
     options = {"stage": stage, "pool": pool, "precision": precision}
-    _answer_each(opened, "embed", model, options, table, out, columns, workers, quiet)
+    _answer("embed", opened, table, out, columns, quiet, model, options, workers)
 
 
 def explain_command(
@@ -121,9 +128,8 @@ def explain_command(
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    pipeline, reporter = _answer_rows(
-        lambda: scale.importances(Pipeline.load(model)), table, out, columns, "explaining", quiet
-    )
+    opened = lambda: scale.importances(Pipeline.load(model))  # noqa: E731
+    pipeline, reporter = _answer("explain", opened, table, out, columns, quiet)
     if pipeline.predictor.choice != "model":
         choice = pipeline.predictor.choice
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
@@ -172,7 +178,7 @@ def interpolate_command(
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
         return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
 
-    _say_if_untrained(*_answer_rows(question, table, out, columns, "interpolating", quiet), table, columns)
+    _say_if_untrained(*_answer("interpolate", question, table, out, columns, quiet), table, columns)
 
 
 def anomalies_command(
@@ -209,7 +215,7 @@ def anomalies_command(
         """Load the pipeline, and return the question about scores."""
         return scale.anomalies(Pipeline.load(model, precision).pretrained)
 
-    pipeline, reporter = _answer_rows(question, table, out, columns, "scoring", quiet)
+    pipeline, reporter = _answer("anomalies", question, table, out, columns, quiet)
     if picture is not None:
         draw_oddest(out, picture)
     _say_if_untrained(pipeline, reporter, table, columns)
@@ -246,92 +252,66 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
     reporter.say("no training: a model trained on drawn functions" + (f"; {compared}" if compared else ""))
 
 
-def _answer_rows(
-    open_question: Callable[[], scale.Question], table: Path, out: Path, columns: Columns, title: str, quiet: bool
+def _answer(
+    command: Literal["predict", "embed", "explain", "interpolate", "anomalies"],
+    open_question: Callable[[], scale.Question],
+    table: Path,
+    out: Path,
+    columns: Columns,
+    quiet: bool,
+    model: Path | None = None,
+    options: dict[str, Any] | None = None,
+    workers: int = 1,
 ) -> tuple[Any, system.Reporter]:
-    """Write the answers for a table, one or more rows per series, to the new file `out`, and print how many there are.
+    """Write the answers of a model for a table, or a folder of pictures or sounds, to a new file; print how many.
+
+    `predict` and `embed` also answer a folder of tables, whose files each get a file in the folder `out`.
 
     Args:
-        open_question: loads the pipeline; called once.
-        title: name of the progress bar.
+        command: the subcommand.
+        open_question: loads the pipeline and returns the question; also called in each worker process.
+        table: a file, a folder or a pattern; "-" is standard input.
+        out: a .csv or .parquet file, "-" for standard output, or a folder for a folder of tables (`are_shards`).
+        columns: the command's options on the table's layout; what is not given is as in the model's training table.
+        model, options: the model's folder and the command's options, which are recorded in a folder of outputs; None
+            for commands that do not answer a folder of tables.
+        workers: number of processes that share a folder of tables.
 
     Returns:
         The pipeline that answered, and the reporter.
 
     Raises:
-        InputError: a file that exists; a table that cannot be read or answered.
-    """
-    reporter = new_reporter(quiet)
-    check_new(out)
-    with reporter.catching_warnings():
-        question = open_question()
-        totals = _answer_table(question, table, out, columns, title, reporter)
-    series = totals.answered if question.at is None else len(question.at.ids)
-    rows = totals.rows - totals.empty
-    reporter.say(f"{rows:,} {question.noun} of {series:,} series → {out}{totals.said_of_empty}")
-    return question.pipeline, reporter
-
-
-def _answer_table(
-    question: scale.Question, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
-) -> scale.Totals:
-    """Write the answers for every series of one table to the file `out` ("-" prints CSV); return the totals.
-
-    Args:
-        columns: the command's options on the table's layout; what is not given is as in the model's training table.
-        title: name of the progress bar.
+        InputError: an output that exists; a table that cannot be read or answered; options of tables for a model of
+            pictures or sounds, or the reverse.
     """
     from rotarymae import scale
 
-    with reporter.bar(title) as on_step:
-        return scale.answer_file(question, table, out, question.pipeline.layout(asdict(columns)), on_step)
-
-
-def _answer_each(
-    open_question: Callable[[], scale.Question],
-    command: str,
-    model: Path,
-    options: dict[str, Any],
-    table: Path,
-    out: Path,
-    columns: Columns,
-    workers: int,
-    quiet: bool,
-) -> None:
-    """Write one answer per series, for a table, a folder of tables, or a folder of pictures or sounds; print a summary.
-
-    Args:
-        open_question: loads the pipeline; also called in each worker process.
-        command: "embed" or "predict".
-        model: the folder that `open_question` loads; its checksum goes into the manifest of a folder of outputs.
-        options: the command's options, recorded in the same manifest.
-        out: a file, "-" for standard output, or a folder for a folder of tables; see `are_shards`.
-
-    Raises:
-        InputError: options of tables for a model of pictures or sounds, or the reverse; an output that exists.
-    """
-    from rotarymae import scale
-
-    reporter, sharded = new_reporter(quiet), are_shards(table, out, workers)
-    title = {"embed": "embedding", "predict": "predicting"}[command]
+    reporter, title = new_reporter(quiet), TITLES[command]
+    sharded = options is not None and are_shards(table, out, workers)
+    if not sharded:
+        check_new(out)
     with reporter.catching_warnings():
         question = open_question()
-        made_of = question.pipeline.preprocessor
-        if made_of is not None and made_of.kind == "patches":
+        pipeline, preprocessor = question.pipeline, question.pipeline.preprocessor
+        if preprocessor is not None and preprocessor.kind == "patches":
+            if options is None:
+                pipeline.require_series()  # raises, as this command is for series alone
             check_new(out)
             with reporter.bar("reading") as on_file:
-                files = read_folder(made_of, table, on_file, columns).dataset  # pyright: ignore
+                files = read_folder(preprocessor, table, on_file, columns).dataset  # pyright: ignore
             with reporter.bar(title) as on_step:
                 totals = scale.answer_arrays(question, files, out, on_step)
         elif sharded:
-            layout = question.pipeline.layout(asdict(columns))
+            job = scale.ShardedJob(open_question, command, model, options, pipeline.layout(asdict(columns)))  # pyright: ignore
             with reporter.bar("shards") as on_step:
-                done = scale.answer_shards(
-                    scale.ShardedJob(open_question, command, model, options, layout), table, out, workers, on_step
-                )
+                done = scale.answer_shards(job, table, out, workers, on_step)
             before = f", {done.before:,} of them before" if done.before else ""
             reporter.say(f"{done.rows:,} {question.noun} from {done.shards:,} shards{before} → {out}")
-            return
+            return pipeline, reporter
         else:
-            totals = _answer_table(question, table, out, columns, title, reporter)
-    reporter.say(f"{totals.answered:,} {question.noun} → {out}{totals.said_of_empty}")
+            with reporter.bar(title) as on_step:
+                totals = scale.answer_file(question, table, out, pipeline.layout(asdict(columns)), on_step)
+    rows, series = totals.rows - totals.empty, totals.answered if question.at is None else len(question.at.ids)
+    of_series = "" if rows == series else f" of {series:,} series"
+    reporter.say(f"{rows:,} {question.noun}{of_series} → {out}{totals.said_of_empty}")
+    return pipeline, reporter

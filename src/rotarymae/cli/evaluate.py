@@ -149,7 +149,6 @@ def _evaluate_forecasts(
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
     """
     from rotarymae.pipeline import Pipeline
-    from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_forecasts
 
     with reporter.catching_warnings():
@@ -168,7 +167,7 @@ def _evaluate_forecasts(
             rows = evaluate_forecasts(pipeline, dataset, span, on_step)
     metrics = {"series": len(dataset), "noun": dataset.noun, "horizon": horizon.lstrip("+"), "interpolation": rows}
     if out is not None:
-        system.write_text(out, as_json(metrics))
+        system.write_text(out, system.as_json(metrics))
     print_metrics(metrics, reporter)
 
 

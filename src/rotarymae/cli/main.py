@@ -120,6 +120,7 @@ def _run_command(arguments: list[str]) -> None:
 
 
 def _as_option(name: str, value: object) -> str:
+    """Return a setting as it is typed: ("batch_size", 8) becomes "--batch-size 8"."""
     return f"--{name.replace('_', '-')} {value}"
 
 
