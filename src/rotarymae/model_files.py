@@ -51,6 +51,9 @@ def find_model(source: str | Path) -> Path:
     package, and as a repository OWNER/NAME or OWNER/NAME@REVISION of the Hugging Face Hub, which is downloaded into the
     Hub's cache; with HF_HUB_OFFLINE=1 only the cache is used. The content of the folder is not checked.
 
+    Args:
+        source: a path or a name.
+
     Raises:
         InputError: none of these; the message names the models that ship.
         MissingExtra: the name of a repository, and the extra `hub` is not installed.
@@ -75,9 +78,12 @@ def find_model(source: str | Path) -> Path:
 
 
 def _within_run(folder: Path) -> Path:
-    """Return the folder `model` inside a run folder; a folder with a config.json, or without `model`, as it is.
+    """Return the folder of the model in a run folder; a folder with a config.json, or without `model`, as it is.
 
     If the run has a metrics.json, the checksum in it is compared.
+
+    Args:
+        folder: an existing folder, or a file.
 
     Raises:
         ModelDirectoryError: the pipeline is not the one that the run's metrics.json was computed with, or that is no
@@ -102,10 +108,13 @@ def known_file(name: str) -> bool:
 
 
 def files_of(folder: Path) -> list[str]:
-    """Return the relative paths of the files in a folder that decide a saved pipeline's predictions.
+    """Return which files in a folder decide the predictions of a saved pipeline, as relative paths.
 
     They are config.json and model.safetensors, as far as they exist, and everything in the folder of partners; not the
     model card.
+
+    Args:
+        folder: a folder that may be a saved pipeline.
     """
     names = [name for name in FILES if name != CARD and (folder / name).is_file()]
     partners = folder / PARTNERS_FOLDER
@@ -116,7 +125,8 @@ def files_of(folder: Path) -> list[str]:
 def fold_folders(run: Path) -> list[Path]:
     """Return the run folders of a cross-validation's folds, run/folds/1, 2, ..., by number.
 
-    Raises FileNotFoundError for a run without folds.
+    Args:
+        run: the folder of the cross-validation. FileNotFoundError if it has no folds.
     """
     return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
 
@@ -135,21 +145,26 @@ def several_models(count: int) -> InputError:
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:
-    """Write `content` to config.json of the folder, with the checksums of all files that decide predictions added.
+    """Write config.json, with the checksums of all files that decide the predictions of a saved pipeline.
 
     They are SHA-256 under the key "files": of `content` itself, and of each file in `files_of`, which must be there
     already.
+
+    Args:
+        folder: the folder of the pipeline.
+        content: what JSON can hold, without the key "files".
     """
     sums = {name: sha256(folder / name) for name in files_of(folder) if name != CONFIG}
     dump_json(folder / CONFIG, content | {"files": {CONFIG: sha256_of(content), **sums}})
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json, compare the files of the folder with its checksums, and return it without the key "files".
+    """Read config.json, compare the files of its folder with the checksums in it, and return it without these.
 
     The model card is not compared.
 
     Args:
+        folder: a saved pipeline.
         version: the only value of "format" that is accepted.
 
     Raises:
@@ -188,7 +203,10 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON object and return it as a dictionary.
+    """Read a JSON object, and return it as a dictionary.
+
+    Args:
+        path: a file.
 
     Raises:
         ModelDirectoryError: the file is missing, larger than 64 MiB, not JSON, with NaN or infinity, or no object.
@@ -208,17 +226,25 @@ def read_json(path: Path) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    """Raise ValueError; `json.loads` calls it for NaN and infinity."""
+    """Raise ValueError for a constant, NaN or infinity, that `json.loads` meets in a file."""
     raise ValueError(f"{name} is no number")
 
 
 def dump_json(path: Path, content: Any) -> None:
-    """Write content to a file as indented JSON; raise ValueError for NaN or infinity in it."""
+    """Write content to a file as indented JSON.
+
+    Args:
+        path: a new file, or one that is replaced.
+        content: what JSON can hold; ValueError for NaN or infinity in it.
+    """
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """Read all tensors of a safetensors file, and return them by name, on the CPU.
+
+    Args:
+        path: the file.
 
     Raises:
         ModelDirectoryError: the file is missing or not in that format; a pickle is never read.

@@ -95,6 +95,7 @@ class Pipeline:
             self.autoencoder = self.model
 
     def __repr__(self) -> str:
+        """Return the class of the model, its width, heads and depth, and the kind of data, on one line."""
         sizes, noun = encoder_of(self.model).config, "tokens" if self.preprocessor is None else self.preprocessor.noun
         return f"Pipeline({type(self.model).__name__} {sizes.embed_dim}/{sizes.num_heads}/{sizes.depth}, {noun})"
 
@@ -791,7 +792,11 @@ class AnySeriesPipeline(Pipeline):
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
-        """Read data into a `SeriesDataset`, whatever its channels: a table's path, a data frame, arrays or lists."""
+        """Read data into a `SeriesDataset`, whatever its channels.
+
+        Args:
+            X: a data set, the path of a table, a data frame, arrays or lists.
+        """
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
         if is_flat(X):
@@ -799,30 +804,54 @@ class AnySeriesPipeline(Pipeline):
         return as_dataset(X, None, self.layout(), self.columns)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
+        """Return the names of the columns of values that the pipeline predicts: all but those of errors."""
         return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
+        """Return how a table is laid out: by the usual names, changed by `given`, {field of TableSchema: value}."""
         return TableSchema.resolve(given or {}, self.columns)
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
+        """Open a table, a file or a data frame, of any channels, to be read whole or in parts."""
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
+        """Predict values at queries, with standard deviations and bands, in the order of the queries.
+
+        Args:
+            dataset: the series.
+            queries: times and channels for each of them.
+            on_step: called with how much is done and how much there is; None for none.
+        """
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations; return the model's error at them next to that of straight lines.
+        """Hide a tenth of some series' observations, and compare the model's error at them with that of straight lines.
 
-        None where all series have fewer than five observations.
+        Args:
+            X: data in any form that `dataset` reads.
+
+        Returns:
+            Both errors; None where all series have fewer than five observations.
         """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-        """Return the mean over each series' tokens, [S, D]; raise InputError for a `pool` other than "mean" or None."""
+        """Turn each series into one vector, the mean over its tokens; return them as an array [S, D].
+
+        Args:
+            X: data in any form that `dataset` reads.
+            pool: "mean" or None, which is the same; InputError for anything else.
+            on_step: called with how much is done and how much there is; None for none.
+        """
         choose("pool", pool or "mean", ("mean",))
         return embed_any(self.require_autoencoder(), self.dataset(X), self.error_columns, on_step)
 
 
 def without_head(preprocessor: Any) -> Any:
-    """Return the preprocessor without static columns: a copy if it has some, else itself."""
+    """Return a preprocessor without columns of one value per series: a copy if it has some, else itself.
+
+    Args:
+        preprocessor: of series or of arrays.
+    """
     return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor

@@ -61,7 +61,8 @@ class Described:
 
     Attributes:
         preprocessor: its kind and settings; None without one.
-        model, autoencoder: what `_module_settings` returns; an autoencoder that is the model itself is None.
+        model, autoencoder: class, sizes and head, as `_module_settings` returns them; an autoencoder that is the model
+            itself is None.
         labels: their task and fields; None of a model without a head.
         columns, parameters, forecasts: as those of `Pipeline`.
         calibrated: whether the file of weights holds a calibration.
@@ -86,10 +87,12 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
     What a killed process left half-written next to the folder is removed, if it is older than an hour.
 
     Args:
+        pipeline: a pipeline of one model.
+        folder: new, empty, or a saved pipeline.
         note, license, tags: as in `Pipeline.save`.
 
     Raises:
-        InputError: a licence or tag of other characters; as `check_replaceable`.
+        InputError: a licence or tag of other characters; a folder that `check_replaceable` refuses.
         OSError: the folder cannot be written.
     """
     folder = Path(folder)
@@ -116,9 +119,13 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
 
 
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
-    """Return {name: module} of the modules to save, as far as there are any.
+    """Return the torch modules of a pipeline that are saved, {part: module}.
 
-    Names are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor".
+    Parts are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor", as far as there are
+    any.
+
+    Args:
+        pipeline: the pipeline.
     """
     modules: dict[str, nn.Module] = {"model": pipeline.model}
     modules |= {} if pipeline.autoencoder in (None, pipeline.model) else {"autoencoder": pipeline.autoencoder}
@@ -128,7 +135,11 @@ def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
 
 
 def _described(pipeline: Pipeline) -> Described:
-    """Return the settings of all parts, without their weights, as config.json keeps them."""
+    """Return the settings of all parts of a pipeline, without their weights, as config.json keeps them.
+
+    Args:
+        pipeline: the pipeline.
+    """
     known = pipeline.preprocessor
     preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
     models = {part: module for part, module in _modules(pipeline).items() if part in ("model", "autoencoder")}
@@ -139,7 +150,14 @@ def _described(pipeline: Pipeline) -> Described:
 
 
 def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> str:
-    """Return the text of the model card, README.md; arguments as in `Pipeline.save`."""
+    """Return the text of the model card, README.md, from its template.
+
+    Args:
+        pipeline: what is described.
+        note: a paragraph on the training.
+        license: as the Hugging Face Hub writes it.
+        tags: for the Hub, besides the library's.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
@@ -168,9 +186,12 @@ def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> s
 
 
 def _module_settings(model: nn.Module) -> dict[str, Any]:
-    """Return the settings from which `_built` builds a model again: "kind" (its class), "config" and "head".
+    """Return the settings of a model, from which `_built` builds it again: "kind" (its class), "config" and "head".
 
     The head is None for a model without one.
+
+    Args:
+        model: of one of the classes in `KINDS`.
     """
     return {
         "kind": type(model).__name__,
@@ -200,9 +221,12 @@ def check_replaceable(folder: str | Path) -> None:
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether a folder looks like a saved pipeline.
+    """Return whether a folder looks like a saved pipeline, which saving may replace.
 
     It does with a config.json of this library, no folder but that of partners, and no README.md but a model card.
+
+    Args:
+        folder: an existing folder.
     """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
@@ -221,7 +245,10 @@ def read(folder: Path) -> dict[str, Any]:
     """Read the parts of a saved pipeline, and return them as {field of `Pipeline`: value}, modules in evaluation mode.
 
     "preprocessor", "labels" and "partners" are None if the pipeline has none; "autoencoder" and "calibration" are then
-    absent. Whether the parts fit together is not checked.
+    absent. Whether the parts fit together is checked later, by `check_parts`.
+
+    Args:
+        folder: a folder that `write` made.
 
     Raises:
         ModelDirectoryError: a file is missing, unreadable or changed, or says what no pipeline can be.
@@ -262,6 +289,9 @@ def check_parts(pipeline: Pipeline) -> None:
 
     Checked are: columns and options, the tokens of preprocessor, model and autoencoder, static features, statistics,
     calibration, and the number of outputs.
+
+    Args:
+        pipeline: a pipeline made of what `read` returned.
     """
     from_fields(TableSchema, pipeline.columns, "columns")
     options = {each.name for each in dataclasses.fields(FitConfig)}
@@ -335,7 +365,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
 
 def _labels(content: dict[str, Any]) -> Labels:
-    """Return the labels that config.json describes.
+    """Build the labels of a pipeline from what config.json says.
 
     Args:
         content: their task under "task", and their fields.
@@ -365,10 +395,11 @@ def _calibration(modules: dict[str, nn.Module]) -> Calibration:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
-    """Load the predictor of a pipeline from its folder of partners.
+    """Load what predicts next to the network, such as boosted trees, and check that it fits the labels.
 
     Args:
-        labels: the pipeline's; None if it has none, which no partners fit.
+        folder: the folder of partners in a saved pipeline.
+        labels: the pipeline's; None if it has none, and so can have no partners.
 
     Raises:
         ModelDirectoryError: it is damaged, or of another task or number of outputs than the labels.

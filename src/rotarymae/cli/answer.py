@@ -29,7 +29,7 @@ from rotarymae.training.fit_config import Predicting
 if TYPE_CHECKING:
     from rotarymae import scale
 
-TITLES = {
+BAR_TITLES = {
     "predict": "predicting",
     "embed": "embedding",
     "explain": "explaining",
@@ -286,7 +286,7 @@ def _answer(
     """
     from rotarymae import scale
 
-    reporter, title = new_reporter(quiet), TITLES[command]
+    reporter, title = new_reporter(quiet), BAR_TITLES[command]
     sharded = options is not None and are_shards(table, out, workers)
     if not sharded:
         check_new(out)

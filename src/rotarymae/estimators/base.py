@@ -176,14 +176,13 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return FitConfig(**{**given, "seed": seed, **changes})
 
     def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
-        """Train a pipeline and keep it as `pipeline_`.
-
-        Also sets `history_`.
+        """Train a pipeline and keep it as `pipeline_`; also set `history_`.
 
         Args:
             X: the data, in any form that `fit` accepts.
             y: labels, in any form that `fit` accepts; None without.
             task: "classification", "regression" or "survival"; None pre-trains only.
+            config: the parameters, as options of a fit.
 
         Raises:
             InputError: data, labels or options that cannot be used; before any training.
@@ -221,9 +220,15 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return the labels `y`, in any form that `fit` accepts, in the order of the series; see `tables.labels_of`.
+        """Return labels in the order of the series.
 
-        `X` is what the data set was made of: a data frame may hold the labels, or ids that they refer to.
+        Args:
+            dataset: the S series.
+            X: what the data set was made of: a data frame may hold the labels, or ids that they refer to.
+            y: labels in any form that `fit` accepts.
+
+        Returns:
+            [S], None for a series without a label.
         """
         return labels_of(dataset, X, y, self.id, unlabelled="none")
 
@@ -284,8 +289,12 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, for the pipeline.
 
-        None where X is no data frame. With a `start` that the command trained, its layout with this frame's names of
-        id, time and channel.
+        With a `start` that the command trained, it is its layout with this frame's names of id, time and channel.
+
+        Args:
+            X: the data; for anything but a data frame None is returned.
+            start: the pipeline from which training starts, or None.
+            config: names the columns of errors.
         """
         if not is_frame(X):
             return None

@@ -22,7 +22,13 @@ from rotarymae.errors import InputError, did_you_mean, listed
 
 @functools.cache
 def field_docs(group: type) -> dict[str, str]:
-    """Return {field: the string below it in the source, on one line} for a dataclass and its base classes."""
+    """Return the documentation of a dataclass's fields, {field: text}: the string below each in the source.
+
+    Texts are on one line. Fields of base classes are included.
+
+    Args:
+        group: a dataclass whose source can be read.
+    """
     docs: dict[str, str] = {}
     for kind in reversed(group.__mro__):
         if kind is object or not dataclasses.is_dataclass(kind):
@@ -37,12 +43,21 @@ def field_docs(group: type) -> dict[str, str]:
 
 
 def as_json(content: Any, indent: int | None = 2) -> str:
-    """Return content as strict JSON, as `plain_json` converts it, with a newline at its end."""
+    """Return content as strict JSON with a newline at its end.
+
+    Args:
+        content: anything that `plain_json` converts.
+        indent: spaces of each level; None writes a single line.
+    """
     return json.dumps(plain_json(content), indent=indent, allow_nan=False) + "\n"
 
 
 def plain_json(content: Any) -> Any:
-    """Return content as JSON can hold it: numpy's values as Python's, paths as text, NaN and infinity as None."""
+    """Return content as JSON can hold it: numpy's values as Python's, paths as text, NaN and infinity as None.
+
+    Args:
+        content: dictionaries, lists, tuples, arrays, numbers and texts, nested in any way.
+    """
     if hasattr(content, "tolist"):
         content = content.tolist()
     if isinstance(content, Mapping):
@@ -63,7 +78,12 @@ class Range(NamedTuple):
     below: float = math.inf
 
     def check(self, name: str, value: Any) -> None:
-        """Raise InputError unless `value` is a finite number in the range; None, True and False are no numbers."""
+        """Raise InputError unless a value is a finite number in the range; None, True and False are no numbers.
+
+        Args:
+            name: of the setting, for the message.
+            value: what was given.
+        """
         if not (_is_number(value) and self.least <= value <= self.most and self.above < value < self.below):
             words = {"least": "at least", "most": "at most", "above": "more than", "below": "less than"}
             limits = [f"{words[key]} {limit:g}" for key, limit in self._asdict().items() if math.isfinite(limit)]
@@ -107,8 +127,10 @@ def without_numpy(value: Any) -> Any:
 def fits(value: Any, kind: Any) -> bool:
     """Return whether a value is what an annotation demands; a whole number fits float, and True is no number.
 
-    Annotations other than unions, Literal, tuple, list, dict, float, int, str, bool and None fit anything, and a
-    dataclass any dictionary.
+    Args:
+        value: anything; numpy's scalars do not fit int, str and bool.
+        kind: union, Literal, tuple, list, dict, Mapping, float, int, str, bool, None, or a dataclass, which any
+            dictionary fits; anything fits another annotation.
     """
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -156,9 +178,11 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Return a JSON value as the annotation `kind` demands: lists become tuples, dictionaries dataclasses.
+    """Return a JSON value as an annotation demands: lists become tuples, dictionaries dataclasses.
 
     Args:
+        value: what JSON holds.
+        kind: the annotation of the field.
         name: of the field, for messages.
 
     Raises:
@@ -191,7 +215,7 @@ def _wrong(name: str, value: Any, kind: Any) -> InputError:
 
 
 def _words(kind: Any) -> str:
-    """Return an annotation in words, for a message."""
+    """Return an annotation in words, for a message: int | None becomes "a whole number or None"."""
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(map(_words, get_args(kind)))
     if get_origin(kind) is Literal:

@@ -24,7 +24,12 @@ class Reporter:
     """
 
     def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
-        """Create a reporter; `every` is the seconds between lines of progress where there is no terminal."""
+        """Create a reporter.
+
+        Args:
+            quiet: whether to print nothing but warnings of this library.
+            every: seconds between lines of progress where standard error is no terminal.
+        """
         self.quiet = quiet
         self.every = every
         self.console = Console(stderr=True, highlight=False)
@@ -41,10 +46,13 @@ class Reporter:
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the progress of a stage; yield on_step(done, total, loss=None), which the work may call.
+        """Show the progress of a stage in a `with` block; yield on_step(done, total, loss=None) for the work to call.
 
         On a terminal it is a bar; elsewhere a line at the start, every `every` seconds, and at the end; nothing if
         quiet.
+
+        Args:
+            title: name of the stage, such as "reading".
         """
         if self.quiet:
             yield lambda *step, **loss: None
@@ -87,7 +95,12 @@ class Reporter:
         steps, ended = "", ""
 
         def on_step(done: int, total: int, loss: float | None = None) -> None:
-            """Print how far the stage is, unless a line was printed less than `every` seconds ago."""
+            """Print how far the stage is, unless a line was printed less than `every` seconds ago.
+
+            Args:
+                done, total: number of steps done, and in all.
+                loss: running mean loss of a training, or None.
+            """
             nonlocal said, steps, ended
             now = time.monotonic()
             if loss is not None:
@@ -115,7 +128,12 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning, as `warnings.showwarning` is called; see `catching_warnings` for which and how often."""
+        """Print a warning; `catching_warnings` says which are printed, and how often.
+
+        Args:
+            message, category: the warning and its class, as `warnings.showwarning` gets them; other arguments are not
+                used.
+        """
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))
