@@ -96,8 +96,8 @@ def _within_run(folder: Path) -> Path:
         written = read_json(metrics).get("model")
         if written is not None and written != sha256(config):
             raise ModelDirectoryError(
-                f"{folder / MODEL} is of another run than {metrics}; name {folder / MODEL} itself to use it all the "
-                "same."
+                f"{folder / MODEL} is of another run than the scores in {metrics}. To use the model all the same, name "
+                f"{folder / MODEL} itself."
             )
     return folder / MODEL
 
@@ -183,7 +183,7 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum. Fit or fetch the model anew.")
     for name in sums:
         if not known_file(name):
-            raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model.")
+            raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model; fit or fetch it anew.")
     for name in sorted({WEIGHTS, *sums}):
         file = folder / name
         if name == WEIGHTS and not file.is_file():
@@ -216,12 +216,14 @@ def read_json(path: Path) -> Any:
     try:
         size = path.stat().st_size
         if size > MAX_JSON_BYTES:
-            raise ModelDirectoryError(f"{path} has {size:,} bytes; files of this library have less.")
+            raise ModelDirectoryError(f"{path} has {size:,} bytes, more than any such file of ours; fetch it anew.")
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError, OSError) as error:
-        raise ModelDirectoryError(f"{path} cannot be read as JSON: {error}.") from None
+        raise ModelDirectoryError(f"{path} cannot be read as JSON: {error}. Fetch or make it anew.") from None
     if not isinstance(content, dict):
-        raise ModelDirectoryError(f"{path} holds a {type(content).__name__}; wanted an object of fields.")
+        raise ModelDirectoryError(
+            f"{path} holds a {type(content).__name__}; wanted a JSON object. Fetch or make it anew."
+        )
     return content
 
 
@@ -278,16 +280,18 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
     for name, tensor in expected.items():
         if tensors[name].shape != tensor.shape:
             raise ModelDirectoryError(
-                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}; the configuration asks for "
-                f"{tuple(tensor.shape)}."
+                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, and {CONFIG} asks for "
+                f"{tuple(tensor.shape)}. Take both files from one saved model."
             )
         if kind not in DTYPES or tensors[name].dtype is not kind:
             raise ModelDirectoryError(
                 f"{path}: the tensor {name!r} is of the type {tensors[name].dtype}; wanted one floating point type for "
-                "all tensors."
+                "all tensors. Save the model anew."
             )
         if not torch.isfinite(tensors[name]).all():
-            raise ModelDirectoryError(f"{path}: the tensor {name!r} holds NaN or infinity; wanted finite numbers.")
+            raise ModelDirectoryError(
+                f"{path}: the tensor {name!r} holds NaN or infinity; fit or fetch the model anew."
+            )
     # Copies: a tensor inside the file's own memory is aligned otherwise, and products then differ in their last bits.
     model.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
 
@@ -302,6 +306,10 @@ def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path:
     """
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
-        raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")
+        raise ModelDirectoryError(
+            f"{path}: the tensor {name!r} is missing, and {CONFIG} asks for it. Take both files from one saved model."
+        )
     for name in sorted(set(tensors) - expected):
-        raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
+        raise ModelDirectoryError(
+            f"{path}: surplus tensor {name!r}, for which {CONFIG} has no part. Take both files from one saved model."
+        )

@@ -131,7 +131,8 @@ class Pipeline:
         """
         if self.autoencoder is None:
             raise InputError(
-                f"this needs a pre-trained MaskedAutoencoder, and the pipeline has a {type(self.model).__name__} alone."
+                f"this needs a pre-trained MaskedAutoencoder, and the pipeline has a {type(self.model).__name__} "
+                "alone; give the run of a `rotarymae fit`, which has one."
             )
         return self.autoencoder
 
@@ -330,7 +331,8 @@ class Pipeline:
         """
         if self.labels is None or self.labels.task != "classification":
             raise InputError(
-                f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier."
+                f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier: fit "
+                "one with class labels."
             )
         return self.outputs(X)
 
@@ -760,7 +762,9 @@ class Pipeline:
             pipeline = kind(**parts, precision=precision)
             check_parts(pipeline)
         except (InputError, TypeError, ValueError, AttributeError) as error:
-            raise ModelDirectoryError(f"{folder / CONFIG}: {error}") from None
+            raise ModelDirectoryError(
+                f"{folder / CONFIG}: {str(error).rstrip('.')}. Fit or fetch the model anew."
+            ) from None
         return pipeline  # pyright: ignore
 
 

@@ -84,7 +84,10 @@ def run_fit(
         options = [f.name for group in (FinetuningOptions, ClassificationOptions) for f in dataclasses.fields(group)]
         unused = config.changed(options)
         if unused:
-            reporter.warn(f"{', '.join(unused)} concern labels, and there are none: they have no effect.")
+            reporter.warn(
+                f"{', '.join(unused)} concern labels, and there are none: they have no effect. Give labels, or leave "
+                "these options out."
+            )
     if config.precision == "auto" and taken_precision("auto") == "bf16":
         reporter.say(
             'matrix products are in bf16, which this device has units for; precision "fp32" is slower and more exact'
@@ -205,7 +208,9 @@ def _write(
         except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
             raise
         except Exception as error:
-            reporter.warn(f"the report failed and is left out ({type(error).__name__}: {error}).")
+            reporter.warn(
+                f"the report failed and is left out ({type(error).__name__}: {error}); all other results are there."
+            )
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)
 

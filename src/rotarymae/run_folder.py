@@ -67,7 +67,7 @@ def check_folder(out: Path, resume: bool) -> None:
     """
     check_writable(out)
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; wanted a new folder.")
+        raise InputError(f"{out} is a file; give the path of a new folder.")
     if not out.is_dir() or not any(out.iterdir()):
         return
     if not resume:
@@ -125,7 +125,9 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
         write_text(out / IDENTITY, json.dumps(identity, indent=1) + "\n")
         before = identity
     except ValueError:
-        raise InputError(f"{out / IDENTITY} is damaged; choose a new folder.") from None
+        raise InputError(
+            f"{out / IDENTITY} is damaged, so that the run cannot be resumed; choose a new folder."
+        ) from None
     changed = [name for name in {**before, **identity} if before.get(name) != identity.get(name)]
     if changed:
         differences = [
@@ -413,5 +415,5 @@ def check_output(path: Path) -> None:
     if str(path) == "-":
         return
     if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
+        raise InputError(f"{path} ends in {path.suffix or 'nothing'}; give a path that ends in .csv or .parquet.")
     check_writable(path)

@@ -215,7 +215,10 @@ def check_replaceable(folder: str | Path) -> None:
                 f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
             )
         if any(folder.iterdir()) and not _is_model(folder):
-            raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
+            raise InputError(
+                f"{folder} holds files with the names of a model's that this library did not write, and saving would "
+                "replace them; choose a new folder."
+            )
     elif folder.exists():
         raise InputError(f"{folder} is a file, and a model is saved as a folder; choose another path.")
 
@@ -273,7 +276,7 @@ def read(folder: Path) -> dict[str, Any]:
         if described.calibrated:
             modules["calibration"] = _calibration(modules)
     except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise ModelDirectoryError(f"{path}: {error}") from None
+        raise ModelDirectoryError(f"{path}: {str(error).rstrip('.')}. Fit or fetch the model anew.") from None
     check_names(nn.ModuleDict(modules).state_dict(), tensors, folder / WEIGHTS)
     for part, module in modules.items():
         state = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
@@ -356,7 +359,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
         raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
     if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
-        raise InputError(f"the head of a {settings['kind']} is {head!r}.")
+        raise InputError(f"the head of a {settings['kind']} is {head!r}, which it cannot have.")
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
         raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
@@ -409,9 +412,14 @@ def _partners(folder: Path, labels: Labels | None) -> Predictor:
     except ModelDirectoryError:
         raise
     except Exception as error:  # whatever a made-up file makes of the code that reads it
-        raise ModelDirectoryError(f"{folder}: {type(error).__name__}: {error}") from None
+        raise ModelDirectoryError(
+            f"{folder} is damaged: {type(error).__name__}: {error}. Fit or fetch the model anew."
+        ) from None
     if labels is None or partners.task != labels.task:
-        raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not.")
+        raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not; take both from one run.")
     if any(len(outputs) != labels.outputs for outputs in partners.errors.values()):
-        raise ModelDirectoryError(f"{folder} holds errors of another number of outputs than {labels.outputs}.")
+        raise ModelDirectoryError(
+            f"{folder} holds errors of another number of outputs than the model's {labels.outputs}; take both from one "
+            "run."
+        )
     return partners

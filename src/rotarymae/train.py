@@ -462,10 +462,12 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             training that would not fit into memory, or in which masking would hide nothing.
     """
     if config.pretrains and (dataset.lengths < 2).all():
-        tokens = f"patches of {dataset.patch_size}" if dataset.kind == "patches" else "observations"  # pyright: ignore
+        tokens, check = "observations", "give longer series, or check which column holds the ids"
+        if dataset.kind == "patches":
+            tokens, check = f"patches of {dataset.patch_size}", "choose a smaller patch_size"  # pyright: ignore
         raise InputError(
             f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
-            "predicts them from the others."
+            f"predicts them from the others: {check}."
         )
     if config.masking == "channels" and getattr(dataset, "channel_names", None) is None:
         raise InputError(f"masking='channels' hides channels, and the {dataset.noun} have none; use masking='ratio'.")
@@ -540,7 +542,7 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
         preprocessor = before.replace(static=(), window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
     if (preprocessor.channel_names is None or preprocessor.join_times) and config.changed(["channel_spacing"]):
-        text = "channel_spacing has no effect: channels are no axis of this table."
+        text = "channel_spacing has no effect, as this table has no axis of channels; leave it out."
         warnings.warn(text, InputWarning, stacklevel=3)
     fit_static(dataset, config.static)
     if config.neighbours == "on" and preprocessor.position_names:

@@ -132,7 +132,9 @@ def explain_command(
     pipeline, reporter = _answer("explain", opened, table, out, columns, quiet)
     if pipeline.predictor.choice != "model":
         choice = pipeline.predictor.choice
-        reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
+        reporter.say(
+            f"explained and predicted by the network alone; `predict` answers by {choice} for this run, and may differ"
+        )
 
 
 def interpolate_command(
@@ -249,7 +251,10 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
     parts = pipeline.reader(table, pipeline.layout(asdict(columns))).parts()
     dataset = next((part.dataset for part in parts if part.dataset is not None), None)
     compared = None if dataset is None else pipeline.beside_line(dataset)
-    reporter.say("no training: a model trained on drawn functions" + (f"; {compared}" if compared else ""))
+    reporter.say(
+        "no training: answered by any-series, a model trained on drawn functions"
+        + (f"; {compared}" if compared else "")
+    )
 
 
 def _answer(

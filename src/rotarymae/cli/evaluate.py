@@ -120,7 +120,10 @@ def evaluate_command(
     if spans:
         early = metrics["early"] = {"first": f"observation with {first}" if first else "observation"} | metrics["early"]
         if early["left_out"]:
-            reporter.warn(f"{early['left_out']:,} series have no observation with {first}: --at leaves them out.")
+            reporter.warn(
+                f"{early['left_out']:,} series have no observation where {first} is not 0: they are left out "
+                "of the scores of --at, which count from it."
+            )
     if out is not None:
         system.write_text(out, system.as_json(metrics))
     if picture is not None:

@@ -61,7 +61,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
     if workers != 1:
         raise InputError(
             f"--workers {workers} is for a folder of tables, and TABLE or --out is a single file; give folders as "
-            "both, or leave it out."
+            "both, or leave --workers out."
         )
     return False
 

@@ -70,9 +70,7 @@ def draw_series(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 
     Nothing where the run did not interpolate. Only the first column of values is drawn.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     if outcome.visible is None or outcome.hidden is None:
         return
@@ -144,9 +142,7 @@ def draw_reconstructions(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom. Of
     other than three channels the first is shown. Nothing where the run reconstructed none.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     dataset: Any = outcome.dataset
     rows = outcome.split.scored[dataset.lengths[outcome.split.scored] >= 2]  # as `score` reconstructs them
@@ -176,9 +172,7 @@ def draw_bands(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     Where there are groups by distance to the nearest observation, their errors are drawn. Nothing where the run did not
     interpolate, or predicts no deviation. Only the first column of values counts.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     scores = next(iter(outcome.metrics.get("interpolation", {}).values()), {})
     points, rows = scores.get("hidden_observations", 0), []
@@ -264,9 +258,7 @@ def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.nda
 def draw_classes(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     """Draw the confusion matrix, and tabulate precision, recall and F1 of each class; nothing without classes.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     predictions = _class_predictions(outcome)
     if predictions is None:
@@ -307,9 +299,7 @@ def draw_mistakes(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     For classes it is one series of each of the three most frequent confusions; for a regression those of the largest
     errors.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     predictions, at, dataset = _class_predictions(outcome), outcome.split.scored, outcome.dataset
     if dataset.kind == "patches":
@@ -364,9 +354,7 @@ def draw_thresholds(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 
     Nothing for another number of classes, or where the scored series are all of one.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     predictions = _class_predictions(outcome)
     if predictions is None or len(names) != 2 or len(np.unique(predictions[0])) < 2:
@@ -380,9 +368,7 @@ def draw_thresholds(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 def draw_reliability(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     predictions = _class_predictions(outcome)
     if predictions is None or len(predictions[0]) < 20:
@@ -399,9 +385,7 @@ def draw_reliability(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 def draw_regression(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
@@ -424,9 +408,7 @@ def draw_survival(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 
     Series are in thirds by expected time, or in fewer groups where one would have less than 20.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     labels: Any = outcome.pipeline.labels
     at = outcome.split.scored
@@ -452,9 +434,7 @@ def draw_survival(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 def draw_learning(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place.
 
-    Args:
-        outcome: the results of the run.
-        names: names of the classes; () without classes.
+    Arguments are the results of the run, and the names of its classes.
     """
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         history: Any = [] if result is None else result.history

@@ -173,7 +173,7 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     for name, field in known.items():
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if needed and name not in fields:
-            raise InputError(f"{where} lacks the field {name!r}.")
+            raise InputError(f"{where} lacks the field {name!r}; it needs a value.")
     return kind(**{name: _read(value, hints[name], name) for name, value in fields.items()})
 
 

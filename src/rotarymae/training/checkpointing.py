@@ -118,7 +118,9 @@ class RunFolder:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(as_json(line, indent=None))
         except OSError as error:
-            raise OSError(f"{self._log} could not be written to ({error}).") from error
+            raise OSError(
+                f"{self._log} could not be written to ({error}). Make room or choose another folder."
+            ) from error
 
     def save(
         self,
@@ -194,7 +196,10 @@ class RunFolder:
                 raise ValueError("the best weights are of other shapes or types than the last ones")
             _restore_optimizer(model, optimizer, parts[OPTIMIZER_TENSORS])
         except (RuntimeError, ValueError, KeyError) as error:
-            raise ModelDirectoryError(f"{self.checkpoint} does not fit this model: {error}") from None
+            raise ModelDirectoryError(
+                f"{self.checkpoint} does not fit this model: {error}. Resume with the data and settings of the "
+                "interrupted run, or remove the file to begin anew."
+            ) from None
         vars(state).update(manifest["state"])
         self._saved = dataclasses.replace(state)
         write_text(self._log, "".join(as_json(line, indent=None) for line in manifest["history"]))

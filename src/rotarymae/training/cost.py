@@ -137,7 +137,9 @@ class Plan:
         names = ("finetune_epochs", "min_steps") + (("pretrain_epochs",) if config.pretrained is None else ())
         given = [name for name in names if getattr(config, name) != getattr(FitConfig, name)]
         if config.minutes is not None and given:
-            self.reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
+            self.reporter.warn(
+                f"{', '.join(given)} have no effect, as minutes decide how many steps are made; leave them out."
+            )
 
     def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1) -> None:
         """Store how much there is to compute; call it once the series are split.

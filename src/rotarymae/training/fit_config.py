@@ -347,17 +347,20 @@ class FitConfig(
         mask_range(self.mask_ratio)
         if self.window is None and self.overlap is not None:
             raise InputError(
-                f"overlap={self.overlap} needs a length of windows; give window, too.", settings=[("window", 4096)]
+                f"overlap={self.overlap} is what two windows share, and no length of windows is set; give window, too.",
+                settings=[("window", 4096)],
             )
         if self.window is not None and self.shared >= self.window:
-            raise InputError(f"overlap is {self.overlap}; wanted less than the window, {self.window}.")
+            raise InputError(f"overlap is {self.overlap}; give less than the window, {self.window}.")
         if self.beta is not None and self.likelihood == "point":
             raise InputError(
                 f"beta ({self.beta}) weighs by the predicted variance, and likelihood={self.likelihood!r} has none; "
                 "leave it out, or use likelihood='gaussian'."
             )
         if self.pretrained is None and self.pretrain_epochs == 0:
-            raise InputError("pretrain_epochs is 0, and a new model is always pre-trained; wanted at least 1.")
+            raise InputError(
+                "pretrain_epochs is 0, and a new model is always pre-trained; give at least 1, or a trained model."
+            )
         self._check_pretrained()
         if self.pool == "cls" and not self.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and cls_token=False leaves it out; use pool='mean'.")
