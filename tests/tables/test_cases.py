@@ -172,8 +172,9 @@ def test_dates_that_fit_one_notation_alone_are_read_by_it(written, tmp_path):
     proposal, source = proposed(log, tmp_path)
     assert proposal.schema.time_format == written
     assert (read_table(source, proposal.schema).times == (days - pd.Timestamp(0)).days).all()
-    ambiguous, _ = proposed(log[:12], tmp_path)  # no day after the twelfth
-    assert ambiguous.schema.time_format is None or "." in written
+    with pytest.raises(InputError, match=r"%d.*%m.*--time-format") as error:
+        proposed(log[:12], tmp_path)  # no day after the twelfth
+    assert error.value.code == "time-text"
 
 
 def test_each_of_several_files_is_a_series_and_what_changes_with_the_outcome_is_not_read(tmp_path):

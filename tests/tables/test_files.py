@@ -122,7 +122,14 @@ READ: Any = {
     "zstandard": ("t.csv.zst", zstandard, {}, ""),
     "comments": ("t.csv", "# made today\n#\n# units: d, mJy\n" + CSV, {}, "the header is line 4"),
     "comments in utf-16": ("t.csv", ("# made in Köln\n" + GERMAN).encode("utf-16"), {}, "the header is line 2"),
-    "a header with a hash": ("t.csv", f"# made today\n#{CSV}", {"id": "#id"}, "the header is line 2"),
+    "a header with a hash": ("t.csv", f"# made today\n#{CSV}", {}, "the header is line 2"),
+    "a header with a hash and a blank": ("t.txt", "# " + CSV.replace(",", " "), {}, "separated by blanks"),
+    "units below a header, both with a hash": (
+        "t.csv",
+        f"#{CSV}".replace("\n", "\n#-,d,d\n", 1),
+        {},
+        "a row of units below it (d, d)",
+    ),
     "units in names": (
         "t.csv",
         CSV.replace("time,value", "time [d],flux (mJy)"),

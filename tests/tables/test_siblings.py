@@ -272,7 +272,7 @@ def test_a_note_for_each_object_is_no_static_column_however_many_objects_there_a
     monkeypatch.setattr("rotarymae.tables.guess.ROWS", 20)
     label, static, unsure = propose_objects(open_source(objects), "id", "kind")
     assert (label, static) == ("kind", ())
-    assert any("'note': as many texts as half of 16 series seen" in one for one in unsure)
+    assert any("'note': of 16 series seen, half or more" in one for one in unsure)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -357,3 +357,106 @@ def test_of_several_classes_of_a_series_none_is_taken_away(sensors, tmp_path):
     proposal = proposal_of(table, tmp_path)
     assert set(proposal.schema.static) == {"Güte", "Halle", "Alter"}
     assert any("'Güte', 'Halle'" in text and "--label" in text for text in proposal.unsure)
+
+
+# ── instruments, exports and forms ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("offset", [" +0200", "+0200", " +02:00", " UTC", "Z"])
+def test_dates_with_an_offset_behind_a_blank_are_dates(offset, base, when, tmp_path):
+    base.assign(time=when.dt.strftime("%Y-%m-%d %H:%M:%S") + offset).to_csv(tmp_path / "t.csv", index=False)
+    dataset = looked_at(tmp_path / "t.csv")[1]
+    days = (when - pd.Timestamp(0)) / pd.Timedelta(1, "D") - ("2" in offset) * 2 / 24
+    assert np.abs(dataset.times - np.sort(days.to_numpy().reshape(SERIES, TIMES)).ravel()).max() < 1e-9
+
+
+@pytest.mark.parametrize("day", ["%d.%m.%Y", "%Y%m%d", "%Y-%m-%d"])
+def test_a_clock_next_to_days_of_any_notation_is_part_of_the_time(day, base, when, tmp_path):
+    table = base.assign(Datum=when.dt.strftime(day), Uhrzeit=when.dt.strftime("%H:%M:%S")).drop(columns="time")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.time, proposal.schema.clock) == ("Datum", "Uhrzeit")
+    assert dataset.times[0] == pytest.approx((when[0] - pd.Timestamp(0)) / pd.Timedelta(1, "D"), abs=1e-9)
+
+
+def test_a_buoy_has_units_below_its_header_and_its_time_in_five_columns(tmp_path):
+    hours = pd.date_range("2022-01-01 00:50", periods=60, freq="h")
+    rows = [f"{hour:%Y %m %d %H %M} {k % 7 + 0.5:.1f}  99.0 {12 + k % 5}" for k, hour in enumerate(hours)]
+    head = ["#YY  MM DD hh mm WSPD VIS WTMP", "#yr  mo dy hr mn m/s nmi m/s"]
+    (tmp_path / "t.txt").write_text("\n".join([*head, *rows]) + "\n")
+    proposal, dataset = looked_at(tmp_path / "t.txt")
+    assert proposal.schema.time == "YY+MM+DD+hh+mm"
+    assert proposal.schema.values == ("WSPD", "WTMP")  # VIS is always 99
+    assert dataset.times[0] == 18993 + 50 / 1440
+
+
+def test_a_row_of_widths_and_types_is_no_observation(tmp_path):
+    rows = "".join(f"USGS\t01646500\t2023-05-01 {k // 4:02d}:{15 * (k % 4):02d}\t{9000 + k}\n" for k in range(40))
+    (tmp_path / "t.tsv").write_text(f"# provisional\nagency_cd\tsite_no\tdatetime\t00060\n5s\t15s\t20d\t14n\n{rows}")
+    proposal, dataset = looked_at(tmp_path / "t.tsv")
+    assert (proposal.schema.id, proposal.schema.values, len(dataset.times)) == ("file", ("00060",), 40)
+
+
+def test_a_column_by_which_the_values_differ_is_the_channel(tmp_path):
+    draw = np.random.default_rng(0)
+    rows = [
+        (f"01-{i:03d}", v, test, mean * draw.uniform(0.7, 1.3), f"2020-{v:02d}-{draw.integers(1, 28):02d}", state)
+        for i in range(8)
+        for v in range(1, 8)
+        for test, mean in (("ALT", 30), ("CREAT", 1), ("WBC", 7))
+        for state in draw.choice(["LOW", "NORMAL"], 1)
+    ]
+    table = pd.DataFrame(rows, columns=["SUBJID", "VISITNUM", "LBTESTCD", "LBORRES", "LBDTC", "LBNRIND"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    schema = looked_at(tmp_path / "t.csv")[0].schema
+    assert (schema.id, schema.channel, schema.values) == ("SUBJID", "LBTESTCD", ("LBORRES",))
+
+
+def test_whole_numbers_that_tell_rows_of_one_time_apart_are_the_channel(tmp_path):
+    rows = [(s, d, f"2010-02-{5 + k:02d}", 10.5 * d + k) for s in (1, 2) for d in range(1, 6) for k in range(20)]
+    pd.DataFrame(rows, columns=["Store", "Dept", "Date", "Sales"]).to_csv(tmp_path / "t.csv", index=False)
+    schema = looked_at(tmp_path / "t.csv")[0].schema
+    assert (schema.id, schema.channel, schema.values) == ("Store", "Dept", ("Sales",))
+
+
+def test_a_band_is_never_the_id_and_an_error_may_have_no_unit(tmp_path):
+    rows = [(2457000.5 + k, "V" if k < 50 else "g", 3 + k % 5 / 10, 0.05 + k % 3 / 100) for k in range(100)]
+    pd.DataFrame(rows, columns=["HJD", "Filter", "flux(mJy)", "flux_err"]).to_csv(tmp_path / "t.csv", index=False)
+    schema = looked_at(tmp_path / "t.csv")[0].schema
+    assert (schema.id, schema.channel, schema.values, schema.errors) == (
+        "file",
+        "Filter",
+        ("flux(mJy)",),
+        ("flux_err",),
+    )
+
+
+def test_a_second_id_and_the_end_of_each_time_are_no_facts_and_no_values(base, when, tmp_path):
+    stamps = {name: when.dt.strftime("%Y%m%d%H%M") for name in ("TIMESTAMP_START", "TIMESTAMP_END")}
+    table = base.assign(
+        animal=base.id.map("Stork {}".format), **stamps, temp=base.value + 1, temp_qc=base.index % 3 // 2
+    )
+    table = table.assign(tag_identifier=1000 + base.id, weight=np.array([31, 28, 35, 30, 29, 33])[base.id])
+    table.drop(columns=["time", "id"]).to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    schema = proposal.schema
+    assert (schema.time, schema.static, schema.values) == ("TIMESTAMP_START", ("weight",), ("value",))
+    assert any("--flags temp_qc" in text for text in proposal.unsure)
+
+
+def test_of_a_date_and_a_counter_the_date_is_the_time(when, base, tmp_path):
+    table = base.assign(**{"Timestamp (YYYY-MM-DD)": when, "Transmitter Time (Long Integer)": 5000 + base.index * 300})
+    table.drop(columns="time").to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.time == "Timestamp (YYYY-MM-DD)"
+
+
+@pytest.mark.parametrize("words", [("true", "false"), ("TRUE", "FALSE")])
+def test_true_and_false_are_numbers_in_text_as_in_parquet(words, base, tmp_path):
+    rejected = base.index % 10 == 3
+    base.assign(rejected=np.where(rejected, *words)).to_csv(tmp_path / "t.csv", index=False)
+    base.assign(rejected=rejected).to_parquet(tmp_path / "t.parquet")
+    for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
+        proposal, _ = looked_at(path)
+        assert any("--flags rejected" in text for text in proposal.unsure)
+        dataset = read_table(open_source(path), TableSchema(flags=("rejected",)))
+        assert len(dataset.times) == len(base) - rejected.sum()

@@ -122,7 +122,7 @@ def counted(cells: pa.Array) -> dict[str, int]:
 
 
 def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
-    """Convert a column to floats; booleans become 0 and 1, and texts are parsed.
+    """Convert a column to floats; booleans, also the words true and false, become 1 and 0, and texts are parsed.
 
     Args:
         name: of the column, for messages.
@@ -162,6 +162,8 @@ def _parse_numbers(
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
             return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
+    if (truths := matches(cells, "^(?i:true|false)$")).any() and truths.sum() == len(cells) - cells.null_count:
+        return numbers(cells.cast(pa.bool_()), name).values, {}, None
     cells = _replaced(cells, "^[−–]", "-")
     cells = _replaced(cells, r"^([-+]?\d*\.?\d*)[dD]([-+]?\d+)$", r"\1e\2")  # Fortran's 1.5D+02
     cells, note = _with_points(cells)

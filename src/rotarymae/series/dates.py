@@ -18,7 +18,7 @@ from rotarymae.series import cells
 
 HEAD_CELLS = 1000  # cells, in which a column that is no column of dates shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
+ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z| UTC| GMT| ?[+-]\d\d(:?\d\d)?)?)?$"
 ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
@@ -131,7 +131,12 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
     each.
     """
     texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
-    texts = pc.replace_substring_regex(texts, r"([T ]\d\d)($|Z|[+-])", r"\1:00\2")  # pyright: ignore
+    for written, plain in (
+        (" (UTC|GMT)$", "Z"),
+        (r" ([+-]\d\d(:?\d\d)?)$", r"\1"),
+        (r"([T ]\d\d)($|Z|[+-])", r"\1:00\2"),
+    ):
+        texts = pc.replace_substring_regex(texts, written, plain)  # pyright: ignore
     offset = cells.matches(texts, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & cells.matches(texts, ":|Z$")
     if offset.any() and offset.sum() < len(texts) - texts.null_count:
         raise InputError(

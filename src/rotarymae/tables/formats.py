@@ -204,17 +204,18 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
         notes = [f"separated by {said}", *notes]
     notes += ["decimal commas"] if comma else []
     notes += [f"the header is line {start + 1}"] if start else []
-    notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if units else []
+    notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if any(units) else []
     skip = start + 1 + bool(units)
     head_lines = tuple(lines[: start + 1])
     return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes), head_lines)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split each line into cells at `separator`; a blank means runs of blanks.
+    """Split each line into cells at `separator`; a blank means runs of blanks. A leading "#" is left out.
 
     A quoted cell with line breaks counts in its first line.
     """
+    lines = [line.lstrip("# ") if line.startswith("#") else line for line in lines]
     if separator == " ":
         return [line.split() for line in lines]
     try:
@@ -247,7 +248,9 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         # "#id,time,value" is the header where the first row below it holds numbers.
         over = start - 1
         if over >= 0 and lines[over].startswith("#") and len(rows[over]) == width > 1 and _has_number(rows[start]):
-            start = over
+            # Two such lines are names and units; units repeat, and names do not.
+            units = over > 0 and lines[over - 1].startswith("#") and len(rows[over - 1]) == width
+            start = over - 1 if units and len({*rows[over]}) < width == len({*rows[over - 1]}) else over
     below = [len(rows[i]) == width for i in filled if i > start]
     return start, width, sum(below) / len(below) if below else float(width > 1)
 
@@ -259,12 +262,16 @@ def _has_number(row: Sequence[str]) -> bool:
 def _units(rows: list[list[str]]) -> tuple[str, ...]:
     """Return the cells of a row of units, such as ",d,,mJy", below the header; () if there is none.
 
+    A row of widths and types, as files of the format RDB have it, counts as one of empty units.
+
     Args:
         rows: the cells of the first rows below the header, of which the first may hold units. Less than three show
             nothing.
     """
     if len(rows) < 3:
         return ()
+    if all(re.fullmatch(r"\d+[sdn]", cell.strip()) for cell in rows[0]):  # RDB: 15s, 20d
+        return ("",) * len(rows[0])
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
     units = ["" if cell.strip().lower() in empty else cell.strip() for cell in rows[0]]
     fits = False

@@ -6,6 +6,7 @@ A proposal never merges, drops or converts: what is doubtful is said in `unsure`
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +21,7 @@ from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 from rotarymae.series.dates import ELAPSED, ISO
 from rotarymae.tables.schema import TableSchema
-from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, open_source
+from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
@@ -35,6 +36,7 @@ DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and o
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
+TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
@@ -45,9 +47,26 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
+NUMBERINGS = {
+    "id",
+    "identifier",
+    "ident",
+    "number",
+    "nr",
+    "no",
+    "num",
+    "index",
+    "idx",
+    "code",
+    "tag",
+    "table",
+    "key",
+    "serial",
+}
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
-FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "bad", "procstatus", "rb"}
+FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
+         "outlier", "suspect", "saturated"}  # fmt: skip
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
@@ -86,6 +105,7 @@ CHANNEL = Rule(
      "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
      "sensore", "name"),
 )  # fmt: skip
+BANDS = {"passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid"}  # never ids
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
      "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
@@ -115,7 +135,8 @@ class Proposal:
 
 
 def pieces(name: str) -> list[str]:
-    """Split the name of a column into lower-case words: "midpointMjdTai" gives midpoint, mjd and tai."""
+    """Split the name of a column into lower-case words: "midpointMjdTai (d)" gives midpoint, mjd and tai."""
+    name = re.sub(r"(?<=\w)\s*[(\[][^()\[\]]*[)\]]$", "", name)  # a unit is none of its words
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
@@ -132,8 +153,8 @@ def looks_like_id(name: str) -> bool:
 
 
 def looks_like_outcome(name: str) -> bool:
-    """Return whether the name of a column suggests an outcome, which only the future tells."""
-    return bool(set(pieces(name)) & OUTCOMES)
+    """Return whether the name of a column suggests an outcome, which only the future tells; an id is none."""
+    return bool(set(pieces(name)) & OUTCOMES) and not looks_like_id(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +190,10 @@ class Column:
         few = self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
         return (self.text or self.whole) and few and not (self.dates or self.clock)
 
+    def numbers_series(self, count: int) -> bool:
+        """Return whether it is a further id of the `count` series: by its name, and as each has a number of its own."""
+        return self.whole and self.distinct >= max(count, 3) and bool(set(self.words) & NUMBERINGS)
+
     @property
     def distinct(self) -> int:
         return int(self.codes.max(initial=-1)) + 1
@@ -177,11 +202,12 @@ class Column:
     def whole_days(self) -> bool:
         """Whether its dates have no time of day."""
         kind = self.cells.type
-        return pa.types.is_date(kind) or (cells.is_text(kind) and not cells.matches(self.cells, ":").any())
+        texts = cells.is_text(kind) and not cells.matches(self.cells, ":").any()
+        return pa.types.is_date(kind) or pa.types.is_integer(kind) or texts
 
     @property
     def is_error(self) -> bool:
-        named = bool(set(self.words) & ERRORS) and len(self.words) > 1
+        named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
     def rank(self, rule: Rule) -> float:
@@ -197,6 +223,10 @@ class Column:
 
     def called(self, rule: Rule) -> bool:
         return self.rank(rule) < np.inf
+
+    def says(self, other: Column) -> bool:
+        """Return whether the two columns tell rows apart in the same way, as the begin and the end of a time do."""
+        return _count(self.codes, other.codes) == self.distinct == other.distinct
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has more than one value within some series; missing cells do not count.
@@ -240,7 +270,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     codes = np.zeros(len(column), np.int64)
     with suppress(InputError, pa.ArrowException):
         codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
-    words = text and not cells.matches(column.unique(), r"^\W*\d").any()
+    words = text and not cells.matches(column.unique(), r"^\W*\d|^(?i:true|false)$").any()
     if text and not words:
         half = max(1, len(cells.without_missing(column).drop_null())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
@@ -281,8 +311,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """
     stem = schema.numbered or (None if "time" in named else _series_per_row(source))
     if stem is None:
-        parts = [name for part in DATE_PARTS for name in source.kinds if name.lower() == part]
-        return _propose(source if "time" in named else source.with_time("+".join(parts)), schema, named)
+        parts = "+".join(date_parts(source.kinds).values())
+        return _propose(source if "time" in named else source.with_time(parts), schema, named)
     source = open_source(source, numbered=stem)
     id = next(name for name in source.kinds if looks_like_id(name))  # the last is "series"
     fields = {"id": id, "time": "number", "values": (stem.rstrip("._ "),), "numbered": stem}
@@ -328,6 +358,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         if len(formats) == 1:
             given["time_format"] = formats[0]
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
+        if len(formats) > 1 and "time" in given:
+            raise InputError(
+                f"the times {time.name!r}, such as {example!r}, may be written as {listed(formats)}, which differ in "
+                f"the order of day, month and year; say which (--time {shlex.quote(time.name)} --time-format FORMAT).",
+                code="time-text",
+            )
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
     several_files = len(source.paths) > 1
@@ -342,11 +378,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     series = columns[name].codes if name in columns else np.zeros(n, np.int64)
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.sample(ROWS).with_ids_of_files().read(["file", time.name])["file"])[0]
-    if "clock" not in named and time is not None and time.dates and time.whole_days:
+    if "clock" not in named and time is not None and (time.dates or given.get("time_format")) and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
-    varying = {name: c for name, c in free.items() if count <= 1 or c.varies(series)}  # one series shows nothing
+    one = count <= 1  # which does not show what is the same throughout each
+    varying = {name: c for name, c in free.items() if (c.distinct > 1 if one else c.varies(series))}
     fixed = {name: c for name, c in free.items() if name not in varying and c.distinct > 0}
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
     candidates = [*groups, *(c for c in fixed.values() if looks_like_id(c.name))]
@@ -375,13 +412,19 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if known and "untimed" not in named and time is not None and (untimed := int((time.codes < 0).sum())):
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
+    if time is not None:
+        others = [name for name in others if not (numeric[name].called(TIME) and numeric[name].says(time))] or others
     if "values" not in named:
-        best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
+        filled = {name: np.isfinite(numeric[name].numbers).mean().round(1) for name in others}  # pyright: ignore
+        best = [name for name in others if numeric[name].called(VALUE)]
+        best = sorted(best, key=lambda name: (numeric[name].rank(VALUE), -filled[name]))
         others = [name for name in others if name not in coordinates] or others
         if not others:
             raise InputError(
                 f"no column looks like values; name it by --values. There are {listed(free, 20)}.", code="no-values"
             )
+        if not best and known and (channel := columns.get(known)) is not None:
+            best = [name for name in others if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
         if best and (known or len(best) == len(others) or not schema.wide):
             given["values"] = tuple(best[:1])
         else:
@@ -389,7 +432,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
     values = given.get("values", schema.values)
-    unsure += _unread(varying, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
+    unread = {name: c for name, c in varying.items() if name not in flags}
+    unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -398,7 +442,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(coordinates)}"
         )
     if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
-        of_value = [name for name in errors if _stem(name) == _stem(values[0])]
+        of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")]
         given |= {"errors": tuple(of_value[:1])} if of_value else {}
     for name in flags:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
@@ -428,7 +472,8 @@ def _unread(
     unread = [c.name for c in columns if c.name not in values]
     codes = [c.name for c in columns if c.names_classes and (c.codes >= 0).all() and not looks_like_id(c.name)]
     as_values, apart = [name for name in codes if name in values], [name for name in codes if name in unread]
-    numbers = [name for name in unread if name not in codes and varying[name].numeric]
+    numbers = [c.name for c in columns if c.name in unread and c.name not in codes and c.numeric]
+    numbers = [name for name in numbers if not looks_like_id(name)]
     texts = [name for name in unread if name not in codes and varying[name].text]
     said = [f"{listed(numbers)} could be values, too (--values)"] if numbers else []
     said += [f"{listed(texts)}: texts that change within series, not read"] if texts else []
@@ -450,6 +495,11 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
     named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
     best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIME))) or dates
+    # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
+    if best and not best[0].dates and best[0].rank(TIME) >= TIME.words.index("time"):
+        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in (*named, *dates)}
+        plain = (c for c in named if c.dates and changes[c.name] > 0.9 * changes[best[0].name])
+        best = [next(plain, best[0])]
     if not best:
         text = next((c for c in free.values() if c.text and c.called(TIME)), None)
         return text or _ascending(free, unsure)
@@ -520,6 +570,7 @@ def _id(
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
+    blocks = [c for c in blocks if not set(c.words) & BANDS]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
     runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
     blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]
@@ -536,12 +587,31 @@ def _id(
     return best, []
 
 
+def _share_explained(values: np.ndarray, codes: np.ndarray) -> float:
+    """Return the share of the variance of the values' ranks that lies between groups, 0 to 1; missing values are out.
+
+    Args:
+        values: [n].
+        codes: [n] the group of each value; -1 for none.
+    """
+    known = np.isfinite(values) & (codes >= 0)
+    if known.sum() < 2:
+        return 0.0
+    _, place, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    sizes = np.bincount(codes[known])
+    means = np.bincount(codes[known], ranks) / np.maximum(sizes, 1)
+    between = (sizes * (means - ranks.mean()) ** 2).sum() / known.sum()
+    return float(between / max(ranks.var(), 1e-12))
+
+
 def _channel(
     varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
 ) -> Column | None:
     """Return the column of channels, or None without one.
 
-    It has a known name and few values, or else is a text that tells rows of the same series and time apart.
+    It has a known name and few values, or else is a text that tells rows of the same series and time apart, or one by
+    which numbers of another column differ more than they do otherwise.
 
     Args:
         varying: {name: column} of the columns that differ within a series.
@@ -561,10 +631,19 @@ def _channel(
     if named:
         return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNEL) + len(c.words) / 100))
     bare = repeats()
-    telling = [c for c in usual if c.text and c.distinct < len(series) / 3 and repeats(c.codes) < bare / 20]
+    telling = [c for c in usual if (c.distinct < len(series) / 3 if c.text else c.names_classes)]
+    telling = [c for c in telling if repeats(c.codes) < bare / 20]
     if bare > len(series) / 20 and telling:
         best = min(telling, key=lambda c: (repeats(c.codes), c.distinct))
         unsure.append(f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)")
+        return best
+    texts = [c for c in usual if c.text and c.distinct < len(series) / 3]
+    numbers = [c for c in varying.values() if c.numbers is not None and c.name not in others]
+    pairs = [(_share_explained(v.numbers, c.codes), c, v) for c in texts for v in numbers]  # pyright: ignore
+    share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0.0, None, None))
+    if best is not None and value is not None and share > TELLING_SHARE:
+        text = f"{best.name!r} is proposed as the channel, as {value.name!r} differs by it (--channel)"
+        unsure.append(f"{text}; a state, such as on and off, is none")
         return best
     if bare:
         unsure.append(f"{bare:,} of {len(series):,} rows seen repeat the series and time of another")
@@ -657,7 +736,9 @@ def _of_series(
     no_facts = ERRORS | {"split", "fold", "true"}
     leaks, many, static = [], [], []
     for c in (c for c in usable if not (c.dates or c.clock or c.name in outcomes or set(c.words) & no_facts)):
-        if 2 * c.distinct > count:
+        if c.numbers_series(count):
+            many.append(c.name)
+        elif 2 * c.distinct > count:
             (many if c.text else static).append(c.name)
         elif truth is not None and c.distinct >= truth.distinct and _count(c.codes, truth.codes) == _count(c.codes):
             leaks.append(c.name)
@@ -671,7 +752,7 @@ def _of_series(
         text = f"{listed(maybe, 20)} {text} (--label {maybe[0]}?)"
         unsure.append(f"{text}, and then no fact (--static)" if {*maybe} & {*static} else text)
     unsure += (
-        [f"{listed(many)}: as many texts as half of {count:,} series seen or more, and not read (--static)"]
+        [f"{listed(many)}: of {count:,} series seen, half or more have one of their own, and it is not read (--static)"]
         if many
         else []
     )

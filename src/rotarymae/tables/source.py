@@ -56,7 +56,14 @@ NAME = re.compile(
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
 COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
-DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
+DATE_PARTS = {  # as columns are called that hold them
+    "year": ("year", "yyyy", "yy", "yr"),
+    "month": ("month", "mon", "mo", "mm"),
+    "day": ("day", "dd", "dy"),
+    "hour": ("hour", "hh", "hr"),
+    "minute": ("minute", "min", "mn", "mm"),
+    "second": ("second", "sec", "ss"),
+}
 FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts, also where they are digits
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
@@ -168,13 +175,13 @@ class Source:
         Args:
             name: the columns, joined by "+", such as "year+month+day+hour".
         """
-        parts = name.split("+")
-        if name in self.kinds or not {"year", "month"} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
+        parts = date_parts([part for part in name.split("+") if part in self.kinds])
+        if name in self.kinds or not {"year", "month"} <= {*parts} or len(parts) < name.count("+") + 1:
             return self
-        cells_of = {part.lower(): f"TRY_CAST({self.sql[part]} AS INTEGER)" for part in parts}
+        cells_of = {part: f"TRY_CAST({self.sql[column]} AS INTEGER)" for part, column in parts.items()}
         numbers = ", ".join(cells_of.get(part, "1" if part == "day" else "0") for part in DATE_PARTS)
         sql = f"try_strptime(printf('%d-%d-%d %d:%d:%d', {numbers}), '%Y-%m-%d %H:%M:%S')"
-        kinds = {column: kind for column, kind in self.kinds.items() if column not in parts}
+        kinds = {column: kind for column, kind in self.kinds.items() if column not in parts.values()}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
     @functools.cached_property
@@ -651,6 +658,19 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
     attributes["units"] = {**_units_of(schema), **attributes.get("units", {})}
     attributes["unreadable"] = attributes.get("unreadable", {}) | twice
     return Source(name, kinds, sql, "rotarymae_table", table=pa.table(columns, names=numbers), **attributes)
+
+
+def date_parts(names: Iterable[str]) -> dict[str, str]:
+    """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "minute": "mm"}.
+
+    Names are those in `DATE_PARTS`, in any case. The first column of a part counts; a second "mm" is the minute.
+    """
+    parts: dict[str, str] = {}
+    for name in names:
+        part = next((p for p, words in DATE_PARTS.items() if name.lower() in words and p not in parts), None)
+        if part is not None:
+            parts[part] = name
+    return {part: parts[part] for part in DATE_PARTS if part in parts}
 
 
 def _twice(names: Iterable[str]) -> dict[str, InputError]:
