@@ -102,8 +102,8 @@ class Ensemble(Pipeline):
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         return self.require_one().importance(X, on_step)
 
-    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
-        self.require_one().save(folder, note, license, tags)
+    def save(self, folder: str | Path, note: str = "", license: str = "unknown") -> None:
+        self.require_one().save(folder, note, license)
 
 
 def load(source: str | Path, precision: Precision = "auto") -> Pipeline:

@@ -144,27 +144,6 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
         )
 
 
-def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
-    """Return names of columns as a tuple; a single string becomes a tuple of one.
-
-    Args:
-        what: name of the option, for messages.
-        empty: whether no name is accepted; the tuple is then ().
-
-    Raises:
-        InputError: no names, unless `empty`; something that is no string.
-    """
-    if not isinstance(names, str | Iterable):
-        raise InputError(f"{what} is {names!r}; give column names.")
-    names = (names,) if isinstance(names, str) else tuple(names)
-    if not names and not empty:
-        raise InputError(f"{what} is empty; give at least one name.")
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
-    return names
-
-
 def import_extra(module: str, extra: str) -> Any:
     """Import and return a module that comes with an optional extra of this library.
 

@@ -9,7 +9,7 @@ X is a `SeriesDataset` or `ArrayDataset`, the path of a table, a data frame, or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -703,7 +703,7 @@ class Pipeline:
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
+    def save(self, folder: str | Path, note: str = "", license: str = "unknown") -> None:
         """Write the pipeline to a folder: a reader sees the old one or the new one, never half of either.
 
         Parameters
@@ -714,18 +714,16 @@ class Pipeline:
             A paragraph for the model card.
         license : str
             Licence of the model, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
-        tags : sequence of str
-            Tags for the model card, besides the library's.
 
         Raises
         ------
         InputError
-            A folder that holds other things than a model, or a link to one; a licence or a tag of other characters than
-            letters, digits, dots and hyphens.
+            A folder that holds other things than a model, or a link to one; a licence of other characters than letters,
+            digits, dots and hyphens.
         OSError
             The files cannot be written; the message names the folder, and what was there is untouched.
         """
-        write(self, Path(folder), note, license, tags)
+        write(self, Path(folder), note, license)
 
     @classmethod
     def load(cls, source: str | Path, precision: Precision = "auto") -> Self:

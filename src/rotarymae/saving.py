@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +80,7 @@ class Described:
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Sequence[str]) -> None:
+def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
     """Write a pipeline to a folder, which it replaces if that is a saved pipeline or empty.
 
     What a killed process left half-written next to the folder is removed, if it is older than an hour.
@@ -89,18 +88,15 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
     Args:
         pipeline: a pipeline of one model.
         folder: new, empty, or a saved pipeline.
-        note, license, tags: as in `Pipeline.save`.
+        note, license: as in `Pipeline.save`.
 
     Raises:
-        InputError: a licence or tag of other characters; a folder that `check_replaceable` refuses.
+        InputError: a licence of other characters; a folder that `check_replaceable` refuses.
         OSError: the folder cannot be written.
     """
     folder = Path(folder)
-    for word in (license, *tags):
-        if not re.fullmatch(r"[\w.-]+", word):
-            raise InputError(
-                f"{word!r} is no licence or tag; wanted letters, digits, dots and hyphens, as in cc-by-4.0."
-            )
+    if not re.fullmatch(r"[\w.-]+", license):
+        raise InputError(f"{license!r} is no licence; give letters, digits, dots and hyphens, as in cc-by-4.0.")
     check_replaceable(folder)
     if folder.parent.is_dir():
         remove_leftovers(folder.parent, [folder.name], SAVE_SECONDS)
@@ -115,7 +111,7 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
         except SafetensorError as error:
             raise OSError(f"{folder} could not be written: {error}") from None
         write_config(temporary, {"format": PIPELINE_FORMAT, **dataclasses.asdict(_described(pipeline))})
-        (temporary / CARD).write_text(_card(pipeline, note, license, tags), encoding="utf-8")
+        (temporary / CARD).write_text(_card(pipeline, note, license), encoding="utf-8")
 
 
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
@@ -149,14 +145,13 @@ def _described(pipeline: Pipeline) -> Described:
     return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
 
 
-def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> str:
+def _card(pipeline: Pipeline, note: str, license: str) -> str:
     """Return the text of the model card, README.md, from its template.
 
     Args:
         pipeline: what is described.
         note: a paragraph on the training.
         license: as the Hugging Face Hub writes it.
-        tags: for the Hub, besides the library's.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -177,7 +172,6 @@ def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> s
         parameters=sum(p.numel() for p in model.parameters()),
         note=note,
         license=license,
-        tags=tags,
         described={name: html.escape(" ".join(str(value).split()), quote=False) for name, value in described.items()},
         files=known.noun if known is not None and known.kind == "patches" else "",
         predicts=isinstance(model, Classifier | Regressor),

@@ -67,7 +67,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     takes_arrays: ClassVar[bool] = True
     interpolates: ClassVar[bool] = False  # and does nothing else
 
-    def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
+    def save(self, folder: str | Path, license: str = "unknown") -> None:
         """Write the fitted pipeline to a folder, which `load`, `rotarymae.load` and the command read.
 
         Parameters
@@ -76,8 +76,6 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             A new or empty folder, or a saved pipeline, which is replaced.
         license : str
             For the model card, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
-        tags : sequence of str
-            For the model card.
 
         Raises
         ------
@@ -86,7 +84,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         NotFittedError
             Before `fit`.
         """
-        self._fitted().save(folder, license=license, tags=tags)
+        self._fitted().save(folder, license=license)
 
     save_pretrained = save  # by the Hugging Face Hub's name
 
