@@ -280,7 +280,7 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
     for name, tensor in expected.items():
         if tensors[name].shape != tensor.shape:
             raise ModelDirectoryError(
-                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, and {CONFIG} asks for "
+                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, and the configuration asks for "
                 f"{tuple(tensor.shape)}. Take both files from one saved model."
             )
         if kind not in DTYPES or tensors[name].dtype is not kind:
@@ -307,9 +307,11 @@ def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path:
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
         raise ModelDirectoryError(
-            f"{path}: the tensor {name!r} is missing, and {CONFIG} asks for it. Take both files from one saved model."
+            f"{path}: the tensor {name!r} is missing, and the configuration asks for it. Take both files "
+            "from one saved model."
         )
     for name in sorted(set(tensors) - expected):
         raise ModelDirectoryError(
-            f"{path}: surplus tensor {name!r}, for which {CONFIG} has no part. Take both files from one saved model."
+            f"{path}: surplus tensor {name!r}, for which the configuration has no part. Take both files "
+            "from one saved model."
         )
