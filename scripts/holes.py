@@ -2,13 +2,15 @@
 
     python scripts/holes.py glucose --minutes 2
     python scripts/holes.py vitals --data shared/data --minutes 2
+    python scripts/holes.py plasticc --data shared/data --further 2000
 
 Tables: glucose (generated: 120 days of a sensor, every 5 minutes, with meals), days (the same, 60 series of five
 days), season (generated: a wave, its harmonic, a trend and noise), walk (generated), stays (generated: 134 hospital
 stays of up to 4,000 values in nine channels), vitals (heart rate and mean pressure of PhysioNet 2012), plasticc (six
 bands, 1,500 objects), co2 (statsmodels; one series, scored on the training series, eight times with other holes). A
 quarter of the series is held out. Every hole is of one channel, between two of its observations. Errors are in the unit
-of each channel, over the better one of straight line and mean; 1.02 is "no worse".
+of each channel, over the better one of straight line and mean; 1.02 is "no worse". A second figure is of standardised
+values, in which no bright object outweighs all others. With --further, so many other objects of PLAsTiCC are scored.
 
 Then every series is forecast from eight times in its second half, for a quarter of the series (of vitals the second
 day, of co2 400 weeks). By time ahead, errors are over the best of the last value, the value of one season before,
@@ -40,6 +42,7 @@ LENGTHS = (1, 4, 16, 64)  # median gaps of the channel
 HOLES = 3  # per series; of a single series so many that an eighth of it is hidden, at most forty
 DRAWS = 4  # of holes in the same series: a share of 68 % among 150 hidden values is known to 4 points only
 COPIES = 8  # of a single series, with holes of their own
+OBJECTS = 1500  # of PLAsTiCC, to learn from and to score
 LEAST = 20  # hidden observations of a channel, to be scored
 
 
@@ -61,6 +64,13 @@ def glucose(days: int = 120, seed: int = 0) -> SeriesDataset:
         times.append(5.0 * np.arange(288)[seen])
         values.append(np.round(curve + walk + draw.normal(0, 1.5, 288))[seen])
     return SeriesDataset.from_arrays(times, values)
+
+
+def curves(data: Path) -> SeriesDataset:
+    """Return all light curves of PLAsTiCC."""
+    from rotarymae_experiments.data import plasticc
+
+    return plasticc.read(data / "plasticc")[0]
 
 
 def table(name: str, data: Path) -> SeriesDataset:
@@ -109,10 +119,8 @@ def table(name: str, data: Path) -> SeriesDataset:
         days = weeks.index.to_numpy().astype("datetime64[D]").astype(float)
         return SeriesDataset.from_arrays([days], [weeks.to_numpy()])
     if name == "plasticc":
-        from rotarymae_experiments.data import plasticc
-
-        curves = plasticc.read(data / "plasticc")[0]
-        return curves.select(np.sort(np.random.default_rng(0).permutation(len(curves))[:1500]))
+        whole = curves(data)
+        return whole.select(np.sort(np.random.default_rng(0).permutation(len(whole))[:OBJECTS]))
     from rotarymae_experiments.data import physionet
 
     records = physionet.read(data / "physionet2012")
@@ -159,15 +167,21 @@ def score(pipeline: Pipeline, train_part: SeriesDataset, test: SeriesDataset, ma
     columns = [_predictions(pipeline, train_part, test, hidden) for hidden in masks if hidden.any()]
     channels, truth, ours, line, mean, *inside = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     known = [c for c in np.unique(channels) if (channels == c).sum() >= LEAST]
-    ratios = []
-    for c in known:
-        errors = [np.sqrt(np.mean((guess - truth)[channels == c] ** 2)) for guess in (ours, line, mean)]
-        ratios.append(errors[0] / min(errors[1:]))
     rows = np.isin(channels, known)
     held = [np.mean(part[rows]) for part in inside]
-    each = " ".join(f"{ratio:.3f}" for ratio in ratios)
-    error = np.exp(np.mean(np.log(ratios)))
-    return f"{rows.sum():6d} hidden, error {error:.3f} ({each}), inside {held[0]:.1%} and {held[1]:.1%}"
+    scaling, figures = pipeline.require_series().values, []
+    widths = np.zeros((len(truth), len(scaling.transforms) - 1))
+    for scaled in (False, True):
+        guesses = [truth, ours, line, mean]
+        if scaled:
+            guesses = [scaling.transform(np.column_stack([guess, widths]), channels)[:, 0] for guess in guesses]
+        by_method = [
+            [np.sqrt(np.mean((guess - guesses[0])[channels == c] ** 2)) for c in known] for guess in guesses[1:]
+        ]
+        ratios = by_method[0] / np.minimum(by_method[1], by_method[2])
+        figures.append(f"{np.exp(np.mean(np.log(ratios))):.3f} ({' '.join(f'{ratio:.3f}' for ratio in ratios)})")
+    both = f"error {figures[0]}, standardised {figures[1]}"
+    return f"{rows.sum():6d} hidden, {both}, inside {held[0]:.1%} and {held[1]:.1%}"
 
 
 def _predictions(
@@ -213,6 +227,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--further", type=int, default=0, help="score so many other objects of PLAsTiCC, too")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     dataset = table(options.table, options.data)
@@ -229,6 +244,13 @@ def main() -> None:
         if any(mask.any() for mask in masks):
             print(f"{options.table} {length:3d} gaps: {score(pipeline, train_part, test, masks)}", flush=True)
     print(f"{options.table} the end:  {score(pipeline, train_part, test, [ends(test)])}", flush=True)
+    if options.further:
+        whole = curves(options.data)
+        order = np.random.default_rng(0).permutation(len(whole))[OBJECTS : OBJECTS + options.further]
+        others = whole.select(np.sort(order))
+        for length in LENGTHS:
+            masks = [holes(others, length, HOLES)]
+            print(f"further {length:3d} gaps: {score(pipeline, train_part, others, masks)}", flush=True)
     print(f"season {find_season(train_part).time:.4g}")
     print(*forecasts(options.table, pipeline, test if several else dataset), sep="\n")
 

@@ -437,6 +437,8 @@ def test_dates_are_asked_in_any_form():
     numbers = frame.assign(time=np.tile(np.arange(10), 3))
     with pytest.warns(InputWarning, match="times are numbers, and were dates"):
         model.predict(numbers)
+    with refuses("at is a table", "'id', 'time'"):
+        model.predict(frame, at=pd.DataFrame({"id": [0], "time": [1.0]}))
     with refuses("at holds dates", "numbers"), warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
         model.predict(numbers, at=asked)

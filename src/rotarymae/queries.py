@@ -242,6 +242,7 @@ class QueryTable:
         errors: [n, V] standard errors of observations to predict; None to predict the curve.
         dates: whether the times were dates, which are counted in days.
         table: the table itself, and its names for ids, times and channels.
+        clock: its name for the times of day, which its times are without; None where times are whole.
         positions: float64 [n, P] further positions; None without any.
     """
 
@@ -255,6 +256,7 @@ class QueryTable:
     zoneless: bool = False
     table: pa.Table | None = None
     roles: tuple[str, str, str | None] = ("id", "time", None)
+    clock: str | None = None
     positions: np.ndarray | None = None
 
     def in_order(self, answers: pa.Table) -> pa.Table:
@@ -288,7 +290,7 @@ class QueryTable:
         names = {answers.column_names[0]: id, "time": time}
         names |= {"channel": channel} if channel else {}
         # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
-        kept = {name for name, to in names.items() if not cells.is_text(table[to].type)}
+        kept = {name for name, to in names.items() if not cells.is_text(table[to].type) or (self.clock and to == time)}
         columns = {names.get(name, name): table[names[name]] if name in kept else c for name, c in columns.items()}
         others = {name: cells.to_arrow(table[name]) for name in table.column_names if name not in columns}
         texts = {name: cells.typed(cells.trimmed(c)) for name, c in others.items() if cells.is_text(c.type)}
@@ -340,14 +342,16 @@ class QueryTable:
             channel = layout.channel  # misspelt, and refused below
         with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
         axes = layout.positions
-        needed = [id, time, *axes] + ([channel] if channel else [])
+        clock = layout.clock if layout.clock in others else None  # without it, times are whole
+        needed = [id, time, *axes] + [name for name in (channel, clock) if name]
         for column in (*needed, *with_errors):
             if column not in table.column_names:
                 near = did_you_mean(column, table.column_names)
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
         columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
-        written: Any = {"time_format": layout.time_format, "na": layout.na}
-        schema = TableSchema(id=id, time=time, channel=channel, positions=axes, values=("",), **written)
+        own = cells.is_text(columns[time].type) and cells.matches(columns[time], dates.ISO).all()  # as we write them
+        written: Any = {"time_format": None if own else layout.time_format, "na": layout.na}
+        schema = TableSchema(id=id, time=time, clock=clock, channel=channel, positions=axes, values=("",), **written)
         reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
         try:
             rows = reader.rows(columns)
@@ -367,6 +371,7 @@ class QueryTable:
             zoneless=NO_ZONE in rows.report.notes,
             table=table,
             roles=(id, time, channel),
+            clock=clock,
             positions=rows.positions,
         )
 
@@ -595,8 +600,13 @@ def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
             reads them.
 
     Raises:
-        InputError: times for another number of series, that are no flat array, or that are not finite.
+        InputError: a table; times for another number of series, that are no flat array, or that are not finite.
     """
+    if hasattr(at, "columns"):
+        raise InputError(
+            f"at is a table, with the columns {listed(list(at.columns), 10)}; give times: one array for all series, or "
+            "a list with one array for each. A file of such a table is read by `rotarymae interpolate --at`."
+        )
     if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
         each = [_as_numbers(times, dataset) for times in at]
     else:

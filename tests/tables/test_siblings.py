@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.series import cells
+from rotarymae.queries import QueryTable
+from rotarymae.series import as_dates, cells
+from rotarymae.series.dates import formats_of
 from rotarymae.tables import (
     TableSchema,
     align_labels,
@@ -460,3 +462,112 @@ def test_true_and_false_are_numbers_in_text_as_in_parquet(words, base, tmp_path)
         assert any("--flags rejected" in text for text in proposal.unsure)
         dataset = read_table(open_source(path), TableSchema(flags=("rejected",)))
         assert len(dataset.times) == len(base) - rejected.sum()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "%d/%b/%Y:%H:%M:%S +0000",
+        "%Y%m%dT%H%M%SZ",
+        "%Y:%m:%d %H:%M:%S",
+        "%a %b %d %H:%M:%S %Y",
+        "%a, %d %b %Y %H:%M:%S GMT",
+        "%d-%b-%y %I.%M.%S.%f %p",
+        "%Y-%jT%H:%M:%S",
+        "%Y-%m-%d %H:%M:%S:%f",
+        "%Y年%m月%d日 %H:%M:%S",
+        "%A, %B %d, %Y %I:%M:%S %p",
+        "%m/%d/%Y %I:%M:%S %p",
+        "%d.%m.%y %H:%M:%S",
+        "%Y-%m-%d-%H.%M.%S.%f",
+    ],
+)
+def test_the_notation_of_dates_is_seen_in_their_words_and_numbers(written, base, when, tmp_path):
+    base.assign(time=when.dt.strftime(written)).to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.time_format == written.replace("+0000", "%z")
+    days = ((when - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy().reshape(SERIES, TIMES)
+    assert np.abs(dataset.times - np.sort(days).ravel()).max() < 1e-9
+    with pytest.raises(InputError) as error:
+        read_table(open_source(tmp_path / "t.csv"), TableSchema())
+    assert repr(proposal.schema.time_format) in str(error.value)
+
+
+def test_may_is_a_month_in_short_and_in_full():
+    assert formats_of(["3-May-2023", "1-Jun-2023"]) == ["%d-%b-%Y"]
+    assert formats_of(["May 3, 2023", "September 13, 2023"]) == ["%B %d, %Y"]
+
+
+@pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", ""])
+def test_what_is_no_date_has_no_notation(text):
+    assert formats_of([text]) == []
+
+
+@pytest.mark.parametrize("separator", [",", " "])
+def test_a_file_without_names_of_columns_has_numbered_ones(separator, tmp_path):
+    draw = np.random.default_rng(0)
+    rows = [f"{u} {c} {draw.normal():.3f} 100.0 {draw.normal(600):.2f}" for u in range(1, 9) for c in range(1, 41)]
+    (tmp_path / "t.txt").write_text("\n".join(rows).replace(" ", separator) + "\n")
+    proposal, dataset = looked_at(tmp_path / "t.txt")
+    schema = proposal.schema
+    assert (schema.id, schema.time, schema.values) == ("column 1", "column 2", ("column 3", "column 5"))
+    assert len(dataset) == 8 and dataset.lengths.sum() == 2 * 320
+
+
+def test_years_may_be_names_of_columns(tmp_path):
+    (tmp_path / "t.csv").write_text("1990,1991,1992\n5,6,7\n8,9,10\n2,1,1\n")
+    assert open_source(tmp_path / "t.csv").columns == ["1990", "1991", "1992"]
+
+
+def test_who_measured_is_not_what_was_measured(tmp_path):
+    draw = np.random.default_rng(0)
+    columns = ["subject_id", "stay_id", "caregiver_id", "charttime", "itemid", "valuenum"]
+    rows = [
+        (100 + s // 2, 200 + s, draw.integers(30), f"2150-01-{1 + k // 24:02d} {k % 24:02d}:00:00", item, 80.0 + k)
+        for s in range(12)
+        for item in (220045, 220210)
+        for k in range(30)
+    ]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.id, proposal.split) == ("stay_id", "subject_id")
+
+
+def test_a_unit_in_blocks_and_a_constant_source_are_no_ids(tmp_path):
+    rows = [(unit, f"P{p}", k, 5.0 + k, "lab") for unit in ("mmol", "mg") for k in range(30) for p in range(6)]
+    columns = ["unit", "patient", "time", "value", "source"]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.id == "patient"
+
+
+def test_a_second_count_of_the_times_is_no_value(tmp_path):
+    rows = [(f"S{s}", k, 30 * k, np.sin(k + s)) for s in range(5) for k in range(40)]
+    pd.DataFrame(rows, columns=["subject", "epoch", "onset_sec", "EEG"]).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.values == ("EEG",)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_clock_that_passes_midnight_and_several_series_of_one_id_are_doubts(wide, tmp_path):
+    seconds = (86_000 + 10 * np.arange(100)) % 86_400
+    clock = [f"{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}" for s in seconds]
+    table = pd.DataFrame({"time": clock, "x": np.sin(seconds), "y": np.cos(seconds)})
+    values = ["x", "y"] if wide else ["x"]
+    for frame, doubted in ((table, True), (table.iloc[40:], False), (table.sample(frac=1, random_state=0), False)):
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            read_table(open_source(tmp_path / "t.csv"), TableSchema(id="file", values=values, wide=wide))
+        assert any("passed midnight" in str(one.message) for one in said) == doubted
+
+
+def test_the_clock_of_a_table_of_times_counts_and_is_answered_as_it_was_written():
+    layout = TableSchema(id="meter", time="day", clock="clock", time_format="%d.%m.%Y")
+    table = pa.table({"meter": ["a", "b"], "day": ["05.03.2024", "19.03.2024"], "clock": ["10:30", "01:15"]})
+    queries = QueryTable.of(table, layout)
+    assert queries.times == pytest.approx([19787 + 10.5 / 24, 19801 + 1.25 / 24])
+    answers = pa.table({"meter": ["b", "a"], "time": as_dates(queries.times[::-1]), "value": [2.0, 1.0]})
+    written = queries.in_order(answers)
+    assert written.select(["meter", "day", "clock"]).to_pydict() == table.to_pydict()
+    assert written["value"].to_pylist() == [1.0, 2.0]
+    whole = QueryTable.of(pa.table({"meter": ["a"], "time": ["2024-03-05T10:30:00Z"]}), layout)  # as of --grid
+    assert whole.times[0] == queries.times[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,6 +24,8 @@ ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
+OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
+JOINED = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits: 20240331
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
@@ -115,10 +118,12 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
+        known = texts.drop_null().unique()[:HEAD_CELLS].to_pylist()
+        formats = formats_of(known) or ["%d.%m.%Y %H:%M"]
         raise InputError(
-            f"time column {name!r} holds text ({listed(texts.drop_null()[:1].to_pylist())}); say how its dates are "
-            'written (time_format="%d.%m.%Y %H:%M", --time-format), or convert it to numbers, or to datetimes, which '
-            "are read as days.",
+            f"time column {name!r} holds text ({listed(known[:1])}); say how its dates are written ("
+            f"{' or '.join(f'time_format={how!r}' for how in formats)}, --time-format), or convert it to numbers, or "
+            "to datetimes, which are read as days.",
             code="time-text",
         ) from error
     return Times(read.values.copy(), read.words, read.note)
@@ -177,6 +182,75 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
             code="time-text",
         )
     return stamps
+
+
+def formats_of(texts: Sequence[str]) -> list[str]:
+    """Return the strptime formats by which all of the texts are dates: several where day and month could be swapped.
+
+    Names of months and weekdays are English. A date without a year has no format.
+    """
+    longest = max(texts, key=len, default="")
+    return [how for how in _formats(longest) if all(_is_written(text, how) for text in texts)]
+
+
+def _is_written(text: str, how: str) -> bool:
+    try:
+        datetime.strptime(text, how)
+    except ValueError:
+        return False
+    return True
+
+
+def _formats(text: str) -> list[str]:
+    """Return the strptime formats that the words and numbers of one date allow, in any order of day, month and year."""
+    offset = OFFSET.search(text)
+    parts = re.findall(r"\d+|[^\W\d_]+|\W|_", text[: offset.start()] if offset else text)
+    numbers = [k for k, part in enumerate(parts) if part.isdecimal()]
+    parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]
+    named, half = not {"%b", "%B"}.isdisjoint(parts), "%p" in parts
+    if any(part.isascii() and part.isalpha() and part.lower() not in ("t", "z", "utc", "gmt") for part in parts):
+        return []  # 2024-W01 and 2024-Q1 are no months
+    clock = ("%I" if half else "%H", "%M", "%S", "%f")
+    joined = JOINED.get(len(parts[numbers[0]])) if numbers else None
+    year = next((k for k in numbers if len(parts[k]) == 4 and parts[k][:2] in ("19", "20")), None)
+    rest = [k for k in numbers if k != year]
+    orders: list[tuple[str, ...]] = []
+    if joined:
+        then = len(parts[numbers[1]]) if len(numbers) > 1 else 0
+        year, rest, orders = (
+            None,
+            numbers,
+            [(joined, "%H%M%S"[:then]) if then in (4, 6) else (joined,)],
+        )  # 20240331T1230
+    elif named:
+        orders = [("%d", "%y") if year is None else ("%d",) if rest else ()]
+    elif year is not None and rest and len(parts[rest[0]]) == 3:
+        orders = [("%j",)]
+    elif year is not None and len(rest) == 1:
+        orders = [("%m",)]
+    elif year is not None:
+        orders = [("%m", "%d"), ("%d", "%m")][: 1 if year < rest[0] else 2] if rest else []
+    elif match := re.match(r"\d+([-/. ]+)\d+\1\d+", text):
+        orders = [("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d")][: 2 if match[1] == "." else 3]
+    formats = []
+    for order in orders:
+        codes = *order, *clock
+        if len(order) <= len(rest) <= len(codes):
+            at = dict(zip(rest, codes, strict=False)) | ({} if year is None else {year: "%Y"})
+            zone = "" if offset is None else offset[0].replace(offset[0].strip(), "%z")
+            formats.append("".join(at.get(k, part) for k, part in enumerate(parts)) + zone)
+    return formats
+
+
+def _word_code(word: str) -> str | None:
+    """Return the strptime code of a word in lower case, if it names a month, a weekday or a half of the day."""
+    for names, whole, short in ((calendar.month_name, "%B", "%b"), (calendar.day_name, "%A", "%a")):
+        lower = [name.lower() for name in names if name]
+        if word in (name[:3] for name in lower):  # also May, which other texts decide
+            return short
+        if word in lower:
+            return whole
+    return "%p" if word in ("am", "pm") else None
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:

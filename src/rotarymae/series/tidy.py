@@ -18,6 +18,7 @@ from rotarymae.series.reading import ReadingReport
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
+FEW_FALLS = 0.05  # of a series' rows, which go back in time though the others ascend
 FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
 TYPICAL_VALUES = 100_000  # values of a channel that show what is typical
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
@@ -338,6 +339,11 @@ def sort(rows: Observations) -> Observations:
     if len(which):
         reason = "series had times that were not ascending, and have been sorted"
         rows = rows.doubting(reason, len(which), listed(rows.ids[which[:1]]))
+        again = _begin_again(rows)
+        if len(again):
+            reason = "series go back in time by more than half of their span, and then go on: a clock that passed "
+            reason += "midnight (give the column of days as --time, and this one as --clock), or several series (--id)"
+            rows = rows.doubting(reason, len(again), listed(rows.ids[again[:1]]))
     same, wrong = (np.full(max(0, len(rows.times) - 1), value) for value in (True, False))
     for key in rows.keys:
         wrong |= same & (key[1:] < key[:-1])
@@ -350,6 +356,25 @@ def sort(rows: Observations) -> Observations:
     at = np.flatnonzero(mixed[rows.series])
     order[at] = at[np.lexsort([key[at] for key in rows.keys[::-1]])]
     return rows.keep(order)
+
+
+def _begin_again(rows: Observations) -> np.ndarray:
+    """Return the numbers of the series that seldom, and then by more than half of their span, go back in time.
+
+    The rows are sorted by series. Only each series' first channel counts: the others may stand behind it.
+    """
+    times, series = rows.times, rows.series
+    if rows.channels is not None:
+        starts = np.flatnonzero(np.diff(series, prepend=-1))
+        first = rows.channels == np.repeat(rows.channels[starts], np.diff(np.append(starts, len(series))))
+        times, series = times[first], series[first]
+    starts = np.flatnonzero(np.diff(series, prepend=-1))
+    spans, counts = np.zeros(len(rows.ids)), np.bincount(series, minlength=len(rows.ids))
+    spans[series[starts]] = np.maximum.reduceat(times, starts) - np.minimum.reduceat(times, starts)
+    same = series[1:] == series[:-1]
+    falls = series[1:][same & (times[:-1] - times[1:] > spans[series[1:]] / 2)]
+    falls = np.bincount(falls, minlength=len(rows.ids))
+    return np.flatnonzero((falls > 0) & (falls <= FEW_FALLS * counts))
 
 
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:

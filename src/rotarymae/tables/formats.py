@@ -7,6 +7,7 @@ import codecs
 import csv
 import functools
 import io
+import itertools
 import re
 import shutil
 import tempfile
@@ -190,8 +191,11 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
             code="empty-file",
         )
     names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))
+    headless = header_row is None and len(names) > 1 and _are_values(names)
+    if headless:
+        names, start = tuple(f"column {k + 1}" for k in range(len(names))), start - 1
     below = [row for row in rows[start + 1 :] if len(row) == len(names)]
-    units = _units(below)
+    units = () if headless else _units(below)
     cells_below = [cell.strip() for row in below for cell in row]
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
@@ -203,7 +207,8 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]
     notes += ["decimal commas"] if comma else []
-    notes += [f"the header is line {start + 1}"] if start else []
+    notes += ["no line names the columns, and they are numbered"] if headless else []
+    notes += [f"the header is line {start + 1}"] if start and not headless else []
     notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if any(units) else []
     skip = start + 1 + bool(units)
     head_lines = tuple(lines[: start + 1])
@@ -257,6 +262,15 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 
 def _has_number(row: Sequence[str]) -> bool:
     return any(re.match(r"[\s\"]*[-+.]?\d", cell) for cell in row)
+
+
+def _are_values(names: Sequence[str]) -> bool:
+    """Return whether the cells of a header are numbers, as those of a row are; ascending ones may be names."""
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        return False
+    return any(later <= earlier for earlier, later in itertools.pairwise(numbers))
 
 
 def _units(rows: list[list[str]]) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,12 @@ import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
-from rotarymae.series.dates import ELAPSED, ISO
+from rotarymae.series.dates import ELAPSED, ISO, formats_of
 from rotarymae.tables.schema import TableSchema
 from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
-ORDERS = ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d", "%d/%b/%Y", "%d/%b/%y", "%Y/%b/%d", "%d/%B/%Y")
-CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
-CLOCK_TIMES += (", %H:%M", ", %H:%M:%S", ", %I:%M:%S %p")
-TIME_FORMATS = [day.replace("/", mark) + clock for mark in "/.- " for day in ORDERS for clock in CLOCK_TIMES]
-TIME_FORMATS += ["%b %d, %Y" + clock for clock in CLOCK_TIMES]
-TIME_FORMATS += ["%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y"]  # months
-WHOLE_DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # digits → what 20240331 may be
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
@@ -197,6 +189,11 @@ class Column:
     @property
     def distinct(self) -> int:
         return int(self.codes.max(initial=-1)) + 1
+
+    @property
+    def runs(self) -> int:
+        """Number of runs of rows with the same cell."""
+        return 1 + int((np.diff(self.codes) != 0).sum())
 
     @property
     def whole_days(self) -> bool:
@@ -413,7 +410,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if time is not None:
-        others = [name for name in others if not (numeric[name].called(TIME) and numeric[name].says(time))] or others
+        seen = [
+            c.name
+            for c in map(numeric.get, others)
+            if c and (c.called(TIME) or 2 * time.distinct <= n) and c.says(time)
+        ]
+        others = [name for name in others if name not in seen] or others
     if "values" not in named:
         filled = {name: np.isfinite(numeric[name].numbers).mean().round(1) for name in others}  # pyright: ignore
         best = [name for name in others if numeric[name].called(VALUE)]
@@ -531,18 +533,8 @@ def _time_formats(time: Column) -> tuple[list[str], str]:
     if time.numeric and not time.whole:
         return [], ""
     texts = [text for text in time.cells.cast(pa.string()).unique().to_pylist() if text]
-    known = TIME_FORMATS
-    if time.numeric:  # 20240331 is a date where all are
-        digits = len(texts[0]) if texts else 0
-        dated = all(len(text) == digits and text.startswith(("19", "20")) for text in texts)
-        known = [WHOLE_DATES[digits]] if dated and digits in WHOLE_DATES else []
-    formats = []
-    for written in known:
-        with suppress(ValueError):
-            for text in texts:
-                datetime.strptime(text, written)
-            formats.append(written)
-    return (formats, texts[-1]) if texts else ([], "")
+    dated = all(text.startswith(("19", "20")) and len(text) in (8, 12, 14) for text in texts)
+    return (formats_of(texts), texts[-1]) if texts and (dated or not time.numeric) else ([], "")
 
 
 def _id(
@@ -562,18 +554,20 @@ def _id(
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
     named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
     if named:
+        # The rows of the best name often come in blocks, and those of who measured them do not.
+        likely = min(c.rank(Rule(IDS)) for c in named)
+        blocks = [c for c in named if c.distinct > 1 and c.rank(Rule(IDS)) == likely and c.runs <= 1.1 * c.distinct]
         # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
         unlike = {c.name: n if time is None else _count(c.codes, time.codes) for c in named}
-        named = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
-        best = max(named, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
-        return best, [c for c in named if c.distinct != best.distinct]
+        apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
+        best = max(blocks or apart, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
+        return best, [c for c in (named if blocks else apart) if c.distinct != best.distinct]
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
     blocks = [c for c in blocks if not set(c.words) & BANDS]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
-    runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
-    blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]
+    blocks = [c for c in blocks if c.runs <= 1.1 * c.distinct and n / c.runs >= MIN_RUN]
     if not blocks:
         apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNEL)]
         if time is not None and _count(time.codes) < 0.9 * n:
