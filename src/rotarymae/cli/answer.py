@@ -39,8 +39,8 @@ BAR_TITLES = {
 Workers = Annotated[
     int,
     arg(
-        help="Processes that share a folder of tables. Raise it on several cores; the same command may also run on "
-        "other computers at the same time."
+        help="Number of processes that share the files of a folder of tables. Raise it to the number of cores; the "
+        "same command may run on other computers at the same time. Not for a single table."
     ),
 ]
 
@@ -62,12 +62,13 @@ def predict_command(
     interval. A model without labels can only give --anomaly-score.
 
     Args:
-        out: New .csv or .parquet file; - prints CSV. For a folder of tables, a folder with a file for each; finished
-            ones are kept.
-        predictor: What predicts: the network (model), boosted trees on summary features (features), all methods
-            averaged (combined), or what `fit` chose (auto).
-        anomaly_score: Add a column: mean negative log-likelihood of hidden observations in nats. Set it to search for
-            anomalies, which score high; takes five times as long.
+        out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
+            file for each table; files that are there already are kept.
+        predictor: What predicts: the network (model), boosted trees on summary features (features), the average of all
+            methods (combined), or what `fit` chose (auto). Set another one to compare them.
+        anomaly_score: Add a column that says how badly each series is predicted from its other observations (mean
+            negative log-likelihood in nats). Set it to search for odd series, which score high; it takes five times as
+            long.
     """
 
     from rotarymae import scale
@@ -93,12 +94,12 @@ def embed_command(
     For example: rotarymae embed run new.csv --out vectors.parquet
 
     Args:
-        out: New .csv or .parquet file; - prints CSV. For a folder of tables, a folder with a file for each; finished
-            ones are kept.
-        pool: The vector is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
-            to use (auto).
-        stage: The vector comes from the pretrained model, or from the finetuned one, in which labels show; the latter
-            needs a fit with labels.
+        out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
+            file for each table; files that are there already are kept.
+        pool: How a series' tokens become one vector: their mean, their maximum (max), the [CLS] token (cls), or as the
+            model was trained (auto). Set another one to compare them.
+        stage: The model that makes the vectors: the pretrained one, or the finetuned one, whose vectors lie together
+            where labels are equal. finetuned needs a fit with labels.
     """
 
     from rotarymae import scale
@@ -159,12 +160,12 @@ def interpolate_command(
     Args:
         out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value; - prints
             CSV.
-        at: Table of ids, times and channels to predict for, when they differ by series. Without channels: all; ids
-            only if there are several series.
-        times: The same times for every series and channel: numbers, dates (2024-03-31T10:00), or +4, +4h after a
-            series' first observation.
-        grid: Number of evenly spaced times, from each series' first to its last observation; set it for finer or
-            coarser curves.
+        at: Table with the ids, times and channels to predict for. Give it if times differ by series; without a column
+            of channels all are predicted, and ids are needed only if there are several series.
+        times: Times to predict for, the same in every series and channel: numbers, dates (2024-03-31T10:00), or +4,
+            +4h after each series' first observation.
+        grid: Number of evenly spaced times to predict for, from each series' first to its last observation. Raise it
+            for finer curves.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline

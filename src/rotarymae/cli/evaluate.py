@@ -48,12 +48,13 @@ def evaluate_command(
     how many of the series the model was trained on.
 
     Args:
-        out: New JSON file of the metrics. With --at, a PNG picture of the same name is written next to it.
-        at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
-            observation.
-        first: With --at: count from the first observation where this column is not 0, such as a detection.
-        horizon: Score forecasts of the next 30 (in the table's unit of time), 6h or 2d instead, from eight times per
-            series, next to simple methods.
+        out: New JSON file for the metrics. With --at, a PNG picture of the same name is written next to it.
+        at: Also score what is predicted of series cut off so long after their first observation: 30 (in the table's
+            unit of time), 6h or 2d. Give it to see how early predictions are good.
+        first: With --at: column of flags, such as detections. Times then count from the first observation where it is
+            not 0. Give it if series begin long before the event.
+        horizon: Score forecasts of values instead of labels: of the next 30 (in the table's unit of time), 6h or 2d,
+            from eight times in each series, next to simple methods.
     """
     from rotarymae.ensemble import load
     from rotarymae.scoring import evaluate_predictions
