@@ -292,15 +292,7 @@ def check_parts(pipeline: Pipeline) -> None:
     """
     from_fields(TableSchema, pipeline.columns, "columns")
     options = {each.name for each in dataclasses.fields(FitConfig)}
-    parameters: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in pipeline.parameters.items()
-        if name in options
-    }
-    for name in {"errors", "static"} & parameters.keys():  # estimators keep one name as it was given
-        if isinstance(parameters[name], str):
-            parameters[name] = (parameters[name],)
-    FitConfig(**parameters)
+    FitConfig(**{name: value for name, value in pipeline.parameters.items() if name in options})
     config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
     if pipeline.autoencoder is not None:
         other = pipeline.autoencoder.config

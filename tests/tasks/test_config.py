@@ -91,3 +91,10 @@ def test_scalars_of_numpy_are_settings_and_are_kept_as_those_of_python():
         FitConfig(batch_size=np.float64(8))
     with refuses("compile", "1"):
         FitConfig(compile=np.int64(1))
+
+
+def test_a_lone_name_and_any_collection_of_names_become_a_tuple():
+    assert FitConfig(static="age", errors=np.array(["a", "b"])).static == ("age",)
+    assert FitConfig(errors=np.array(["a", "b"])).errors == ("a", "b") and FitConfig(costs=[1.0, 2]).costs == (1.0, 2)
+    with refuses("static", "3", "text"):
+        FitConfig(static=[3])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -24,7 +23,6 @@ from rotarymae.train import open_start, train
 from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
 FRAME_COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
-TUPLES = ("values", "static", "errors")
 CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
 
@@ -168,7 +166,6 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         else:
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
         given = {name: value for name, value in self.get_params(deep=False).items() if name in CONFIG_FIELDS}
-        given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
         if given["pretrained"] is not None:
             given["pretrained"] = str(given["pretrained"])  # which `open_start` looks at
         return FitConfig(**{**given, "seed": seed, **changes})
@@ -280,9 +277,13 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _columns(self) -> TableSchema:
         """Return the parameters that name the columns of a data frame, as a TableSchema."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
-        given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
-        given["values"] = (*given["values"], *as_tuple(self.errors))
-        return TableSchema(**given)
+        schema = TableSchema(**given)
+        return replace(schema, values=(*schema.values, *self._errors))
+
+    @property
+    def _errors(self) -> tuple[str, ...]:
+        """The names of the columns of errors, a lone one as a tuple."""
+        return TableSchema(errors=self.errors).errors
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, for the pipeline.
@@ -311,8 +312,3 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         """Return the fitted pipeline with the estimator's precision; raise NotFittedError before `fit`."""
         check_is_fitted(self, "pipeline_")
         return replace(self.pipeline_, precision=self.precision)
-
-
-def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
-    """Return names of columns as a tuple; a single string becomes a tuple of one."""
-    return (names,) if isinstance(names, str) else tuple(names)

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputWarning, choose
-from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple
+from rotarymae.estimators.base import ArrayOptions, Estimator
 from rotarymae.estimators.parameters import documented
 from rotarymae.heads import encoder_of
 from rotarymae.interpolation import interpolated, standardise_truth
@@ -97,7 +97,7 @@ class RoMAEInterpolator(_Unsupervised):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
         warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
-        return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})
+        return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._errors})
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Predict values of the series at other times, in their units.

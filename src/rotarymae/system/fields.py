@@ -10,7 +10,7 @@ import json
 import math
 import textwrap
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -94,7 +94,9 @@ type_hints = functools.cache(get_type_hints)
 
 
 def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
-    """Check every field of a dataclass against its annotation and its range; numpy's scalars become Python's.
+    """Check every field of a dataclass against its annotation and its range.
+
+    Scalars of numpy become Python's. Where the annotation is a tuple, a lone text and any other collection become one.
 
     Args:
         holder: the instance, also of a frozen dataclass.
@@ -105,7 +107,10 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
     """
     hints = type_hints(type(holder))
     for field in dataclasses.fields(holder):
-        name, kind, value = field.name, hints[field.name], without_numpy(getattr(holder, field.name))
+        name, kind, value = field.name, hints[field.name], getattr(holder, field.name)
+        if get_origin(kind) is tuple and isinstance(value, Iterable):
+            value = (value,) if isinstance(value, str) else tuple(value)
+        value = without_numpy(value)
         object.__setattr__(holder, name, value)
         if not fits(value, kind):
             raise _wrong(name, value, kind)

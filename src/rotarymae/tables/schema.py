@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import getdoc
 from typing import Any, Literal
@@ -128,11 +128,8 @@ class TableSchema:
 
     def __post_init__(self) -> None:
         """Check the names and options, alone and together; a lone name becomes a tuple. Raises InputError."""
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.type.startswith("tuple") and isinstance(value, Iterable):
-                names = (value,) if isinstance(value, str) else tuple(value)
-                object.__setattr__(self, one.name, tuple(map(str, names)) if one.name == "na" else names)
+        words = (self.na,) if isinstance(self.na, str | float | int) else self.na
+        object.__setattr__(self, "na", tuple(map(str, words)))  # -999 is a word, too
         check_fields(self, {})
         if not self.values and not self.wide:
             raise InputError("values is empty; give the name of at least one column.")
