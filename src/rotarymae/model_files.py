@@ -132,7 +132,9 @@ def fold_folders(run: Path) -> list[Path]:
 
 
 def several_models(count: int) -> InputError:
-    """Return the error ("several-models") for anything but predictions of the average of several folds' models.
+    """Return the error, to be raised, that the models of a cross-validation can only predict together.
+
+    Its code is "several-models".
 
     Args:
         count: the number of folds.

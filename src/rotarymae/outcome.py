@@ -102,7 +102,7 @@ class Outcome:
 
     @property
     def split(self) -> Split:
-        """The parts of the series. AssertionError without a split."""
+        """Series used for training, for choosing the epoch, and for scoring. AssertionError without a split."""
         assert self.fit.split is not None, "a run has a split"
         return self.fit.split
 

@@ -441,7 +441,7 @@ class Pipeline:
         return embed(self, self.dataset(X), pool, on_step)
 
     def interpolate(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
-        """Predict values of the series at other times; as `RoMAEInterpolator.predict`.
+        """Predict values of the series at other times, with standard deviations if wanted.
 
         Parameters
         ----------
@@ -479,14 +479,15 @@ class Pipeline:
         dataset : SeriesDataset
             The series.
         queries : Queries
-            Times and channels for each series.
+            Times and channels to predict for, for each series; `queries.queries_from` makes them.
         on_step : callable or None
             Called with how much is done and how much there is.
 
         Returns
         -------
         Interpolation
-            Means, deviations and bands at each query; see `rotarymae.interpolation`.
+            At each of the q queries, in the table's units: `mean` [q, V], `std` [q, V], and `bands`, {share: (lower,
+            upper)}.
 
         Raises
         ------

@@ -95,7 +95,9 @@ def identify(
         dataset: the table or arrays.
         labels: [S], or None to pre-train only.
         config: all options of the training.
-        task, holdout, split_by: as in `train.train`.
+        task: "classification", "regression", "survival" or "auto".
+        holdout: share of the labelled series that is kept out for scoring.
+        split_by: the column or fold that decides the split; None for chance.
         start: the trained model from which training starts; None for random weights.
     """
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}

@@ -88,7 +88,8 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
     Args:
         pipeline: a pipeline of one model.
         folder: new, empty, or a saved pipeline.
-        note, license: as in `Pipeline.save`.
+        note: a paragraph on the training, for the model card.
+        license: of the model, such as "cc-by-4.0".
 
     Raises:
         InputError: a licence of other characters; a folder that `check_replaceable` refuses.

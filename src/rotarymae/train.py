@@ -83,7 +83,7 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """The losses and best epoch of the last training."""
+        """The losses and best epoch of the last training: of fine-tuning, else of pre-training."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
@@ -212,7 +212,7 @@ def train(
                 **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
-        _choose(result, dataset, targets, partners, config, reporter)
+        _choose(result, targets, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
@@ -271,7 +271,8 @@ def _split(
         dataset: S series or arrays.
         rows: indices of the labelled series.
         strata: classes of the labelled series, whose shares all parts have; or None.
-        holdout, split_by: as in `train`.
+        holdout: share of the labelled series that is kept out for scoring.
+        split_by: a column or a fold that decides the split instead of chance, or None.
         config: its validation_fraction and seed count.
         reporter: prints a line on the split by a column, and on series without labels.
 
@@ -324,7 +325,6 @@ def _fit_partners(
 
 def _choose(
     result: FitResult,
-    dataset: AnyDataset,
     targets: np.ndarray,
     fitted: FittedPartners,
     config: FitConfig,
@@ -336,7 +336,6 @@ def _choose(
 
     Args:
         result: the training so far, with a fine-tuned pipeline.
-        dataset: not read here.
         targets: [S] labels of all series.
         fitted: boosting and the other methods, with their predictions of validation series.
         config: its `predictor`, `decide` and `costs` count.
@@ -677,7 +676,8 @@ def finetune(
         config: options of the fit; those of pre-training are not read.
         task: "classification", "regression" or "survival".
         validation: another data set and its targets, whose loss chooses the best epoch; None for none.
-        schedule, how: as in `pretrain`.
+        schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
+        how: folder, resume, on_step and on_resume of `training.fit`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.

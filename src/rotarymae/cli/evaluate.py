@@ -145,9 +145,16 @@ def _evaluate_forecasts(
     out: Path | None,
     reporter: system.Reporter,
 ) -> None:
-    """Score forecasts of a table's values, print the metrics, and write them to the JSON file `out`, if that is given.
+    """Score forecasts of a table's values, print the metrics, and write them to a JSON file.
 
-    Parameters are those of `evaluate_command`.
+    Args:
+        model: name or folder of the model.
+        table: a file, a folder or a pattern.
+        columns: the command's options on the table's layout.
+        horizon: how far ahead forecasts reach, such as "30" or "6h".
+        precision: of matrix products: "auto", "fp32" or "bf16".
+        out: the new file; None writes none.
+        reporter: shows progress and warnings.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.

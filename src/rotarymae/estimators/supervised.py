@@ -152,7 +152,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     task = "classification"
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_` and `classes_`."""
+        """Set `pipeline_`, the fitted pipeline, and `classes_`, the classes that it predicts."""
         super()._keep(pipeline)
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
@@ -271,7 +271,7 @@ class RoMAESurvival(_Supervised):
     task = "survival"
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_` and `edges_`."""
+        """Set `pipeline_`, the fitted pipeline, and `edges_`, the ends of its intervals of time."""
         super()._keep(pipeline)
         self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
 

@@ -37,7 +37,11 @@ class Program(nn.Module):
     outputs: tuple[str, ...]
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the preprocessor and the model; raise InputError for a pipeline that is not of series."""
+        """Keep the preprocessor and the model of a pipeline.
+
+        Args:
+            pipeline: a pipeline of series; InputError for another one.
+        """
         super().__init__()
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
@@ -95,7 +99,7 @@ class Predictions(Program):
 
 
 class Embeddings(Program):
-    """Program that returns `embedding` float32 [B, D], as `Pipeline.embed` does."""
+    """Program that returns `embedding`, one vector for each series, float32 [B, D]."""
 
     outputs = ("embedding",)
 

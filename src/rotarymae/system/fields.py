@@ -157,17 +157,17 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 def from_fields(kind: type, fields: Any, where: str) -> Any:
-    """Return an instance of the dataclass `kind`, from a dictionary as `dataclasses.asdict` makes it, or JSON of that.
+    """Build a dataclass from a dictionary, such as JSON of `dataclasses.asdict`, and check every value.
 
-    Lists become tuples and dictionaries dataclasses where the annotation says so. Every value is checked against its
-    annotation; a field with a default may be absent.
+    Lists become tuples and dictionaries dataclasses where the annotation says so. A field with a default may be absent.
 
     Args:
+        kind: the dataclass.
         fields: the dictionary.
         where: what the fields belong to, for messages.
 
     Raises:
-        InputError: no dictionary; a field that is unknown, missing, or of another type.
+        InputError: no dictionary; a field that is unknown, missing, or of another type than its annotation.
     """
     if not isinstance(fields, dict):
         raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")

@@ -65,7 +65,11 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as a bar on the terminal; yield on_step as `bar` does."""
+        """Show a stage as a bar on the terminal, in a `with` block; yield on_step(done, total, loss=None), to move it.
+
+        Args:
+            title: name of the stage.
+        """
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -86,9 +90,13 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as lines of text: one at its start, one every `every` seconds, one at its end; see `bar`.
+        """Show a stage as lines of text, in a `with` block; yield on_step(done, total, loss=None), which may print one.
 
-        A stage of less than a second has no line at its end, unless it counted steps; nor has one that an error ends.
+        There is a line at the start, one every `every` seconds, and one at the end. A stage of less than a second has
+        no line at its end, unless it counted steps; nor has one that an error ends.
+
+        Args:
+            title: name of the stage.
         """
         self.say(f"{title} ...")
         started = said = time.monotonic()

@@ -82,7 +82,7 @@ class RunFolder:
         """Create and lock the folder, and remove what killed processes left half-written in it.
 
         Args:
-            resume: "never" or "auto", see `training.fit`.
+            resume: "never" refuses a folder with a run in it; "auto" accepts it, to continue that run.
 
         Raises:
             InputError: resume="never" and the folder has a run in it; another process trains here.
@@ -269,12 +269,12 @@ def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
-    """Load tensors into an optimiser, as `_optimizer_state` returned them.
+    """Load the saved tensors of an optimiser into a new one.
 
     Args:
         model: gives the names of the parameters.
         optimizer: changed in place.
-        saved: {"PARAMETER/KEY": tensor}.
+        saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg".
 
     Raises:
         ValueError: a name that the model does not have, or a state that does not fit its parameter.
@@ -293,5 +293,5 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
 
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
-    """Return {name: (shape, dtype)} of tensors."""
+    """Return {name: (shape, dtype)} of tensors by name, to compare two sets of weights."""
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}

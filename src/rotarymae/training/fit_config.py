@@ -410,12 +410,12 @@ class FitConfig(
         return [name for name in names if getattr(self, name) != defaults[name]]
 
     def pretraining(self) -> TrainConfig:
-        """Return the settings of pre-training."""
+        """Return the settings of pre-training: the options of this fit, with `pretrain_epochs` passes."""
         epochs = self.pretrain_epochs or PRETRAIN_EPOCHS
         return self._training(epochs=epochs, betas=self.betas or (0.9, 0.95))
 
     def finetuning(self) -> TrainConfig:
-        """Return the settings of fine-tuning."""
+        """Return the settings of fine-tuning: the options of this fit, those named finetune_... first."""
         rate = self.finetune_lr or (PROBE_FASTER * self.base_lr if self.tune == "probe" else self.base_lr)
         batch_size, betas = self.finetune_batch_size or self.batch_size, self.betas or (0.9, 0.999)
         return self._training(epochs=self.finetune_epochs, betas=betas, batch_size=batch_size, base_lr=rate)

@@ -113,7 +113,7 @@ def fit(
 
 
 class _Loop:
-    """The state of one call of `fit`, and its steps; `run` trains. Arguments and errors are those of `fit`."""
+    """The state of one call of `fit`: model, optimiser, place in the run, history. Its `run` trains."""
 
     def __init__(
         self,
@@ -123,7 +123,15 @@ class _Loop:
         validation: Examples | None,
         folder: str | Path | None,
     ) -> None:
-        """Move the model to the default device; create its optimiser and an empty state. For arguments see `fit`."""
+        """Move the model to the default device; create its optimiser and an empty state.
+
+        Args:
+            objective: model and loss.
+            examples: training data.
+            config: settings.
+            validation: data that are evaluated after every epoch; None for none.
+            folder: where log.jsonl and checkpoints go; None keeps nothing.
+        """
         self.objective, self.examples, self.config = objective, examples, config
         self.validation = validation
         self.device = default_device()
@@ -149,7 +157,15 @@ class _Loop:
         The model then has its last weights, or with `keep_best` those of the best validation loss.
 
         Args:
-            resume, on_step, on_resume: as in `fit`, which also says what is raised.
+            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one.
+            on_step: called with (step, steps in all, running mean loss); None for none.
+            on_resume: called with a sentence that says where a resumed run begins; None for none.
+
+        Raises:
+            InputError: a folder with another run, or in which another process trains.
+            TrainingDiverged: too many steps had non-finite numbers, or a weight became non-finite.
+            ModelDirectoryError: the checkpoint is damaged or does not fit the model.
+            OSError: a checkpoint or the log could not be written.
         """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
@@ -184,7 +200,9 @@ class _Loop:
         """Open the folder, and load its checkpoint into model, optimiser and state if there is one.
 
         Args:
-            resume, on_resume: as in `fit`.
+            folder: the folder of this training.
+            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint.
+            on_resume: called with a sentence that says where a resumed run begins; None for none.
         """
         folder.open(resume)
         if folder.checkpoint.exists():
