@@ -4,6 +4,7 @@ Every test is seeded. Below are the few things that several test files share.
 """
 
 import ast
+import importlib
 import os
 import re
 import signal
@@ -63,31 +64,70 @@ def seeded():
     np.random.seed(0)
 
 
+@contextmanager
+def unchecked(disable=True):
+    """Inside, shapes are not checked."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", disable)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
+
+
 @pytest.fixture(autouse=True)
 def shapes(request):
-    """Check shapes where a file imports what states them; whole trainings would check each thousands of times."""
+    """Check shapes where a file imports what states them."""
     origins = {getattr(each, "__module__", None) for each in vars(request.module).values()}
-    jaxtyping.config.update("jaxtyping_disable", origins.isdisjoint(ANNOTATED))
-    yield
-    jaxtyping.config.update("jaxtyping_disable", True)
+    with unchecked(origins.isdisjoint(ANNOTATED)):
+        yield
 
 
-@pytest.fixture(autouse=True)
-def quick(request, monkeypatch):
-    """Two thirds of a small fit are pictures and resampling; tests of other things have neither.
+@pytest.fixture(autouse=True, scope="session")
+def unchecked_loop():
+    """Shapes are not checked in the training loop, which would check each thousands of times."""
+    from rotarymae.training.loop import _Loop
 
-    Wider fixtures, such as `fitted`, have all.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Loop, "run", unchecked()(_Loop.run))
+        yield
+
+
+# Four fifths of a tiny fit are its calibration, its pictures and the resampling of its scores.
+LEFT_OUT = {
+    "rotarymae.train.calibrate": lambda *_, **__: None,
+    "rotarymae.report.build.PICTURES": (),
+    "rotarymae.metrics.RESAMPLES": 5,
+    "rotarymae.metrics.MIN_RESAMPLES": 5,
+}
+
+
+@contextmanager
+def patched(changes):
+    """Set these attributes, by their full names, for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in changes.items():
+            patch.setattr(name, value)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def short_fits():
+    """Fits neither calibrate nor draw, in all tests that do not use `whole`; the value restores both, by `patched`.
+
+    Figures that are drawn are left out of the page: to write them takes longer than all the rest.
     """
-    if request.path.name not in ("test_page.py", "test_fit_table.py"):
-        monkeypatch.setattr("rotarymae.report.build.data_uri", lambda figure: "data:image/svg+xml;base64,")
-        monkeypatch.setattr("rotarymae.metrics.RESAMPLES", 5)
-        monkeypatch.setattr("rotarymae.metrics.MIN_RESAMPLES", 5)
+    parts = [name.rpartition(".") for name in LEFT_OUT]
+    whole = {f"{module}.{name}": getattr(importlib.import_module(module), name) for module, _, name in parts}
+    with patched(LEFT_OUT | {"rotarymae.report.build.data_uri": lambda figure: "data:image/png;base64,"}):
+        yield whole
 
 
 @pytest.fixture
-def uncalibrated(monkeypatch):
-    """Fits do not calibrate interpolations, which takes half of the time of a tiny one."""
-    monkeypatch.setattr("rotarymae.train.calibrate", lambda *_, **__: None)
+def whole(short_fits):
+    """The fits of a test calibrate, and draw their report, as those of users do."""
+    with patched(short_fits):
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -120,14 +160,9 @@ def refuses(*parts, error=None, code=None):
     """
     from rotarymae.errors import InputError
 
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    try:
-        with pytest.raises(error or InputError, match=says(*parts)) as caught:
-            yield caught
-        assert code is None or caught.value.code == code  # pyright: ignore[reportAttributeAccessIssue]
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", before)
+    with unchecked(), pytest.raises(error or InputError, match=says(*parts)) as caught:
+        yield caught
+    assert code is None or caught.value.code == code  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def small(**changes):
@@ -222,7 +257,7 @@ def write_csv(path, header, rows):
 
 
 @pytest.fixture(scope="session")
-def fitted(tmp_path_factory):
+def fitted(tmp_path_factory, short_fits):
     """A folder with stars.csv, kinds.csv, run/ of `rotarymae fit`, and autoencoder/, its pre-trained part."""
     from rotarymae.pipeline import Pipeline
 
@@ -232,7 +267,8 @@ def fitted(tmp_path_factory):
     kinds = write_csv(folder / "kinds.csv", "star,kind", labels.items())
     columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
     options = [*columns, "--labels", kinds, "--label", "kind", *TINY, "--quiet"]
-    assert command("fit", table, "--out", folder / "run", *options) == 0
+    with patched(short_fits):
+        assert command("fit", table, "--out", folder / "run", *options) == 0
     Pipeline.load(folder / "run").pretrained.save(folder / "autoencoder")
     return folder
 

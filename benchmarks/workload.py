@@ -12,8 +12,8 @@ from benchmarks.measure import Settings, Trainer
 from benchmarks.reference import Published, TorchAutoencoder, equal_counts
 from rotarymae import Classifier, Encoder, MaskedAutoencoder, RoMAEConfig, SeriesDataset, Tokens
 from rotarymae.batch import Batch
-from rotarymae.masking import MaskRatio, split
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
+from rotarymae.masking import Masking, split
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.training import Pretraining
 
 RATIO = 0.75
@@ -31,7 +31,7 @@ def padding_waste(lengths: np.ndarray, batches: Sequence[np.ndarray]) -> float:
     return 1.0 - float(sum(int(lengths[batch].sum()) for batch in batches)) / held
 
 
-def ragged_examples(lengths: np.ndarray, seed: int = 0) -> SeriesExamples:
+def ragged_examples(lengths: np.ndarray, seed: int = 0) -> DatasetExamples:
     """Light curves of these lengths: time and one of six bands; flux and its error."""
     draw = np.random.default_rng(seed)
     n, series = int(lengths.sum()), len(lengths)
@@ -44,7 +44,7 @@ def ragged_examples(lengths: np.ndarray, seed: int = 0) -> SeriesExamples:
         channels=draw.integers(0, 6, n).astype(np.int32),
         channel_names=tuple("ugrizY"),
     )
-    return SeriesExamples(dataset, ObservationPreprocessor.fit(dataset), seed, MaskRatio(RATIO))
+    return DatasetExamples(dataset, ObservationPreprocessor.fit(dataset), seed, Masking("ratio", RATIO))
 
 
 def equal_tokens(batch: int, length: int, settings: Settings, axes: int = 2, features: int = 2) -> Tokens:
@@ -67,7 +67,7 @@ def pad_to(tokens: Tokens, length: int) -> Tokens:
 
 def masked_batch(tokens: Tokens) -> Batch:
     """A batch of a pre-training step."""
-    visible, masked = split(tokens, MaskRatio(RATIO)(tokens))
+    visible, masked = split(tokens, Masking("ratio", RATIO)(tokens))
     return Batch(np.arange(tokens.batch), visible, masked)
 
 
@@ -128,7 +128,7 @@ class Paper:
 
     def train(self, tokens: Tokens) -> None:
         tokens = tokens.to(self.settings.device)
-        mask = equal_counts(MaskRatio(RATIO)(tokens), tokens.padding)
+        mask = equal_counts(Masking("ratio", RATIO)(tokens), tokens.padding)
         with autocast(self.settings):
             loss = self.model.loss(tokens, mask)
         self.trainer.step(loss)
@@ -145,5 +145,5 @@ class Torch:
 
     def train(self, tokens: Tokens) -> None:
         with autocast(self.settings):
-            loss = self.model.loss(*split(tokens, MaskRatio(RATIO)(tokens)))
+            loss = self.model.loss(*split(tokens, Masking("ratio", RATIO)(tokens)))
         self.trainer.step(loss)

@@ -1,13 +1,12 @@
-"""Odd tables, arrays, tokens, table files and model directories; each works or is refused by this library's own error.
+"""Odd tables, arrays, tokens and table files; each works or is refused by this library's own error.
 
-`tables`, `arrays` and `tokens` are hypothesis strategies of a call that has not been made yet; `try_file` and
-`try_model` harm a good file or model directory, from a seed. What works is looked at: it must be whole.
+`tables`, `arrays` and `tokens` are hypothesis strategies of a call that has not been made yet; `try_file` harms a good
+file, from a seed. What works is looked at: it must be whole. Model directories are harmed by scripts/faults.py.
 """
 
 from __future__ import annotations
 
 import datetime
-import json
 import random
 import shutil
 import warnings
@@ -24,17 +23,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import torch
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
 
-import rotarymae
-from _runs import config, series
-from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
-from rotarymae.config import RoMAEConfig
+from _runs import series
 from rotarymae.errors import RotaryMAEError
-from rotarymae.heads import Classifier, Regressor
-from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.pipeline import KINDS, AnySeriesPipeline, Pipeline
-from rotarymae.preprocess import ObservationPreprocessor, assemble
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tables import as_dataset
 from rotarymae.tables.labels import align_labels
@@ -318,138 +309,3 @@ def try_file(seed: int, good: list[Path], folder: Path) -> str:
         shutil.rmtree(folder / "columns", ignore_errors=True)
         return outcome(lambda: SeriesDataset.from_file(path, channel="channel", memory=0))
     return outcome(lambda: SeriesDataset.from_file(path, channel="channel", values=("value",)))
-
-
-# ── model directories ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def good_models(folder: Path) -> list[Path]:
-    """One directory of each kind of model."""
-    torch.manual_seed(0)
-    encoder = Encoder(config())
-    heads = (Classifier(encoder, 3), Regressor(encoder), encoder, MaskedAutoencoder(config()))
-    sizes = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
-    inputs = {"axes": 2, "features": 1, "input_features": TOKEN_NUMBERS - 1, "likelihood": "student_t"}
-    any_series = AnySeries(RoMAEConfig(**sizes, **inputs, decoder_depth=1))
-    preprocessor = ObservationPreprocessor.fit(series(8))
-    paths = []
-    for model in (*heads, any_series):
-        paths.append(folder / type(model).__name__)
-        scaled = len(paths) % 2 and model is not any_series  # which standardises each series by itself
-        Pipeline(preprocessor if scaled else None, model).save(paths[-1])
-    assert len(paths) == len(KINDS)
-    return paths
-
-
-ODD_JSON: list[Any] = [
-    *(None, True, 0, -1, 1, 7, 2**31, 2**63, 10**30, 1.5, 1e308, float("nan"), float("inf"), -0.0),
-    *("", "rotary", "é\ud800", "x" * 1000, [], [1], [[1.0, 2.0]], {}, {"a": 1}, [None], ["a", 1]),
-]
-
-
-def mutate_json(content: Any, draw: random.Random) -> Any:
-    """One place of a JSON value is replaced, left out, doubled or given a stranger beside it."""
-    if isinstance(content, dict) and content and draw.random() < 0.85:
-        changed = dict(content)
-        key = draw.choice(list(changed))
-        how = draw.randrange(6)
-        if how == 0:
-            del changed[key]
-        elif how == 1:
-            changed[draw.choice(["surplus", key + "s", "__class__", ""])] = draw.choice(ODD_JSON)
-        elif how == 2:
-            changed[key] = draw.choice(ODD_JSON)
-        else:
-            changed[key] = mutate_json(changed[key], draw)
-        return changed
-    if isinstance(content, list) and content and draw.random() < 0.7:
-        changed = list(content)
-        at = draw.randrange(len(changed))
-        how = draw.randrange(3)
-        if how == 0:
-            del changed[at]
-        elif how == 1:
-            changed.insert(at, draw.choice(ODD_JSON))
-        else:
-            changed[at] = mutate_json(changed[at], draw)
-        return changed
-    if type(content) is int and draw.random() < 0.5:
-        return draw.choice([content * 10**9, -content, content + 1, content * 2, float(content), str(content)])
-    return draw.choice(ODD_JSON)
-
-
-def mutate_tensors(path: Path, draw: random.Random) -> None:
-    """A well-formed file of other tensors than the configuration asks for."""
-    tensors = load_file(path)
-    name = draw.choice(sorted(tensors))
-    how = draw.randrange(7)
-    if how == 0:
-        del tensors[name]
-    elif how == 1:
-        tensors[draw.choice(["surplus", name + ".x", ""])] = torch.zeros(2)
-    elif how == 2:
-        tensors[name] = torch.zeros([draw.randrange(4) for _ in range(draw.randrange(4))])
-    elif how == 3:
-        tensors[name] = tensors[name].to(draw.choice([torch.float64, torch.bfloat16, torch.int32, torch.bool]))
-    elif how == 4:
-        tensors[name] = torch.full_like(tensors[name], draw.choice([float("nan"), float("inf"), 1e38]))
-    elif how == 5:
-        tensors = {}
-    else:
-        tensors = {key: tensor.to(torch.float16) for key, tensor in tensors.items()}
-    save_file(tensors, path)
-
-
-def try_model(seed: int, good: list[Path], folder: Path) -> str:
-    """One model directory with one to three kinds of harm; a model that is loaded anyway must work."""
-    draw = random.Random(seed)
-    path = folder / "model"
-    shutil.rmtree(path, ignore_errors=True)
-    shutil.copytree(draw.choice(good), path)
-    for _ in range(draw.choice((1, 1, 1, 3))):
-        name = draw.choice(("config.json", "model.safetensors"))
-        file = path / name
-        how = draw.randrange(8)
-        if not file.is_file():
-            continue
-        if how == 0:
-            file.write_bytes(mutate(file.read_bytes(), draw))
-        elif how == 1 and draw.random() < 0.5:
-            file.unlink()
-            draw.choice([file.mkdir, lambda file=file: file.symlink_to("/dev/null"), lambda: None])()
-        elif name == "model.safetensors" and how < 6:
-            try:
-                mutate_tensors(file, draw)
-            except Exception:  # harmed already
-                file.write_bytes(b"")
-        elif name == "model.safetensors":
-            content = bytearray(file.read_bytes())
-            start = content[8 : 8 + int.from_bytes(content[:8], "little")] if len(content) > 8 else b""
-            header = mutate(bytes(start), draw)
-            file.write_bytes(len(header).to_bytes(8, "little") + header + content[8 + len(start) :])
-        else:
-            try:
-                file.write_text(json.dumps(mutate_json(json.loads(file.read_bytes()), draw)))
-            except (ValueError, RecursionError):
-                file.write_bytes(draw.choice([b"", b"{", b"[" * 100_000, b"\xff\xfe", b'{"a": 1, "a": 2}', b"null"]))
-
-    def call() -> None:
-        directory = Pipeline.load(path)
-        model = rotarymae.load(path)
-        if isinstance(model, AnySeriesPipeline):
-            model.interpolate([(np.arange(5.0), np.arange(5.0) % 2)], at=[1.5])
-            return
-        of = model.config if isinstance(model, Encoder | MaskedAutoencoder) else model.encoder.config
-        given = Tokens(torch.zeros(2, 3, of.features), torch.arange(3.0)[None, :, None].repeat(2, 1, of.axes))
-        if next(model.parameters()).dtype == torch.float32:
-            with torch.no_grad():
-                if isinstance(model, MaskedAutoencoder):
-                    model(given, torch.tensor([[True, False, False]] * 2))
-                else:
-                    model(given)
-        if directory.preprocessor is not None:
-            directory.preprocessor.describe()
-            if directory.preprocessor.channel_names == ("g", "r") and directory.preprocessor.value_names == ("value",):
-                assemble(series(3), directory.preprocessor, np.arange(3))
-
-    return outcome(call)

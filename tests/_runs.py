@@ -15,9 +15,9 @@ from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.losses import classification, regression
-from rotarymae.masking import MaskRatio
+from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.training.fit_config import FitConfig, TrainConfig
 from rotarymae.training.objectives import Objective, Pretraining, Supervised
@@ -85,18 +85,18 @@ def objective(kind: str = "pretrain", dropout: float = 0.1, drop_path: float = 0
 
 def examples(
     kind: str = "pretrain", count: int = 40, seed: int = 0, of: int = 0, augment: bool = True
-) -> SeriesExamples:
+) -> DatasetExamples:
     """`of` chooses the series, `seed` the masks."""
     dataset = series(count, of)
     preprocessor = ObservationPreprocessor.fit(series(40))
     preprocessor.positions.training_reach[0] = 1e3
     if kind == "pretrain":
-        return SeriesExamples(dataset, preprocessor, seed, MaskRatio((0.3, 0.8)))
+        return DatasetExamples(dataset, preprocessor, seed, Masking("ratio", (0.3, 0.8)))
     targets = np.arange(count) % 3
     if kind == "regress":
         targets = np.sin(np.arange(count, dtype=np.float32))[:, None]
     drop, noise = (0.3, 0.1) if augment else (0.0, 0.0)
-    return SeriesExamples(dataset, preprocessor, seed, targets=targets, drop=drop, noise=noise)
+    return DatasetExamples(dataset, preprocessor, seed, targets=targets, drop=drop, noise=noise)
 
 
 def settings(**changes) -> TrainConfig:
@@ -130,7 +130,7 @@ def log(folder: Path) -> list[dict]:
 class Poisoned:
     """Examples of which some series turn every number they touch into NaN, past all checks of the data set."""
 
-    def __init__(self, inner: SeriesExamples, bad: set[int], epoch: int | None = None) -> None:
+    def __init__(self, inner: DatasetExamples, bad: set[int], epoch: int | None = None) -> None:
         self.inner, self.bad, self.epoch = inner, bad, epoch
         self.lengths = inner.lengths
         self.names = inner.names

@@ -10,7 +10,7 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
-from rotarymae.scale import open_embeddings
+from rotarymae.scale import embeddings
 from rotarymae.series import SeriesDataset
 
 
@@ -46,4 +46,4 @@ def open_unless_killed(model, mark):
     if not mark.exists():
         mark.touch()
         os.kill(os.getpid(), 9)
-    return open_embeddings(model)
+    return embeddings(model)

@@ -55,15 +55,15 @@ def test_one_kernel_answers_as_the_textbook_does():
     shape = int(fitted.index[0, k])
     periods = fitted.periods
     u, v = t[0] / 2 - 1, float(query / 2 - 1)  # shares of the span, from -1 to 1
-    trend = processes.OFFSET + processes.SLOPE * u[:, None] * u
-    trend_at_query = processes.OFFSET + processes.SLOPE * u * v
+    trend = processes.MEAN_VARIANCE + processes.SLOPE * u[:, None] * u
+    trend_at_query = processes.MEAN_VARIANCE + processes.SLOPE * u * v
     within = processes.shapes((t[:, :, None] - t[:, None, :]).abs(), periods)[0, shape] + trend
     cross = processes.shapes((t[:, :, None] - query[:, None, :]).abs(), periods)[0, shape, :, 0] + trend_at_query
     matrix = within + torch.diag(fitted.level[0, k] * noise[0] + processes.JITTER)
     one = fitted._replace(weight=torch.eye(processes.KEPT_KERNELS, dtype=torch.float64)[:1])
     answer = processes.answer(one, query)
     assert answer.mean.item() == pytest.approx((cross @ torch.linalg.solve(matrix, y[0])).item(), rel=1e-9)
-    prior = 1 + processes.OFFSET + processes.SLOPE * v * v
+    prior = 1 + processes.MEAN_VARIANCE + processes.SLOPE * v * v
     left = prior - cross @ torch.linalg.solve(matrix, cross) + fitted.level[0, k]
     assert (2 * answer.log_std).exp().item() == pytest.approx((left * fitted.amplitude[0, k]).item(), rel=1e-9)
     rest = [0, 1, 3]

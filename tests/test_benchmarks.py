@@ -1,31 +1,27 @@
 """The benchmarks measure what they say: the references compute what ours computes, operations are counted right."""
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from conftest import TESTS, random_rows, small
+from conftest import TESTS, random_rows, small, unchecked
 
 sys.path.insert(0, str(TESTS.parent))
 
 from benchmarks import sections
-from benchmarks.__main__ import markdown
+from benchmarks.__main__ import main, markdown
 from benchmarks.measure import Settings, ratio
 from benchmarks.reference import Published, TorchAutoencoder, dense_mask, equal_counts
 from benchmarks.workload import RATIO, equal_tokens, pad_to, ragged_lengths
 
 from rotarymae import losses, official
-from rotarymae.masking import MaskRatio, split
+from rotarymae.masking import Masking, split
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import collate
 
-ROOT = TESTS.parent
 JOINT = small(axes=2, features=2, decoder_attention="joint")  # as the published model's decoder
 
 
@@ -39,7 +35,7 @@ def ragged_tokens(lengths=(9, 4, 13), more=0):
 def test_the_reference_computes_what_ours_does(more):
     model = MaskedAutoencoder(JOINT)
     tokens = ragged_tokens(more=more)
-    mask = MaskRatio(RATIO)(tokens)
+    mask = Masking("ratio", RATIO)(tokens)
     ours, theirs = model(tokens, mask), Published.like(model)(tokens, equal_counts(mask, tokens.padding))
     assert theirs.padding is not None and ours.masked.padding is not None
     assert (theirs.predicted[~theirs.padding] - ours.predicted[ours.masked.real]).abs().max() < 1e-5
@@ -55,7 +51,7 @@ def test_the_reference_without_padding():
         MaskedAutoencoder(JOINT),
         equal_tokens(2, 16, Settings()),
     )
-    mask = MaskRatio(RATIO)(tokens)
+    mask = Masking("ratio", RATIO)(tokens)
     assert (Published.like(model)(tokens, mask).predicted - model(tokens, mask).predicted).abs().max() < 1e-5
     assert dense_mask(None, 5, tokens.values).shape == (5, 5)
 
@@ -77,7 +73,7 @@ def test_the_reference_gives_the_published_outputs(name):
 
 def test_equal_counts_hides_padding_only():
     tokens = ragged_tokens(more=5)
-    mask = MaskRatio(RATIO)(tokens)
+    mask = Masking("ratio", RATIO)(tokens)
     hidden = equal_counts(mask, tokens.padding)
     assert len(set(hidden.sum(1).tolist())) == 1 and hidden.sum(1)[0] == mask.sum(1).max()
     assert torch.equal(hidden & tokens.real, mask)
@@ -86,7 +82,7 @@ def test_equal_counts_hides_padding_only():
 def test_torchs_encoder_ignores_padding():
     model = TorchAutoencoder(JOINT).eval()
     tokens = ragged_tokens()
-    visible, masked = split(tokens, MaskRatio(RATIO)(tokens))
+    visible, masked = split(tokens, Masking("ratio", RATIO)(tokens))
     a, b = (
         model.loss(visible, masked),
         model.loss(pad_to(visible, visible.length + 3), pad_to(masked, masked.length + 4)),
@@ -111,10 +107,9 @@ def test_calls_take_turns():
     assert order == ["a", "b", "a", "b", "a", "b"]  # the first pair warms up
 
 
-def test_every_section_runs(tmp_path: Path):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "benchmarks", "--quick", "--threads", "1", "--out", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+def test_every_section_runs(tmp_path):
+    with unchecked():
+        main(["--quick", "--threads", "1", "--out", str(tmp_path)])
     written = json.loads((tmp_path / "benchmark-quick.json").read_text())
     assert {row["section"] for row in written["rows"]} == set(sections.SECTIONS)
     assert all(np.isfinite(row["value"]) for row in written["rows"])

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
 
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
@@ -21,7 +20,6 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import predict_outputs
 from rotarymae.tables.coerce import labels_of
 
-pytestmark = pytest.mark.usefixtures("uncalibrated")
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 BOTH = {**FAST, "finetune_epochs": 1}
@@ -201,11 +199,6 @@ def test_fewer_channels_than_in_training_and_unknown_ones(fitted):
     frame["band"][3] = "z"
     with refuses("'z'", rows[3][0], "'g', 'r'"):
         model.transform(SeriesDataset.from_frame(pd.DataFrame(frame), "star", "day", "band", ["flux"]))
-
-
-def test_cross_validation(lists):
-    dataset = SeriesDataset.from_arrays([t for t, _ in lists[0]], [v for _, v in lists[0]])
-    assert len(cross_val_score(RoMAEClassifier(**BOTH), dataset, lists[1], cv=2)) == 2
 
 
 BAD = {

@@ -8,7 +8,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from _fuzz import arrays, good_files, good_models, outcome, tables, tokens, try_file, try_model
+from _fuzz import arrays, good_files, outcome, tables, tokens, try_file
 
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
@@ -42,18 +42,6 @@ def files(tmp_path_factory):
 @given(st.integers(0, 2**32))
 def test_files(files, seed):
     assert try_file(seed, *files) in ("worked", "refused")
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models")
-    return good_models(folder), folder
-
-
-@settings(max_examples=60, **QUIET)
-@given(st.integers(0, 2**32))
-def test_model_directories(models, seed):
-    assert try_model(seed, *models) in ("worked", "refused")
 
 
 @pytest.mark.parametrize("seed", [61, 144, 207, 226, 569])

@@ -16,7 +16,7 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.neighbours import NeighbourHead, neighbours, observe
 from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.pipeline import Pipeline
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import as_queries
 from rotarymae.series import hide
 from rotarymae.tokens import Tokens
@@ -98,7 +98,7 @@ def test_every_parameter_learns():
     config = dataclasses.replace(FIT, join_times=True, neighbours="on", likelihood="gaussian", masking="ratio")
     trained = pretrain(waves(), config).pipeline
     assert isinstance(trained.model, MaskedAutoencoder)
-    batch = SeriesExamples(waves(), trained.preprocessor, masking=config.strategy("observations")).batch(
+    batch = DatasetExamples(waves(), trained.preprocessor, masking=config.strategy("observations")).batch(
         np.arange(16), None
     )
     Pretraining(trained.model.train())(batch).sum.backward()
@@ -159,9 +159,9 @@ def test_single_observations_of_joined_times_are_hidden():
     channels = [np.tile(["a", "b", "c"], 20) for _ in range(8)]
     data = SeriesDataset.from_arrays(times, [draw.standard_normal(60) for _ in range(8)], channels)
     fitted = ObservationPreprocessor.fit(data, join_times=True)
-    whole = SeriesExamples(data, fitted).tokens(np.arange(8), None).values
+    whole = DatasetExamples(data, fitted).tokens(np.arange(8), None).values
     for kind, ratio in (("ratio", 0.5), ("rows", 0.5), ("channels", 0.3)):
-        batch = SeriesExamples(data, fitted, masking=Masking.named(kind, ratio=ratio)).batch(np.arange(8), None)
+        batch = DatasetExamples(data, fitted, masking=Masking(kind, ratio=ratio)).batch(np.arange(8), None)
         assert batch.masked is not None
         seen, masked = batch.inputs.values[..., 3:6] > 0, batch.masked.observed_values
         assert (seen.sum((1, 2)) + masked.sum((1, 2)) == 60).all()

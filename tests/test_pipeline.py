@@ -21,7 +21,7 @@ from rotarymae.errors import ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.model_files import FILES, write_config
+from rotarymae.model_files import write_config
 from rotarymae.pipeline import KINDS, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.saving import check_replaceable
@@ -293,18 +293,6 @@ def test_what_killed_saves_left_is_removed_and_nothing_else(tmp_path):
     gone = before - {str(path) for path in tmp_path.rglob("*")}
     left = tmp_path / ".model.0123abcd.part"
     assert gone == {str(left), str(left / "config.json"), str(left / ".tmpXyZ")}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
-def test_files_obey_the_umask(tmp_path):
-    old = os.umask(0o027)
-    try:
-        Pipeline(None, make("Encoder")).save(tmp_path / "model")
-    finally:
-        os.umask(old)
-    assert {path.name: oct(path.stat().st_mode & 0o777) for path in (tmp_path / "model").iterdir()} == dict.fromkeys(
-        FILES, "0o640"
-    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such limits")

@@ -46,7 +46,7 @@ def checks():
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
-def test_checks_of_scikit_learn(estimator, check, uncalibrated):
+def test_checks_of_scikit_learn(estimator, check):
     if isinstance(estimator, RoMAERegressor) and check.func is check_methods_subset_invariance:
         pytest.skip("it allows 1e-7, less than float32 can hold; the test below allows 1e-5")
     check(estimator)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,8 +25,7 @@ ROWS = 8
 
 
 def curve(way, config, steps=50, rate=1e-3):
-    """Mean losses of some steps: "eager"; "padded", with seven more tokens of padding in every row; "grouped" by length
-    into micro-batches of two rows; "compiled"."""
+    """Mean losses of some steps, "eager" or "compiled"."""
     ours = Ours(config, Settings())
     if way == "compiled":
         for block in (*ours.model.encoder.transformer.blocks, *ours.model.decoder.blocks):
@@ -38,32 +36,11 @@ def curve(way, config, steps=50, rate=1e-3):
         for group in ours.trainer.optimizer.param_groups:
             group["lr"] = rate * min(step / 10, (steps - step) / steps)
         index = np.random.default_rng(step).permutation(len(lengths))[:ROWS]
-        parts = np.split(index[np.argsort(lengths[index], kind="stable")], ROWS // 2) if way == "grouped" else [index]
-        total, count = torch.zeros(()), 0.0
-        for batch in (examples.batch(part, step) for part in parts):
-            if way == "padded":
-                batch = replace(
-                    batch,
-                    inputs=pad_to(batch.inputs, batch.inputs.length + 7),
-                    masked=pad_to(batch.masked, batch.masked.length + 7),
-                )
-            loss = losses.reconstruction(ours.model.predict(batch.inputs, batch.masked))
-            total, count = total + loss.sum, count + float(loss.count)
-        ours.trainer.step(total / count)
-        curve.append(float(total.detach() / count))
+        batch = examples.batch(index, step)
+        loss = losses.reconstruction(ours.model.predict(batch.inputs, batch.masked)).mean
+        ours.trainer.step(loss)
+        curve.append(float(loss.detach()))
     return curve
-
-
-def apart(one, other):
-    assert len(one) == len(other)
-    return max(abs(a - b) for a, b in zip(one, other, strict=True))
-
-
-def test_loss_curves_of_padded_and_grouped_batches():
-    eager, padded, grouped = (curve(way, small(**SMALL)) for way in ("eager", "padded", "grouped"))
-    assert np.mean(eager[-10:]) < 0.9 * np.mean(eager[:10])
-    assert apart(padded, eager) < 1e-4
-    assert apart(grouped, eager) < 1e-4
 
 
 COMPILED = """
@@ -86,7 +63,7 @@ def test_loss_curves_of_compiled_blocks():
     )
     eager, compiled = json.loads(run.stdout.splitlines()[-1])
     assert eager != compiled  # else nothing was compiled
-    assert apart(eager, compiled) < 1e-4
+    assert eager == pytest.approx(compiled, abs=1e-4)
 
 
 def test_padding_waste_by_hand():
@@ -100,13 +77,6 @@ def test_little_is_padding_even_of_log_normal_lengths(size, most):
     naive = padding_waste(lengths, in_order(lengths, **size))
     print(f"{size}: {waste:.1%} of the tokens are padding, {naive:.0%} without sorting")
     assert waste < most and naive > 0.4
-
-
-def test_ragged_batches_waste_little():
-    lengths = ragged_lengths(512)
-    assert padding_waste(lengths, plan(lengths, 0, 0, batch_tokens=1536)) <= 0.05
-    many = ragged_lengths(20_000)
-    assert padding_waste(many, plan(many, 0, 0, batch_tokens=8192)) <= 0.05
 
 
 def test_no_tensor_grows_with_the_square_of_the_length():
@@ -126,11 +96,3 @@ def test_no_tensor_grows_with_the_square_of_the_length():
             losses.reconstruction(model.predict(batch.inputs, batch.masked)).mean.backward()
         totals.append(sum(kept))
     assert totals[1] < 2.05 * totals[0]
-
-
-def test_masks_of_the_ragged_workload_are_a_function_of_the_series():
-    examples = ragged_examples(ragged_lengths(16))
-    alone, together = examples.batch(np.array([3]), 0), examples.batch(np.arange(8), 0)
-    assert alone.masked is not None and together.masked is not None
-    row = together.masked.values[3][together.masked.real[3]]
-    assert torch.equal(alone.masked.values[0], row)

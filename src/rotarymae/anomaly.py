@@ -38,16 +38,18 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
         Array [n, V]: negative log-likelihoods of standardised values, or squared errors for likelihood="point".
     """
     truth = standardise_truth(pipeline, hidden, answer, limits=False)  # a gross outlier scores by its size
-    return answer.scaled.likelihood.loss(answer.scaled.parameters, torch.from_numpy(truth)).numpy()
+    return answer.likelihood.loss(answer.parameters, torch.from_numpy(truth)).numpy()
 
 
 def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:
-    """Return how badly each observation is predicted from the others of its series, in nats.
+    """Return how badly a model predicts each observation from the others of its series, in nats.
 
     Every observation is hidden once, together with about a quarter of its series. Which ones are hidden together
     depends only on the number of observations in the series.
 
     Args:
+        pipeline: has the model, which predicts distributions.
+        dataset: the series.
         on_step: called with (steps done, steps in all).
 
     Returns:
@@ -58,7 +60,7 @@ def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step
 
 
 def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return how odd each observation is, as `observation_scores`, and how odd the stretch around it is.
+    """Return how odd each observation is, by `observation_scores`, and how odd the stretch of observations around it.
 
     A stretch is odd if it lies far from what the rest predicts, or is predicted too well. Stretches of consecutive
     observations of a channel are hidden, so that a jump or a drift cannot be predicted from its own other half. Losses
@@ -67,6 +69,8 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
     that were hidden one by one, if that is more.
 
     Args:
+        pipeline: has the model, which predicts distributions.
+        dataset: the series.
         on_step: called with (steps done, steps in all).
 
     Returns:
@@ -93,12 +97,14 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
 
 
 def anomaly_score(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:
-    """Return one anomaly score per series, array [series], in nats: the mean of its `observation_scores`.
+    """Return how unusual each series is for a model, one score per series in nats: the mean of `observation_scores`.
 
     The mean is over observations and value columns. A high score marks a series unlike those of pre-training, a
     candidate for an anomaly. A series of one observation gets NaN.
 
     Args:
+        pipeline: has the model, which predicts distributions.
+        dataset: the series.
         on_step: called with (steps done, steps in all).
     """
     scores = observation_scores(pipeline, dataset, on_step).mean(1)
@@ -106,9 +112,11 @@ def anomaly_score(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = No
 
 
 def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarray], on_step: Step) -> np.ndarray:
-    """Hide the observations of each mask in turn; return the loss of each hidden observation.
+    """Hide the observations of each mask in turn, predict them, and return the loss of each, in nats.
 
     Args:
+        pipeline: has the model.
+        dataset: n observations.
         masks: bool [n] each; no observation is in two of them, and no series is hidden as a whole.
         on_step: called with (steps done, steps in all).
 
@@ -131,9 +139,10 @@ def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarr
 
 
 def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each observation: its channel, the number of its channel of its series, its rank there, and how many.
+    """Return four integer arrays [n] that say where each observation stands in its series and channel.
 
-    Four integer arrays [n]. Ranks count from 0, in order of time.
+    They are its channel; the number of its pair of series and channel; its rank in that pair, from 0 in order of time;
+    and the number of observations of the pair.
     """
     channel = channel_index(dataset).astype(np.int64)
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
@@ -165,7 +174,13 @@ def _run_means(
 
 
 def _deviations(means: np.ndarray) -> np.ndarray:
-    """Return how far each value lies above the median of its column, in robust standard deviations above the median."""
+    """Return how far each value lies above the median of its column, over the column's robust standard deviation.
+
+    The deviation is that of the values above the median, at least `LEAST_SPREAD`.
+
+    Args:
+        means: [n, V].
+    """
     median, upper = np.quantile(means, (0.5, 0.75), axis=0)
     return (means - median) / np.maximum((upper - median) / 0.6745, LEAST_SPREAD)
 
@@ -188,5 +203,11 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
 
 
 def _part(on_step: Callable[[int, int], None], number: int, parts: int) -> Callable[[int, int], None]:
-    """Return an on_step for one of several equal parts of a job, counted from 0, which reports to that of the job."""
+    """Return the callback (steps done, steps in all) of one of several equal parts of a job.
+
+    Args:
+        on_step: callback of the whole job, which is called with steps of all parts.
+        number: of the part, from 0.
+        parts: number of parts.
+    """
     return lambda done, total: on_step(number * total + done, parts * total)

@@ -101,9 +101,9 @@ def standardise(
 
 
 class Units(NamedTuple):
-    """The U pairs of series and channel in a batch of B series, each with up to n tokens.
+    """The tokens of a batch of B series, regrouped: a row for each of the U pairs of series and channel that occur.
 
-    Attributes:
+    Attributes (for up to n tokens of a pair):
         index: [U, n] which of the B · N tokens belong to a channel, in order of time; 0 where not `real`.
         row, channel: [U] the series and the channel number of each.
         lookup: [B, channels] number of the pair; -1 where a series has no token of a channel.
@@ -141,13 +141,16 @@ class Units(NamedTuple):
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
-        """Return what is stored by token [B, N] by channel [U, n], 0 where there is no token; the inverse of `put`."""
+        """Return what each token has in `part` [B, N], regrouped by series and channel [U, n]; 0 where is no token."""
         return part.flatten()[self.index] * self.real
 
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
-        """Return what is stored by channel [U, n, ...] by token [B, N, ...], 0 at other tokens: the inverse of `take`.
+        """Return numbers that are grouped by series and channel [U, n, ...] by token [B, N, ...]; undo `take`.
+
+        Tokens that belong to no pair get 0.
 
         Args:
+            part: the numbers.
             shape: (B, N).
         """
         out = part.new_zeros(shape[0] * shape[1], *part.shape[2:])
@@ -156,9 +159,10 @@ class Units(NamedTuple):
 
 
 class Bank(NamedTuple):
-    """Gaussian processes fitted to the visible observations of a batch.
+    """Gaussian processes fitted to the visible observations of a batch of series, channel by channel.
 
     Attributes:
+        units: the pairs of series and channel.
         times, values, residual: [U, n] of each channel; times are infinite behind the last observation.
         buckets: (channel numbers, fitted processes), for channels with similar numbers of observations.
         described: expected hyperparameters of each channel.
@@ -184,7 +188,7 @@ def fit_bank(
     real: Bool[Tensor, "B N"],
     noise: Float[Tensor, "B N"],
 ) -> Bank:
-    """Fit the bank of Gaussian processes to standardised observations, channel by channel and all channels together.
+    """Fit Gaussian processes to standardised observations, to each channel, and to all channels of a series together.
 
     Args:
         times, channels, values: of N observations in each of B series; channels count from 0.
@@ -222,12 +226,16 @@ def residuals(values: Tensor, predicted: Answer) -> Tensor:
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
-    """Return a bank with processes that describe all channels of a series together, for series with several channels.
+    """Add Gaussian processes over all channels of a series together, for series with several channels; return a bank.
 
-    `left_out` of these series is mixed from both. The bank itself is returned if no series is small enough.
+    In these series `left_out` becomes a mixture of the predictions by one channel and by all. The bank itself is
+    returned if no series is small enough.
 
     Args:
-        times, channels, values, real, noise: as in `fit_bank`.
+        bank: of single channels.
+        times, channels, values: [B, N] the observations, standardised; channels count from 0.
+        real: [B, N], False at padding.
+        noise: [B, N], variance of each observation relative to its channel's mean.
     """
     units, count = bank.units, real.sum(1)
     observed = (units.lookup >= 0).sum(1)
@@ -238,14 +246,35 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     order = torch.argsort((~real).to(torch.uint8), dim=1, stable=True)[rows, : int(count[rows].max())]
     t, c, y, w, there = (part[rows].gather(1, order) for part in (times, channels, values, noise, real))
     t, y = t * there, y * there
-    # Channels are compared at some of the times at which any of them was observed.
+    # Channels are compared at some of the times at which any of them was observed: by their curves, and by how certain
+    # these are, from 0 to 1.
     pick = (torch.arange(CURVE_TIMES) * (count[rows, None].double() / CURVE_TIMES)).long()
     grid = t.masked_fill(~there, torch.inf).sort(1).values.gather(1, pick)
-    compared = _compare(bank, rows, grid)
-    curves, trust, tables, periods, alone = compared
+    most = units.lookup.shape[1]
+    curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
+    tables = torch.full((len(rows), most, len(processes.BANK_LEVELS), 3), 1e-3, dtype=torch.float64)
+    tables[..., 0] = 1.0
+    every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
+    periodic, evidence = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
+    of_row = torch.full((len(units.lookup),), -1)
+    of_row[rows] = torch.arange(len(rows))
+    for bucket, fitted in bank.buckets:
+        at = of_row[units.row[bucket]]
+        mine = at >= 0
+        row, channel = at[mine], units.channel[bucket][mine]
+        if len(row):
+            part = processes.Fitted(*(tensor[mine] for tensor in fitted))
+            curve = processes.answer(part, grid[row])
+            prior = (1 + processes.MEAN_VARIANCE) * (part.weight * part.amplitude).sum(1, keepdim=True)
+            curves[row, channel] = curve.mean
+            trust[row, channel] = (1 - (2 * curve.curve_log_std).exp() / prior).clamp(0, 1)
+            tables[row, channel], every[row, channel] = part.tables, part.periods
+            periodic[row, channel] = part.tables[:, len(processes.BANK_SHAPES) :, 0].sum(1)
+            evidence.index_add_(0, row, part.log_evidence)
+    periods = every[torch.arange(len(rows)), periodic.argmax(1)]  # of the channel that is most surely periodic
     correlation = processes.correlations(curves, trust)
     present = units.lookup[rows] >= 0
-    joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, alone)
+    joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, evidence)
     place = rows[:, None].expand_as(order)[there], order[there]
     alone = Answer(*(part[place] for part in bank.left_out))
     together = Answer(*(part[there] for part in processes.leave_one_out_joint(joint, y, w)))
@@ -254,55 +283,10 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     return bank._replace(joint_rows=rows, joint=joint, left_out=merged)
 
 
-def _compare(
-    bank: Bank, rows: Tensor, grid: Float[Tensor, "R T"]
-) -> tuple[
-    Float[Tensor, "R C T"],
-    Float[Tensor, "R C T"],
-    Float[Tensor, "R C S 3"],
-    Float[Tensor, "R 2"],
-    Float[Tensor, " R"],
-]:
-    """Evaluate the channels of R series on T common times, so that correlations between channels can be computed.
-
-    Args:
-        rows: [R] the series.
-        grid: times at which their curves are evaluated.
-
-    Returns:
-        For C channels and S kernel shapes: each channel's curve and how certain it is, from 0 to 1 (both [R, C, T]);
-        its weight, amplitude and noise variance with each shape [R, C, S, 3]; the two periods of each series' most
-        periodic channel [R, 2]; and the log evidence of all channels, each by itself, summed [R].
-    """
-    most = bank.units.lookup.shape[1]
-    curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
-    tables = torch.full((len(rows), most, len(processes.BANK_LEVELS), 3), 1e-3, dtype=torch.float64)
-    tables[..., 0] = 1.0
-    every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
-    periodic, alone = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
-    of_row = torch.full((len(bank.units.lookup),), -1)
-    of_row[rows] = torch.arange(len(rows))
-    for bucket, fitted in bank.buckets:
-        at = of_row[bank.units.row[bucket]]
-        mine = at >= 0
-        row, channel = at[mine], bank.units.channel[bucket][mine]
-        if len(row):
-            part = processes.Fitted(*(tensor[mine] for tensor in fitted))
-            curve = processes.answer(part, grid[row])
-            prior = (1 + processes.OFFSET) * (part.weight * part.amplitude).sum(1, keepdim=True)
-            curves[row, channel] = curve.mean
-            trust[row, channel] = (1 - (2 * curve.curve_log_std).exp() / prior).clamp(0, 1)
-            tables[row, channel], every[row, channel] = part.tables, part.periods
-            periodic[row, channel] = part.tables[:, len(processes.BANK_SHAPES) :, 0].sum(1)
-            alone.index_add_(0, row, part.log_evidence)
-    best = periodic.argmax(1)  # the channel that is most surely periodic
-    return curves, trust, tables, every[torch.arange(len(rows)), best], alone
-
-
 def ask_bank(
     bank: Bank, times: Float[Tensor, "B M"], channels: Int[Tensor, "B M"], real: Bool[Tensor, "B M"]
 ) -> tuple[Answer, Float[Tensor, "B M K"]]:
-    """Predict M query points per series with the fitted processes.
+    """Predict values at M queries (a time and a channel each) per series with the fitted Gaussian processes.
 
     A channel without observations is predicted as 0 with a standard deviation of 1.
 
@@ -339,24 +323,22 @@ def ask_bank(
         together = processes.answer_joint(bank.joint, times[rows], inside[rows])
         both = processes.mix(Answer(*(part[rows] for part in alone)), together, share[rows])
         answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
-    near = _nearest(bank, units, whole, at, units.take(answer.mean), units.take(answer.log_std))
+    near = _nearest(bank, whole, at, units.take(answer.mean), units.take(answer.log_std))
     numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
     numbers += [residuals(alone.mean, answer), alone.log_std - answer.log_std, known.double()]
     return answer, torch.cat([units.put(near, shape), torch.stack(numbers, -1).float()], -1)
 
 
-def _nearest(
-    bank: Bank, units: Units, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor
-) -> Float[Tensor, "U m K"]:
-    """Describe the surroundings of each query by K numbers, in deviations from the processes' prediction.
+def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
+    """Describe the observations around each query by K numbers, values as deviations from the processes' prediction.
 
     They are: the two nearest observations on either side and the straight line between the nearest; how near each of
     the four is and how badly its neighbours predict it; the gaps on both sides; whether the query lies between
     observations; the number of observations; and the channel's hyperparameters.
 
     Args:
-        units: the queries by channel.
-        whole: [U] the number of each of these channels in `bank`.
+        bank: the fitted processes and their observations.
+        whole: [U] the number in `bank` of each pair of series and channel that is asked about.
         at: [U, m] the times of the queries.
         mean, log_std: [U, m] the processes' prediction.
     """
@@ -389,7 +371,7 @@ def _nearest(
 
 
 class Correction(nn.Module):
-    """A network that corrects the processes' prediction: it returns Student's t, at first the prediction itself."""
+    """Network that corrects the Gaussian processes' prediction; untrained it returns the prediction itself."""
 
     def __init__(self, dim: int) -> None:
         """Build the layers; `dim` is the width D of the decoder's tokens."""
@@ -405,8 +387,8 @@ class Correction(nn.Module):
         """Return Student's t at each query [B, M, 3]: location, log squared scale, raw degrees of freedom.
 
         Args:
-            tokens: the decoder's output for M queries.
-            numbers: what `ask_bank` says of each query.
+            tokens: the decoder's output for M queries (positions to predict at).
+            numbers: K inputs that describe each query, from `ask_bank`.
             answer: the processes' prediction, which is corrected.
         """
         x = F.silu(self.numbers(numbers) + self.token(tokens))

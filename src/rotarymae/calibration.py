@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError
 from rotarymae.likelihoods import LIKELIHOODS, Likelihood
-from rotarymae.masking import MaskBlocks, MaskFuture
+from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor
@@ -54,7 +54,7 @@ ALIKE, MOST_ALIKE = 0.3, 4  # correlation of the errors of a series at like dist
 GAP_PENALTY = 4.0  # of the difference between series that the model learnt from and others
 HIDDEN_BY_EACH = 0.25  # of the values of a series, about, are hidden by each of these
 STEPS = 60  # of the optimiser
-HIDES = (MaskBlocks((0.05, 0.5)), MaskBlocks((0.05, 0.5)), MaskFuture((0.05, 0.4)))
+HIDES = (Masking("blocks", (0.05, 0.5)), Masking("blocks", (0.05, 0.5)), Masking("future", (0.05, 0.4)))
 HIDDEN_PER_DRAW, ENOUGH_HIDDEN, MAX_DRAWS = 8_000, 12_000, 24  # values; of few series more draws are made
 
 
@@ -94,7 +94,7 @@ class Calibration(nn.Module):
 
     @classmethod
     def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
-        """Create an unfitted calibration for a model with this preprocessor and this likelihood."""
+        """Create an unfitted calibration, with offsets for every channel and value column of a preprocessor."""
         separate = preprocessor.channel_names is not None and not preprocessor.join_times
         channels = len(preprocessor.channel_names or ()) if separate else 1
         return cls(channels * preprocessor.features, likelihood)
@@ -130,11 +130,18 @@ class Calibration(nn.Module):
         mean = blend(coefficients, self.likelihood.mean(parameters), around.guesses.double())
         if not self.likelihood.has_spread:
             return mean[..., None]
-        log_variance = spread(coefficients, self.likelihood.log_variance(parameters))
+        constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
+        log_variance = constant + slope * self.likelihood.log_variance(parameters)
         return student_t(mean, log_variance, self.freedom[around.side])
 
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
-        """Return how far bands have widened to the spread of the channel, from 0 (not) to 1 (completely)."""
+        """Return how far the band of each query widens to the spread of its channel, from 0 (not) to 1 (completely).
+
+        It widens where a query is farther from any observation than was measured in fitting.
+
+        Args:
+            around: what lies around each query; see `Surroundings`.
+        """
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
     def fit(
@@ -147,16 +154,16 @@ class Calibration(nn.Module):
         learnt: Float[Tensor, " n"],
         log_errors: Float[Tensor, " n"] | None = None,
     ) -> None:
-        """Fit the calibration, in place, to n hidden values and the model's predictions of them.
+        """Fit the coefficients, in place, to n values that were hidden and the model's predictions of them.
 
         Args:
-            parameters: the model's parameters for each hidden value.
-            around: their surroundings, with fields [n, ...].
-            output: the number of each value's channel and column.
+            parameters: of the model's predicted distribution of each hidden value.
+            around: what lies around each: simple guesses, distances; fields [n, ...].
+            output: the number of each value's channel and column, from 0.
             truth: the hidden values, standardised.
             weights: the number of independent values that each counts as.
-            learnt: 1 where the model learnt from the series, 0 elsewhere.
-            log_errors: logarithms of their standard errors, where known.
+            learnt: 1 where the model was trained on the series, 0 elsewhere.
+            log_errors: logarithms of their standard errors, standardised; None where unknown.
         """
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
         distance, side = log_distance(around), around.side
@@ -168,11 +175,11 @@ class Calibration(nn.Module):
         around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
-            """Return the blended values [n]."""
+            """Return the blends of model and simple methods [n] by these coefficients."""
             return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return half the weighted sum of squared errors of the blended values, each divided by its local error."""
+            """Return the loss of these weights of methods: half the weighted sum of errors², over local ones."""
             return (weights * (mean(knots, offsets) - truth).square() / scale).sum() / 2
 
         fitted = self._minimise(squared, slice(0, len(BLENDED)))
@@ -184,8 +191,9 @@ class Calibration(nn.Module):
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             """Return the negative log-likelihood of all hidden values, given the coefficients of the spread."""
-            log_variance = spread(at(knots, around, self.reach) + offsets[output], uncalibrated)
-            answer = student_t(blended, log_variance, freedom[side])
+            coefficients = at(knots, around, self.reach) + offsets[output]
+            constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
+            answer = student_t(blended, constant + slope * uncalibrated, freedom[side])
             if log_errors is not None:
                 answer = density.widen(answer, 2 * log_errors.double())
             return (weights * density.loss(answer, truth)).sum()
@@ -195,15 +203,15 @@ class Calibration(nn.Module):
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return, for each of n values, the mean squared error of the best method among values at a similar distance.
+        """Return, for each of n hidden values, the best method's mean squared error among values equally far away.
 
         The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
 
         Args:
-            predicted, truth: [n].
+            predicted, truth: [n] the model's predictions and the true values.
             guesses: [n, G] of the simple methods.
-            distance: log distances [n].
-            side: [n], as in `Surroundings`.
+            distance: [n] logarithms of the distances to the nearest observation, from `log_distance`.
+            side: [n] between observations, beyond them, or without any; see `Surroundings`.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
@@ -212,14 +220,14 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
-        """Minimise a loss over some columns of the coefficients, and keep them; return its knots and offsets.
+        """Minimise a loss over some of the coefficients by L-BFGS, and store them; return (knots, offsets).
 
-        Penalties keep curves smooth, and all near the prior. The loss's knots have one trait more than those that are
-        kept: whether the model learnt from the series.
+        Penalties keep curves smooth, and all near the prior. The returned knots have one trait more than the stored
+        ones: whether the model was trained on the series.
 
         Args:
             loss: returns the loss for knots, offsets and degrees of freedom.
-            columns: the coefficients to fit; the others stay.
+            columns: of the last axis of both, the coefficients to fit; the others stay.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
         start = torch.cat([self.knots, gap], 2)
@@ -252,7 +260,7 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T P"]:
-    """Return the coefficients [T, P] where nothing was measured; they are the same for all series."""
+    """Return the coefficients before any fit, for T traits of a series: mostly the model, with its own spread."""
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
@@ -275,19 +283,15 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's prediction and the G guesses of simple methods.
+    """Return the weighted mean of the model's prediction and the G guesses of simple methods, for each query.
 
     Args:
-        coefficients: of each query, from `at`; the first ones are the logarithms of the weights.
+        coefficients: P of each query, from `at`; the first G + 1 are the logits of the weights.
+        predicted: the model's mean.
+        guesses: of the simple methods.
     """
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
-
-
-def spread(coefficients: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return the calibrated log variance, constant + slope · the model's, by the last two coefficients."""
-    constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
-    return constant + slope * log_variance
 
 
 def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor, "*shape 3"]:
@@ -298,11 +302,12 @@ def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor,
 def calibrate(
     pipeline: Pipeline, unseen: SeriesDataset, learnt: SeriesDataset | None = None, seed: int = 0
 ) -> Calibration:
-    """Return the calibration of a pre-trained model, fitted on series in which stretches and ends are hidden.
+    """Return a calibration for a trained model, fitted to its errors at stretches and ends that are hidden from it.
 
     It is unfitted if no series has two observations.
 
     Args:
+        pipeline: has the model.
         unseen: series that the model did not learn from; those that it did, if there are no others.
         learnt: series that it did learn from, if there are others; None without.
         seed: of the series drawn and of what is hidden.
@@ -326,7 +331,13 @@ def calibrate(
 
 
 def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor] | None:
-    """Hide stretches and ends of series, and return what `Calibration.fit` needs of the n hidden values.
+    """Hide stretches and ends of series, predict them, and return what `Calibration.fit` needs of n hidden values.
+
+    Args:
+        pipeline: has the model.
+        dataset: the series.
+        season: period after which series repeat, in units of position; 0 for none.
+        seed: of the series drawn and of what is hidden.
 
     Returns:
         The weights [n] of values, the model's parameters [n, P], the four fields of `Surroundings`, outputs and true
@@ -371,9 +382,13 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 
 
 def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
-    """Choose at most `MOST_ALIKE` values of each group of like ones; return their indices, and a weight for each.
+    """Choose at most `MOST_ALIKE` (4) values of each group, and weight them as the whole group: (indices, weights).
 
-    Together they count as many as independent values with the mean of the group would: n / (1 + (n - 1) · ALIKE).
+    The errors in a group are correlated (by `ALIKE`, 0.3), so that its n values count as n / (1 + (n - 1) · ALIKE)
+    independent ones.
+
+    Args:
+        group: number of the group of each of n values.
     """
     order = group.argsort(stable=True)
     alike = group[order].unique_consecutive(return_counts=True)[1]
@@ -385,7 +400,7 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Return random series, in their order, enough to hide about `hidden` values in one draw."""
+    """Return some series of a data set, drawn by `seed`, in which one draw of masks hides about `hidden` values."""
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH
     return dataset.select(np.sort(order[: int(np.searchsorted(hides, hidden)) + 1]))

@@ -68,21 +68,25 @@ class Ensemble(Pipeline):
         return Predictor(every[0].task, choice, because, shared, {}, {}, {}, merged)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        """Return the mean of the folds' outputs, float [S, K], converted to the labels of the ensemble.
+        """Return the mean of the folds' outputs, float [S, K]: probabilities of classes or intervals, or values.
 
         Args:
-            X, predictor: as in `Pipeline.outputs`.
-            on_step: called in each fold as in `Pipeline.outputs`.
+            X: S series, as a data set or anything that one is made of, such as a data frame.
+            predictor: "model", "features" or "combined"; "auto" means what every fold chose, or else "combined".
+            on_step: called with (steps done, steps) while each fold predicts; None for no progress.
         """
         dataset, choice = self.dataset(X), self.predictor.check(predictor)
         each = [(member, member.outputs(dataset, choice, on_step)) for member in self.members]
         return np.mean([self.require_labels().convert(one, member.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Return {predictor: outputs [S, K]}, each the mean over the folds' pipelines, for what every fold has.
+        """Return {predictor: outputs [S, K]} of the network, boosting and others, each the mean over the folds.
+
+        A predictor that some fold lacks is left out.
 
         Args:
-            X, on_step: as in `Pipeline.every`.
+            X: S series, as a data set or anything that one is made of, such as a data frame.
+            on_step: called with (steps done, steps) while each fold predicts; None for no progress.
         """
         dataset, labels = self.dataset(X), self.require_labels()
         each = [(member.labels, member.every(dataset, on_step)) for member in self.members]
@@ -94,15 +98,19 @@ class Ensemble(Pipeline):
         raise several_models(len(self.members))
 
     def require_autoencoder(self) -> Any:
+        """Raise InputError ("several-models"), always: the folds share no network."""
         return self.require_one()
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        """Raise InputError ("several-models"), always: the embeddings of several networks cannot be averaged."""
         return self.require_one().embed(X, pool, on_step)
 
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
+        """Raise InputError ("several-models"), always: importances are of one network."""
         return self.require_one().importance(X, on_step)
 
     def save(self, folder: str | Path, note: str = "", license: str = "unknown") -> None:
+        """Raise InputError ("several-models"), always: each fold's pipeline is saved by itself."""
         self.require_one().save(folder, note, license)
 
 

@@ -40,7 +40,7 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
 
 
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Return one vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
+    """Encode tokens and return one vector per row: [CLS] ("cls"), or mean or maximum over real tokens ("mean", "max").
 
     Raises:
         InputError: another pool; "cls" with an encoder without [CLS].
@@ -62,7 +62,12 @@ def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None)
 
 
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Return one vector per row for any model: by its own head if that pools as `pool` says, else by `pooled`."""
+    """Return one vector per row of tokens, for an encoder, an autoencoder, or a model with a head.
+
+    Args:
+        model: if its head pools in the same way, the vector is the one that its head reads.
+        pool: "cls", "mean" or "max"; also "attention" for a model with such a head.
+    """
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
     return pooled(encoder_of(model), tokens, pool)
@@ -90,16 +95,10 @@ class AttentionPool(nn.Module):
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
-        weights = self.weights(x, padding)
+        scores = self.scores(x).to(x.dtype)
+        weights = (scores if padding is None else scores.masked_fill(padding[..., None], -torch.inf)).softmax(1)
         mean = torch.einsum("bnh,bnhk->bhk", weights, x.unflatten(-1, (weights.shape[-1], -1))).flatten(1)
         return mean.to(x.dtype)  # under autocast the product's is lower
-
-    def weights(
-        self, normalised: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None
-    ) -> Float[Tensor, "B N H"]:
-        """Return the weight of each normalised token for each head [B, N, H]; 0 at padded positions."""
-        scores = self.scores(normalised).to(normalised.dtype)
-        return (scores if padding is None else scores.masked_fill(padding[..., None], -torch.inf)).softmax(1)
 
 
 class _PooledHead(nn.Module):
@@ -176,24 +175,19 @@ class _PooledHead(nn.Module):
     def outputs_and_vector(
         self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None
     ) -> tuple[Float[Tensor, "B outputs"], Float[Tensor, "B D"]]:
-        """Predict, and return the pooled vector as well, in one pass.
+        """Predict as `forward`, and return the vectors that the head reads as well: a pair of arrays.
 
         Parameters
         ----------
         tokens : Tokens
             The batch [B, N].
         static : Tensor of shape [B, F] or None
-            As in `forward`.
+            Features of each series; None for a head that reads none.
 
         Returns
         -------
         tuple of Tensor
             Logits or values [B, outputs], the average over all members; the vector [B, D] of the first member.
-
-        Raises
-        ------
-        InputError
-            As `forward`.
         """
         vector = self.vector(tokens)
         outputs = self._from_vector(vector, static)

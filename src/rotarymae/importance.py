@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError, listed
-from rotarymae.labels import Labels
 from rotarymae.prediction import inference
-from rotarymae.preprocess import SeriesExamples
+from rotarymae.preprocess import ObservationPreprocessor, hide_units
+from rotarymae.preprocess.observations import opens_token
 from rotarymae.series import SeriesDataset
+from rotarymae.tokens import Tokens
 from rotarymae.training import predict
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     expected time; it is negative for observations that raise the risk. A series of one observation gets NaN.
 
     Args:
+        pipeline: has the fine-tuned model.
+        dataset: the series.
         on_step: called with (batches done, batches in all), for progress bars.
 
     Raises:
@@ -48,41 +50,44 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     preprocessor.check(dataset)
     # Predictions that differ by one observation are distinguishable in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
-    examples = SeriesExamples(dataset, preprocessor)
-    read = _occlusion(examples, config.batch_tokens or 8192, labels)
-    return predict(pipeline.model, examples, read, config, on_step)
-
-
-def _occlusion(
-    examples: SeriesExamples, most_tokens: int, labels: Labels
-) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
-    """Return a function that computes the importance of every observation in a batch, by leaving out each in turn.
-
-    It returns an array [n] for each series of the batch.
-
-    Args:
-        examples: makes the tokens of the shortened series.
-        most_tokens: tokens of one forward pass, at most.
-        labels: of the pipeline; they say how much a prediction changes.
-    """
+    most_tokens = config.batch_tokens or 8192
 
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
         """Return the importances [n] of each series in the batch."""
-        whole = model(batch.inputs, batch.static).float()
-        return [
-            one(model, int(i), whole[[row]], None if batch.static is None else batch.static[[row]])
-            for row, i in enumerate(batch.series)
-        ]
+        whole, rows = model(batch.inputs, batch.static).float(), []
+        for row, i in enumerate(batch.series):
+            if dataset.lengths[i] < 2:
+                rows.append(np.full(1, np.nan))
+                continue
+            copies, without = _without_each(dataset, preprocessor, int(i)).to(whole.device), []
+            for some in torch.arange(copies.batch, device=whole.device).split(max(1, most_tokens // copies.length)):
+                static = None if batch.static is None else batch.static[[row]].expand(len(some), -1)
+                without.append(model(copies.rows(some), static).float())
+            rows.append(labels.change(whole[[row]], torch.cat(without)))
+        return rows
 
-    def one(model: nn.Module, i: int, whole: Tensor, static: Tensor | None) -> np.ndarray:
-        """Return the importances [n] of series `i`, whose prediction with all observations is `whole` [1, K]."""
-        if examples.dataset.lengths[i] < 2:
-            return np.full(1, np.nan)
-        copies = examples.without_each(i).to(whole.device)
-        parts = []
-        for rows in torch.arange(copies.batch, device=whole.device).split(max(1, most_tokens // copies.length)):
-            parts.append(model(copies.rows(rows), None if static is None else static.expand(len(rows), -1)).float())
-        without = torch.cat(parts)
-        return labels.change(whole, without)
+    return predict(pipeline.model, preprocessor.examples(dataset), read, config, on_step)
 
-    return read
+
+def _without_each(dataset: SeriesDataset, preprocessor: ObservationPreprocessor, i: int) -> Tokens:
+    """Return n rows of tokens for series number `i`, which has n observations: the k-th row lacks observation k alone.
+
+    Args:
+        dataset: has the series.
+        preprocessor: the model's.
+    """
+    one = dataset.select([i])
+    tokens, n = preprocessor.tokens_of(one, np.array([0])), int(dataset.lengths[i])
+    left_out = torch.zeros(n, tokens.length, tokens.features, dtype=torch.bool)
+    if preprocessor.join_times:  # a token holds all channels of a time
+        assert one.channels is not None, "joined times are those of channels"
+        token = torch.from_numpy(np.cumsum(opens_token(one, np.array([0]))) - 1)
+        width = len(preprocessor.value_columns)  # one observation's features, side by side
+        first = torch.from_numpy(np.asarray(one.channels, np.int64)) * width
+        for feature in range(width):
+            left_out[torch.arange(n), token, first + feature] = True
+    else:
+        left_out[torch.arange(n), torch.arange(n)] = True
+        left_out = left_out[..., 0]
+    visible, _ = hide_units(tokens.rows(torch.zeros(n, dtype=torch.int64)), left_out.flatten(1))
+    return preprocessor.complete(visible)

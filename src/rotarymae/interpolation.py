@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from rotarymae.batch import Batch
@@ -17,8 +18,8 @@ from rotarymae.errors import InputError, InputWarning
 from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
-from rotarymae.preprocess import ObservationPreprocessor, assemble
-from rotarymae.queries import Queries, check_queries, queries_from, shape_answers
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, assemble
+from rotarymae.queries import Queries, check_axes, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
 from rotarymae.surroundings import outputs, surroundings
 from rotarymae.tokens import Tokens, pad_rows, round_up, rounding_step
@@ -27,7 +28,6 @@ from rotarymae.training import predict
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
-SHARES = (0.5, 0.68, 0.9, 0.95)  # of a distribution, held by the central intervals whose promise reports check
 SHOWN_BANDS = (0.68, 0.95)  # the bands that tables and figures show
 QUERIES_PER_PASS = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
@@ -36,52 +36,35 @@ Step = Callable[[int, int], None] | None  # called with (steps done, steps in al
 DEVIATION = math.erf(math.sqrt(0.5))  # of a normal distribution lies within one standard deviation
 
 
-@dataclass(frozen=True, eq=False)
-class Predicted:
-    """Standardised predictions at queries: the parameters [B, M, V, P] of a likelihood."""
-
-    parameters: Tensor
-    likelihood: Likelihood
-
-    @property
-    def mean(self) -> Tensor:
-        return self.likelihood.mean(self.parameters)
-
-    @property
-    def std(self) -> Tensor | None:
-        """The standard deviation; None for a likelihood without a spread."""
-        return self.likelihood.std(self.parameters) if self.likelihood.has_spread else None
-
-
 def predict_at(
     model: MaskedAutoencoder,
     visible: Tokens,
-    positions: Tensor,
-    padding: Tensor | None = None,
+    positions: Float[Tensor, "B M A"],
+    padding: Bool[Tensor, "B M"] | None = None,
     chunk: int | None = QUERIES_PER_PASS,
-) -> Predicted:
-    """Predict the likelihood's parameters at any positions, standardised like the model's input.
+) -> Float[Tensor, "B M V P"]:
+    """Predict distributions of values at any positions: parameters of the model's likelihood [B, M, V, P].
 
-    The visible tokens are encoded once; the decoder then predicts the queries in chunks. With
-    decoder_attention="context" a prediction depends neither on the other queries nor on `chunk`. With "joint" the
-    queries of a chunk attend to one another, as in the paper's pre-training.
+    They are standardised like the model's input. The visible tokens are encoded once; the decoder then predicts the M
+    positions of each row in chunks. With decoder_attention="context" a prediction depends neither on the other
+    positions nor on `chunk`. With "joint" the positions of a chunk attend to one another, as in the paper.
 
     Args:
         visible: the observed tokens [B, N].
-        positions: of M queries per row, [B, M, A].
-        padding: [B, M], True where there is no query; predictions there have no meaning. None without padding.
-        chunk: queries per pass; None for all at once.
+        positions: where to predict.
+        padding: True where there is no query; predictions there have no meaning. None without padding.
+        chunk: positions per pass of the decoder; None for all at once.
     """
     parts, context = [], model.context(visible)
     for start in range(0, positions.shape[1], chunk or positions.shape[1]):
         part = slice(start, start + (chunk or positions.shape[1]))
         parts.append(model.decode(context, positions[:, part], None if padding is None else padding[:, part]))
-    return Predicted(torch.cat(parts, 1), model.likelihood)
+    return torch.cat(parts, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Interpolation:
-    """Predictions at n queries of V values, arrays [n, V] unless said otherwise.
+    """Predictions at n queries (a time and a channel each) of V values; arrays [n, V] unless said otherwise.
 
     Attributes:
         distance: [n] time to the nearest observation of the same series and channel, in the table's unit; infinite
@@ -89,8 +72,9 @@ class Interpolation:
         mean: centre of the predicted distribution, in the table's units.
         std: half the width of the central 68.27 % interval; None without a spread. Where a value was compressed
             (asinh), the distribution is skewed in the table's units, and the bands describe it better.
-        scaled: parameters of the distribution, standardised like the model's input.
-        bands: {share: (lower, upper)} edges of central intervals; empty without a spread.
+        parameters: [n, V, P] of the distribution, standardised like the model's input.
+        likelihood: says what these parameters mean.
+        bands: {share: (lower, upper)} edges of central intervals, in the table's units; empty without a spread.
         centre, width: value · width + centre undoes the standardisation of a model that standardises each series by
             itself; None where the preprocessor does it.
     """
@@ -98,38 +82,55 @@ class Interpolation:
     distance: np.ndarray
     mean: np.ndarray
     std: np.ndarray | None
-    scaled: Predicted
+    parameters: Tensor
+    likelihood: Likelihood
     bands: dict[float, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     centre: np.ndarray | None = None
     width: np.ndarray | None = None
 
     @property
     def scaled_mean(self) -> np.ndarray:
-        return self.scaled.mean.numpy()
+        """Mean of the standardised distribution [n, V]."""
+        return self.likelihood.mean(self.parameters).numpy()
 
     @property
     def scaled_std(self) -> np.ndarray | None:
-        """The standard deviation of the standardised distribution; None for a likelihood without a spread."""
-        return None if self.scaled.std is None else self.scaled.std.numpy()
+        """Standard deviation of the standardised distribution [n, V]; None for a likelihood without a spread."""
+        return self.likelihood.std(self.parameters).numpy() if self.likelihood.has_spread else None
 
 
-class _Interpolating:
-    """Batches for interpolation: observations of series as inputs, queries as masked tokens."""
+def bands_of(
+    likelihood: Likelihood,
+    parameters: Float[Tensor, "n V P"],
+    unscale: Callable[[np.ndarray], np.ndarray],
+    shares: Iterable[float] = SHOWN_BANDS,
+) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+    """Return {share: (lower, upper)}: edges [n, V] of the intervals that hold these shares of the distributions.
+
+    Args:
+        parameters: of the distributions, standardised.
+        unscale: turns standardised values [n, V] into the table's units.
+        shares: from 0 to 1; the intervals leave equal probabilities below and above.
+    """
+    edges = {share: likelihood.interval(parameters, share) for share in shares}
+    return {share: (unscale(lower.numpy()), unscale(upper.numpy())) for share, (lower, upper) in edges.items()}
+
+
+class _Interpolating(DatasetExamples):
+    """Batches for `training.predict`: observations of series as visible tokens, points to predict as masked ones."""
 
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
-        """Keep the series, their queries and the preprocessor; compute origins and numbers of tokens."""
-        self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
-        self.origins = preprocessor.positions.origins(dataset)
-        self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, QUERIES_PER_PASS)
-
-    def names(self, index: Any) -> list[str]:
-        """Return the ids of the series at `index`, as text."""
-        return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
+        """Store the S series and the queries for each of them; their tokens together decide how batches are made."""
+        super().__init__(dataset, preprocessor.replace(static=()))
+        self.queries, self.origins = queries, preprocessor.positions.origins(dataset)
+        self.lengths = self.lengths + np.minimum(queries.lengths, QUERIES_PER_PASS)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return a batch: observations of the series at `index` as inputs, their queries as masked tokens.
+        """Return the batch of some series: their observations as inputs, their queries as masked tokens of values 0.
 
-        The masked tokens have values of 0. `epoch` is ignored.
+        Args:
+            index: int [B], numbers of the series.
+            epoch: ignored; it is there for the protocol `batch.Examples`.
         """
         queries, lengths = self.queries, self.queries.lengths[index]
         starts = queries.offsets[index] - (np.cumsum(lengths) - lengths)
@@ -146,7 +147,7 @@ class _Interpolating:
             positions = positions.masked_fill(padding[..., None], 0.0)
         values = torch.zeros(*positions.shape[:2], self.preprocessor.features)
         masked = Tokens(values, positions, padding, check_values=False)
-        visible = assemble(self.dataset, self.preprocessor, index, self.origins)
+        visible = assemble(self.dataset, self.preprocessor, index)
         step = rounding_step(visible.length + masked.length)
         return Batch(index, round_up(visible, step), round_up(masked, step))
 
@@ -156,16 +157,17 @@ def interpolate(
     dataset: SeriesDataset,
     queries: Queries,
     on_step: Any = None,
-    chunk: int | None = QUERIES_PER_PASS,
 ) -> Interpolation:
-    """Predict values at the times of `queries` with a pre-trained model, in the table's units, with bands.
+    """Predict values of series at given times with a trained model, in the table's units, with error bands.
 
-    Answers are in the order of the queries. They are calibrated if the pipeline has a calibration. Long series are
-    answered in windows.
+    Answers are in the order of the queries. They are calibrated if the pipeline has a calibration. Series longer than
+    the model reads at once are answered in overlapping pieces.
 
     Args:
-        on_step: called with (batches done, batches in all), for progress bars.
-        chunk: as in `predict_at`.
+        pipeline: has the model and its preprocessor.
+        dataset: S series, with the observations that the model sees.
+        queries: n times, and channels if the model has some, at which to predict.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or for an
@@ -175,7 +177,8 @@ def interpolate(
         InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
-    check_queries(queries, dataset, preprocessor)
+    check_queries(queries, dataset)
+    check_axes(queries, preprocessor)
     windows, given, fade = preprocessor.windows(dataset), queries, None
     distance = time_to_nearest(dataset, queries)
     if len(windows.series) > len(dataset):
@@ -190,11 +193,10 @@ def interpolate(
     calibration = pipeline.calibration
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
-        """Predict the queries of one batch; return calibrated parameters row by row."""
+        """Predict the queries of one batch: return, for each row, parameters [n, V, P] and how far bands widen."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         positions = batch.masked.positions
-        prediction = predict_at(model, batch.inputs, positions, batch.masked.padding, chunk)
-        parameters = prediction.parameters.double()
+        parameters = predict_at(model, batch.inputs, positions, batch.masked.padding, chunk).double()
         widens = parameters.new_zeros(*parameters.shape[:3], 1)
         if calibration is not None:
             around = surroundings(batch.inputs, positions, preprocessor, float(calibration.season))
@@ -204,10 +206,10 @@ def interpolate(
         return [row[:n] for row, n in zip(parameters, queries.lengths[batch.series], strict=True)]
 
     channels = channel_index(queries)
-    place = np.arange(len(channels))
+    place, chunk = np.arange(len(channels)), QUERIES_PER_PASS
     if preprocessor.join_times:  # one query predicts all channels of a time
         queries, place = queries.distinct_times()
-        chunk = chunk and max(1, chunk // preprocessor.features)
+        chunk = max(1, chunk // preprocessor.features)
     rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, inference(pipeline), on_step)
     scaled = np.concatenate(rows)
     bad = np.asarray(~np.isfinite(scaled).all(axis=(1, 2)))
@@ -229,38 +231,32 @@ def interpolate(
     mean = likelihood.mean(parameters).numpy()
     centre = scaler.inverse(mean, channels)
     if not likelihood.has_spread:
-        return Interpolation(distance, centre, None, Predicted(parameters, likelihood))
+        return Interpolation(distance, centre, None, parameters, likelihood)
     # Farther from any observation than was ever measured, nothing is known but the spread of the channel.
     variance = likelihood.std(parameters).numpy() ** 2
     extra = widens * np.maximum(scaler.spread_about(mean, channels) ** 2 - variance, 0.0)
-    widened = likelihood.widen(parameters, torch.from_numpy(extra).log(), normal=False)
+    parameters = likelihood.widen(parameters, torch.from_numpy(extra).log(), normal=False)
     if given.errors is not None:
         errors = torch.from_numpy(scaler.standard_errors(centre, given.errors, channels))
-        widened = likelihood.widen(widened, 2 * errors.log())
-    predicted = Predicted(widened, likelihood)
-
-    def unscaled(edge: Tensor) -> np.ndarray:
-        """Return edges of bands in the table's units."""
-        return scaler.inverse(edge.numpy(), channels)
-
-    bands = {}
-    for share in (*SHOWN_BANDS, DEVIATION):
-        lower, upper = likelihood.interval(predicted.parameters, share)
-        bands[share] = unscaled(lower), unscaled(upper)
+        parameters = likelihood.widen(parameters, 2 * errors.log())
+    shares = (*SHOWN_BANDS, DEVIATION)
+    bands = bands_of(likelihood, parameters, lambda edge: scaler.inverse(edge, channels), shares)
     lower, upper = bands.pop(DEVIATION)
-    return Interpolation(distance, centre, (upper - lower) / 2, predicted, bands)
+    return Interpolation(distance, centre, (upper - lower) / 2, parameters, likelihood, bands)
 
 
 def interpolated(
     pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
 ) -> Any:
-    """Predict values as `Pipeline.interpolate` does, for series already read; the answers are laid out like `X`.
+    """Predict values at given times, laid out like the caller's series: arrays [S, q, V], or as `shape_answers` says.
 
     Args:
-        dataset: the series of `X`.
-        at: times, as in `Pipeline.interpolate`.
+        pipeline: a trained one, or the shipped `any-series`.
+        dataset: the series of `X`, already read.
+        X: the series as the caller gave them: a table, an array, or lists.
+        at: times [q] for all series, or one array for each; None means those of the series.
         return_std: whether to return a pair of values and standard deviations.
-        positions: further positions of the queries; None without.
+        positions: places [q, P] next to the times `at`, such as latitude and longitude; None without.
 
     Raises:
         InputError: times that cannot be used; `return_std` for a model without a spread.
@@ -280,10 +276,11 @@ def interpolated(
 def standardise_truth(
     pipeline: Pipeline, dataset: SeriesDataset, answer: Interpolation, limits: bool = True
 ) -> np.ndarray:
-    """Standardise observed values [n, V] in the way of the predictions at the same places, to compare the two.
+    """Standardise observed values as the predictions for the same observations are, to compare the two: float [n, V].
 
     Args:
-        dataset: the n observations.
+        pipeline: made the predictions.
+        dataset: the n observations, with V value columns.
         answer: the predictions, in the same order.
         limits: whether to limit gross outliers as the model's input does.
     """
@@ -296,7 +293,14 @@ def standardise_truth(
 
 
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
-    """Return the time [n] from each query to the nearest observation of its series and channel; else infinity."""
+    """Return the time from each of n queries to the nearest observation of its series and channel, float64 [n].
+
+    It is infinite where the series has no observation of that channel.
+
+    Args:
+        dataset: the observed series.
+        queries: times and channels at which values are predicted, for the same series.
+    """
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])
     series = np.arange(len(dataset))
@@ -317,7 +321,13 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
-    """Warn (InputWarning) if a series has far more queries than observations and decoder_attention is "joint"."""
+    """Warn (InputWarning) if far more values are asked of a series than it has, and the answers depend on each other.
+
+    They do in a model with decoder_attention="joint", in which queries see one another.
+
+    Args:
+        queries: points at which values are predicted, for each series of `dataset`.
+    """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
         warnings.warn(
@@ -331,7 +341,12 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Warn (InputWarning) if a query lies far beyond the times of the training set."""
+    """Warn (InputWarning) if a value is predicted for a time far beyond those of the training set.
+
+    Args:
+        queries: the times, for each series of `dataset`.
+        preprocessor: knows how far the training set's times reached from each series' origin.
+    """
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit
     if at.max() > 1.5 * positions.reach + 1.0:

@@ -1,4 +1,4 @@
-"""Labels: what a fit accepts as targets, how a model learns them, and how its outputs become labels again.
+"""Labels: which targets a fit accepts, how a model learns them, and how its outputs become labels again.
 
 `ClassLabels`, `NumberTargets` and `survival.EventTimes` are fitted on training targets and kept by a `Pipeline`. A new
 kind of target is a class and its entry in `LABELS`.
@@ -111,7 +111,7 @@ class ClassLabels(Target):
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return the labels [S] as they are; a split keeps their proportions."""
+        """Return the labels [S] as they are: the groups whose proportions a split keeps."""
         return targets
 
     @staticmethod
@@ -119,7 +119,8 @@ class ClassLabels(Target):
         """Return the number of networks to fine-tune and average: 3 where a rare class has few series, else 1.
 
         Args:
-            decide: the option; a class is rare where it means "f1".
+            decide: the rule by which a class is decided from probabilities, "auto", "accuracy", "f1", "balanced" or
+                "cost". A class is sought as rare with "f1", or "auto" if less than a fifth of the series are of it.
             targets: labels [S] of the training series; fewer than 200 of the rarest class are few.
         """
         counts = np.unique(targets, return_counts=True)[1]
@@ -145,6 +146,8 @@ class ClassLabels(Target):
         """Return the loss of fine-tuning as a module that holds the model: cross-entropy with the options of `config`.
 
         Args:
+            model: the classifier to train.
+            config: its `class_weights` and `label_smoothing` are read.
             encoded: class numbers [S] of the training series, for `class_weights`.
         """
         weights = None
@@ -159,10 +162,10 @@ class ClassLabels(Target):
 
         Args:
             truth: class numbers [S] of the training and the validation series, which are only counted.
-            unseen: probabilities [validation series, classes], by predictors that have not learnt these series. Without
+            unseen: probabilities [validation series, classes], by methods that have not learnt these series. Without
                 any, the rule "f1" warns, and the most probable class is predicted.
             config: its `decide` and `costs` give the rule.
-            reporter: is told what decide="auto" comes to.
+            reporter: shows what decide="auto" comes to, and the warning.
         """
         counts = np.bincount(truth, minlength=self.outputs)
         rule = resolve(config.decide, counts)
@@ -181,7 +184,11 @@ class ClassLabels(Target):
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels of the average of several models: the first's, with the geometric mean of all weights."""
+        """Return the labels for the average of several models' probabilities: the first's, with averaged weights.
+
+        Args:
+            each: the labels of each model, with the same classes; the geometric mean of their weights decides.
+        """
         if not any(one.weights for one in each):
             return each[0]
         weights = np.array([one.weights or (1.0,) * one.outputs for one in each])
@@ -295,7 +302,13 @@ class NumberTargets(Target):
         return numbers_of(targets, len(targets))
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning, `config.loss`, as a module that holds the model; `encoded` is not used."""
+        """Return the loss of fine-tuning, such as "mse", as a module that holds the model.
+
+        Args:
+            model: the regressor to train.
+            encoded: not read.
+            config: its `loss` names the loss.
+        """
         return Supervised(model, partial(regression, loss=config.loss))
 
     def decode(self, outputs: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ class Loss(NamedTuple):
 
     @property
     def mean(self) -> Float[Tensor, ""]:
+        """The sum over the number of terms."""
         return self.sum / self.count
 
 
@@ -106,6 +107,7 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
     """Return the squared error of values, or another loss, as a sum and the number of its terms, without NaN targets.
 
     Args:
+        predicted, target: of one shape; NaN in a target is a missing value.
         loss: a name in `REGRESSION_LOSSES`; "auto" is the squared error.
 
     Raises:

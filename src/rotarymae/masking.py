@@ -1,18 +1,17 @@
 """Masks, and the split of a batch into visible tokens and tokens to predict.
 
-A strategy is a small dataclass that is called with tokens and gives the mask: [B, N] bool, True = hidden, never True
-on padding, and at least one token of each row stays visible. `MASKINGS` lists them by name; a new one is a class and
-its entry there. There are no loops over the batch: random numbers are ranked within each row and compared with that
-row's count (as in MAE, arXiv:2111.06377). `noise` says where they come from: `noise(n)` gives uniform numbers [B, n]
-in [0, 1). The default draws from torch's global generator; training passes `counter_uniform(...)`, a pure function of
-(seed, epoch, series), so that a mask does not depend on batch, process or worker.
+A mask is bool [B, N], True = hidden, never True on padding, and at least one token of each row stays visible. What is
+hidden is said by a function in `MASKINGS`; a new one is a function, and its name there and in
+`fit_config.MaskingStrategy`. There are no loops over the batch: random numbers are ranked within each row and compared
+with that row's count (as in MAE, arXiv:2111.06377). `noise` says where they come from: `noise(n)` gives uniform numbers
+[B, n] in [0, 1). The default draws from torch's global generator; training passes `counter_uniform(...)`, a pure
+function of (seed, epoch, series), so that a mask does not depend on batch, process or worker.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -23,159 +22,139 @@ from rotarymae.counter_rng import Noise
 from rotarymae.errors import InputError, choose
 from rotarymae.tokens import Tokens, compact
 
+Share = float | Float[Tensor, " B"]  # to hide, one for all rows or one for each
+
 
 @dataclass(frozen=True)
-class Masking(ABC):
-    """Strategy that hides a share of each row: `masking(tokens, noise)` gives the mask.
+class Masking:
+    """How pre-training hides tokens from a model: `masking(tokens, noise)` draws the mask of a batch.
 
     Attributes:
-        ratio: the share to hide, more than 0 and less than 1. With (low, high) each row has its own share between
-            them: a model that is to interpolate from many and from few observations should have seen both.
+        kind: a name in `MASKINGS`: "ratio" (single tokens), "blocks" (consecutive ones), "rows" (times), "channels", or
+            "future" (the end).
+        ratio: the share of each row to hide, more than 0 and less than 1. With (low, high) each row has its own share
+            between them: a model that is to interpolate from many and from few observations should have seen both.
 
-    The shares are drawn row by row, or with a `phase` (one number per epoch) they run between the two in a wave over
-    the logarithm of the length: over the epochs every row sees them all, but rows of nearly equal length agree, so
-    that a batch of such rows stays almost free of padding.
-
-    `Masking.named(**dataclasses.asdict(masking))` is the same masking again, also after JSON.
+    Raises:
+        InputError: an unknown kind, and the message lists the known ones; a ratio out of range.
     """
 
-    kind: str = field(default="", init=False)
-    ratio: float | tuple[float, float] = 0.75
+    kind: str = "ratio"
+    ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Raise InputError for a ratio out of range."""
-        mask_range(self.ratio)
+        """Check kind and ratio; a ratio that is a list, as after JSON, becomes a tuple."""
+        choose("masking", self.kind, tuple(MASKINGS))
+        if isinstance(self.ratio, Sequence):
+            object.__setattr__(self, "ratio", tuple(self.ratio))
+        mask_range(self.ratio)  # pyright: ignore
 
-    @staticmethod
-    def named(kind: str, ratio: float | Sequence[float] = 0.75) -> Masking:
-        """Create the strategy with this name, for example `Masking.named("rows", ratio=0.5)`.
-
-        Raises:
-            InputError: an unknown name, and the message lists the known ones; a ratio out of range.
-        """
-        choose("masking", kind, tuple(MASKINGS))
-        return MASKINGS[kind](tuple(ratio) if isinstance(ratio, Sequence) else ratio)  # type: ignore[arg-type]
-
-    @abstractmethod
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """Return the mask [B, N], True = hidden; never on padding, and never on all real tokens of a row.
 
         Args:
-            noise: `noise(n)` gives uniform numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: one number per epoch, which shifts the wave of the rows' shares over their lengths; None draws each
-                row's share at random. It has no effect if `ratio` is one number.
+            noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
+            phase: one number per epoch. With it, the rows' shares run between the two ends of `ratio` in a wave over
+                the logarithm of their length, which the phase shifts: rows of nearly equal length agree, so that a
+                batch of them has little padding, and over the epochs every row sees all shares. None draws each row's
+                share at random. It has no effect if `ratio` is one number.
         """
+        low, high = mask_range(self.ratio)  # pyright: ignore
 
-    def _draw(
-        self, tokens: Tokens, noise: Noise | None, phase: float | None
-    ) -> tuple[float | Float[Tensor, " B"], Float[Tensor, "B N"]]:
-        """Draw each row's share to hide, and one random number per token; the tokens with the smallest are hidden.
+        def shares() -> tuple[Share, Float[Tensor, "B N"]]:
+            """Draw each row's share to hide, and one random number per token: the smallest are hidden.
 
-        The share is one number if `ratio` is one, else a tensor in float64 on the CPU, because some devices (MPS) lack
-        float64.
-        """
-        low, high = mask_range(self.ratio)
-        if low == high:
-            return low, _draw(tokens, noise, tokens.length)
-        uniform = _draw(tokens, noise, tokens.length + 1)
-        # The first number, not the last: a row's numbers must not depend on how far its batch is padded.
-        at = uniform[:, 0].cpu().double()
-        if phase is not None:
-            at = 1 - (1 - 2 * ((tokens.real.sum(1).cpu().double().log2() + phase) % 1)).abs()
-        return low + (high - low) * at, uniform[:, 1:]
+            The share is one number if `ratio` is one, else a tensor in float64 on the CPU, because some devices (MPS)
+            lack float64.
+            """
+            if low == high:
+                return low, _draw(tokens, noise, tokens.length)
+            uniform = _draw(tokens, noise, tokens.length + 1)
+            # The first number, not the last: a row's numbers must not depend on how far its batch is padded.
+            at = uniform[:, 0].cpu().double()
+            if phase is not None:
+                at = 1 - (1 - 2 * ((tokens.real.sum(1).cpu().double().log2() + phase) % 1)).abs()
+            return low + (high - low) * at, uniform[:, 1:]
+
+        return MASKINGS[self.kind](tokens, noise, shares)
 
 
-@dataclass(frozen=True)
-class MaskRatio(Masking):
+Shares = Callable[[], tuple[Share, Float[Tensor, "B N"]]]
+
+
+def _ratio(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
 
     Section 4.1 of arXiv:2505.20535.
+
+    Args:
+        noise: not used; for the other strategies.
+        shares: draws the share of each row and a random number for each token.
     """
-
-    kind: str = field(default="ratio", init=False)
-
-    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True for random tokens; see `Masking.__call__`."""
-        share, uniform = self._draw(tokens, noise, phase)
-        return _hide(tokens.real, _count(tokens.real.sum(1), share), uniform)
+    (share, uniform), real = shares(), tokens.real
+    return _hide(real, _count(real.sum(1), share), uniform)
 
 
-@dataclass(frozen=True)
-class MaskBlocks(Masking):
+def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide ceil(ratio · real tokens) of each row in blocks of consecutive tokens, as gaps in real records come.
 
     The length of its blocks is drawn per row, log-uniformly from one token to all that is hidden. Half of the rows are
     cut in the order of time, so that a block hides all channels for a stretch, and the other half channel by channel
     (the last axis), so that it hides one. A block may reach the end of a row.
+
+    Args:
+        noise: function from n to uniform random numbers [B, n]; None means torch's global generator.
+        shares: draws the share of each row and a random number for each token.
     """
-
-    kind: str = field(default="blocks", init=False)
-
-    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True for random blocks of consecutive tokens of each row; see `Masking.__call__`."""
-        # Before the numbers of each token: a row's numbers must not depend on how far its batch is padded.
-        length, offset, order = _draw(tokens, noise, 3).cpu().double().unbind(1)
-        share, uniform = self._draw(tokens, noise, phase)
-        real = tokens.real
-        count = _count(real.sum(1), share)
-        length = ((count.cpu() + 1).double().log() * length).exp().long().clamp(min=1)
-        offset = (offset * length).long()
-        rank = torch.arange(tokens.length, device=real.device)
-        block = (rank + offset[:, None].to(rank.device)) // length[:, None].to(rank.device)
-        ordered = rank < real.sum(1, keepdim=True)
-        hidden = _hide(ordered, count, uniform.gather(1, block.clamp(max=tokens.length - 1)))
-        return hidden.gather(1, _ranks(tokens, order < 0.5)) & real
+    # Before the numbers of each token: a row's numbers must not depend on how far its batch is padded.
+    length, offset, order = _draw(tokens, noise, 3).cpu().double().unbind(1)
+    (share, uniform), real = shares(), tokens.real
+    count = _count(real.sum(1), share)
+    length = ((count.cpu() + 1).double().log() * length).exp().long().clamp(min=1)
+    offset = (offset * length).long()
+    rank = torch.arange(real.shape[1], device=real.device)
+    block = (rank + offset[:, None].to(rank.device)) // length[:, None].to(rank.device)
+    ordered = rank < real.sum(1, keepdim=True)
+    hidden = _hide(ordered, count, uniform.gather(1, block.clamp(max=real.shape[1] - 1)))
+    return hidden.gather(1, _ranks(tokens, order < 0.5)) & real
 
 
-@dataclass(frozen=True)
-class MaskRows(Masking):
-    """Hide everything observed at a time (axis 0), for ceil(ratio · distinct times) times of each row."""
-
-    kind: str = field(default="rows", init=False)
-
-    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True for all tokens of random times; see `Masking.__call__`."""
-        return _hide_groups(tokens, 0, *self._draw(tokens, noise, phase))
+def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
+    """Hide everything observed at a time (axis 0), for ceil(ratio · distinct times) times; arguments as `_ratio`."""
+    return _hide_groups(tokens, 0, *shares())
 
 
-@dataclass(frozen=True)
-class MaskChannels(Masking):
-    """Hide whole channels (the last axis): ceil(ratio · channels present) of each row."""
+def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
+    """Hide whole channels (the last axis): ceil(ratio · channels present) of each row; arguments as `_ratio`.
 
-    kind: str = field(default="channels", init=False)
-
-    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True for all tokens of random channels. Raises InputError without a channel axis."""
-        if tokens.axes < 2:
-            raise InputError(
-                "masking 'channels' hides channels, the last axis of positions, and these positions have only that of "
-                "time; use 'ratio'."
-            )
-        return _hide_groups(tokens, -1, *self._draw(tokens, noise, phase))
+    Raises InputError for tokens without a channel axis.
+    """
+    if tokens.axes < 2:
+        raise InputError(
+            "masking 'channels' hides channels, the last axis of positions, and these positions have only that of "
+            "time; use 'ratio'."
+        )
+    return _hide_groups(tokens, -1, *shares())
 
 
-@dataclass(frozen=True)
-class MaskFuture(Masking):
-    """Hide all that comes after a time (axis 0): the last `ratio` of each row's span, so that a model learns to
-    forecast. A row of one time hides nothing."""
+def _future(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
+    """Hide the last `ratio` of each row's span of time (axis 0), so that a model learns to forecast.
 
-    kind: str = field(default="future", init=False)
-
-    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True for the last share of each row's time span; see `Masking.__call__`."""
-        share, _ = self._draw(tokens, noise, phase)
-        times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
-        first = times.masked_fill(~real, torch.inf).amin(1)
-        last = times.masked_fill(~real, -torch.inf).amax(1)
-        return ((times > (last - share * (last - first))[:, None]) & real).to(tokens.positions.device)
+    A row of one time hides nothing. Arguments are those of `_ratio`.
+    """
+    share, _ = shares()
+    times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
+    first = times.masked_fill(~real, torch.inf).amin(1)
+    last = times.masked_fill(~real, -torch.inf).amax(1)
+    return ((times > (last - share * (last - first))[:, None]) & real).to(tokens.positions.device)
 
 
-MASKINGS: dict[str, type[Masking]] = {
-    "ratio": MaskRatio,
-    "blocks": MaskBlocks,
-    "rows": MaskRows,
-    "channels": MaskChannels,
-    "future": MaskFuture,
+MASKINGS: dict[str, Callable[[Tokens, Noise | None, Shares], Tensor]] = {
+    "ratio": _ratio,
+    "blocks": _blocks,
+    "rows": _rows,
+    "channels": _channels,
+    "future": _future,
 }
 
 
@@ -207,12 +186,11 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
 
 def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
     """Return uniform numbers [B, n] on the device of the tokens, from `noise` or, for None, from torch's generator."""
-    if noise is None:
-        return torch.rand(tokens.batch, n, device=tokens.values.device)
-    return noise(n).to(tokens.values.device)
+    values = tokens.values
+    return torch.rand(len(values), n, device=values.device) if noise is None else noise(n).to(values.device)
 
 
-def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int[Tensor, " B"]:
+def _count(counts: Int[Tensor, " B"], share: Share) -> Int[Tensor, " B"]:
     """Return ceil(share · count), but less than the count; in float64, so that 0.75 · 4 is not rounded up to 4.
 
     Args:
@@ -224,7 +202,13 @@ def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """Return True on the `count` real tokens of each row that drew the smallest numbers, the first of equal ones."""
+    """Return a mask, True on the `count` real tokens of each row with the smallest numbers, the first of equal ones.
+
+    Args:
+        real: True where there is a token.
+        count: number of tokens to hide in each row.
+        uniform: a random number for each token.
+    """
     order = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True)
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(real.shape[1], device=order.device).expand_as(order))
@@ -232,9 +216,12 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
 
 
 def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return each token's rank in its row, padding last: by time; in rows with `by_channel`, by channel and then time.
+    """Return each token's rank in its row, from 0: in order of time, or of channel and then time; padding is last.
 
     The channel is the last position axis; with one axis all rows are ranked by time.
+
+    Args:
+        by_channel: True for rows that are ranked by channel first.
     """
     times, channels = tokens.positions[..., 0], tokens.positions[..., -1]
     if tokens.axes > 1:
@@ -248,23 +235,26 @@ def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]
     return torch.empty_like(order).scatter_(1, order, places)
 
 
-def _hide_groups(
-    tokens: Tokens, axis: int, share: float | Float[Tensor, " B"], uniform: Float[Tensor, "B N"]
-) -> Bool[Tensor, "B N"]:
+def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
     """Return a mask that hides whole groups: a row's tokens with equal positions on `axis` are hidden together.
 
-    Of each row's groups ceil(share · groups) are hidden, those with the smallest numbers of `uniform`, and at least one
-    stays visible.
+    Of each row's groups ceil(share · groups) are hidden, and at least one stays visible.
+
+    Args:
+        axis: of the positions: 0 is time, -1 the channel.
+        share: of the groups to hide, one for all rows or one for each.
+        uniform: random numbers; the first ones of a row are those of its groups, and the smallest are hidden.
     """
+    real, length = tokens.real, tokens.length
     # Padding is numbered behind every real token, so that real groups count from 0.
-    group = _dense((~tokens.real).long() * tokens.length + _dense(tokens.positions[..., axis].contiguous()))
-    groups = torch.where(tokens.real, group, -1).amax(1) + 1
-    in_use = torch.arange(tokens.length, device=group.device)[None, :] < groups[:, None]
-    return _hide(in_use, _count(groups, share), uniform).gather(1, group) & tokens.real
+    group = _dense((~real).long() * length + _dense(tokens.positions[..., axis].contiguous()))
+    groups = torch.where(real, group, -1).amax(1) + 1
+    in_use = torch.arange(length, device=group.device)[None, :] < groups[:, None]
+    return _hide(in_use, _count(groups, share), uniform).gather(1, group) & real
 
 
 def _dense(keys: Tensor) -> Int[Tensor, "B N"]:
-    """Return the rank of each value among the different values of its row: equal values share a rank, from 0."""
+    """Return the rank of each of the `keys` [B, N] among the different ones of its row: equal ones share it, from 0."""
     ordered, order = keys.sort(dim=1)
     step = torch.zeros_like(order)
     step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()

@@ -103,14 +103,17 @@ def rarest_class(truth: np.ndarray) -> int:
 def classification_metrics(
     truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] | np.ndarray = (), rare: int | None = None
 ) -> dict[str, float]:
-    """Return {metric: value} for probabilities [S, classes] and true classes int [S]: accuracy, F1, AUROC and others.
+    """Return {metric: value} for probabilities [S, classes] and true classes int [S], by the names in `METRICS`.
 
     With two classes AUROC, average precision and the Brier score are those of the second class; with more, the first
     two are means over one class against the rest, and there is no Brier score. They are NaN where only one class
     occurs.
 
     Args:
-        weights: decision weights of the classes, for accuracy and F1; see `partners.decide`. () means equal weights.
+        truth: class numbers int [S] from 0.
+        probabilities: [S, classes].
+        weights: factors [classes] or [S, classes] of the probabilities before the largest decides the class, for
+            accuracy and F1; () means equal ones.
         rare: number of the rarest class; None computes it from `truth`.
     """
     best, classes = decide(probabilities, weights), probabilities.shape[1]
@@ -226,7 +229,7 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
     Args:
         truth: {"time": durations [S], "event": bool [S]}, or a structured array.
         probabilities: of the intervals [S, K + 1].
-        labels: the intervals.
+        labels: the fitted intervals, whose edges are times.
     """
     time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
     inner = np.array(labels.edges[1:-1] or labels.edges[1:])
@@ -248,9 +251,11 @@ def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
 
 
 def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, expected: np.ndarray) -> float:
-    """Return the calibration error of survival; see `survival_metrics`.
+    """Return the mean distance of predicted survival from Kaplan and Meier's estimate in groups of like predictions.
 
     Args:
+        truth: {"time": durations [S], "event": bool [S]}, or a structured array.
+        times: [T] at which survival is compared.
         survival: predicted probabilities of survival [S, times] at `times`.
         expected: expected time of each series [S].
     """
@@ -339,7 +344,11 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the scored examples of a metrics.json: "held-out series", or "250 of ..." of a sample."""
+    """Return the words for the series that were scored, such as "held-out series", or "250 of the ..." of a sample.
+
+    Args:
+        content: metrics.json as a dictionary.
+    """
     noun, counts = content["noun"], content["series"]
     some = f"{content['sample']['scored']:,} of the " if "sample" in content else ""
     return (

@@ -87,8 +87,9 @@ class Encoder(nn.Module):
         self.config = config
         self.projection = nn.Linear(config.features + config.input_features, config.embed_dim)
         self.cls_token = nn.Parameter(torch.empty(config.embed_dim)) if config.cls_token else None
-        self.position_encoding = POSITION_ENCODINGS[config.position_encoding](config, config.encoder_sizes)
-        self.transformer = Transformer(config.encoder_sizes)
+        sizes = config.encoder_sizes
+        self.position_encoding = POSITION_ENCODINGS[config.position_encoding](config, sizes)
+        self.transformer = Transformer(sizes)
         initialise(self)
 
     def forward(self, tokens: Tokens) -> Latent:
@@ -139,7 +140,13 @@ class Encoder(nn.Module):
 
         `queries` counts [CLS], if there is one, as token 0.
         """
-        _check_sizes(tokens, self.config)
+        config, features = self.config, self.config.features + self.config.input_features
+        if tokens.features != features or tokens.axes != config.axes:
+            raise InputError(
+                f"tokens have {tokens.features} features and {tokens.axes} position axes; the model was made for "
+                f"{features} features ({config.features} values and {config.input_features} further inputs) and "
+                f"{config.axes} axes (RoMAEConfig)."
+            )
         weight = self.projection.weight
         # The residual stream keeps the weights' precision under autocast; only matrix products are done in less.
         x = self.projection(tokens.values.to(weight.dtype)).to(weight.dtype)
@@ -164,11 +171,11 @@ class MaskedAutoencoder(nn.Module):
         super().__init__()
         self.config = config
         self.encoder = Encoder(config)
-        dim = config.decoder_embed_dim
+        dim, sizes = config.decoder_embed_dim, config.decoder_sizes
         self.decoder_projection = nn.Linear(config.embed_dim, dim)
         self.mask_token = nn.Parameter(torch.empty(dim))
-        self.position_encoding = POSITION_ENCODINGS[config.position_encoding](config, config.decoder_sizes)
-        self.decoder = Transformer(config.decoder_sizes)
+        self.position_encoding = POSITION_ENCODINGS[config.position_encoding](config, sizes)
+        self.decoder = Transformer(sizes)
         self.norm = nn.RMSNorm(dim, eps=config.norm_eps)
         self.likelihood = LIKELIHOODS[config.likelihood]
         outputs = self.likelihood.outputs
@@ -414,16 +421,3 @@ def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
     module = module.to_empty(device="cpu").float()
     initialise(module, generator)
     return module
-
-
-def _check_sizes(tokens: Tokens, config: RoMAEConfig) -> None:
-    """Raise InputError unless the tokens have as many features and position axes as the configuration."""
-    features = config.features + config.input_features
-    if tokens.features != features or tokens.axes != config.axes:
-        parts = (
-            f" ({config.features} values and {config.input_features} further inputs)" if config.input_features else ""
-        )
-        raise InputError(
-            f"tokens have {tokens.features} features and {tokens.axes} position axes; the model was made for "
-            f"{features} features{parts} and {config.axes} axes (RoMAEConfig)."
-        )

@@ -23,14 +23,15 @@ EMBED_DIM, NEIGHBOUR_DIM = 16, 64
 
 
 class Observed(NamedTuple):
-    """The visible observations of each series, sorted by channel, then time; missing ones are last.
+    """The visible observations of B series, sorted by channel, then time; missing ones are last.
 
     Attributes (for E observations of W values each):
-        channel: [B, E] infinity for missing ones.
+        channel: [B, E] position on the channel axis; infinity for missing ones.
         times: [B, E].
         values: [B, E, W].
         mean: [B, E, W] mean over all observations of the same channel.
         count: [B, E, 1] number of these.
+        number: [B, E, 1] of the channel, from 0, among those of the series.
     """
 
     channel: Float[Tensor, "B E"]
@@ -38,15 +39,17 @@ class Observed(NamedTuple):
     values: Float[Tensor, "B E W"]
     mean: Float[Tensor, "B E W"]
     count: Float[Tensor, "B E 1"]
+    number: Int[Tensor, "B E 1"]
 
 
 class Neighbours(NamedTuple):
-    """Describe the nearest observations of M queries.
+    """Describe the observations nearest to M queries (positions at which values are to be predicted).
 
     Attributes:
         line: [B, M, V] value on the straight line between the nearest observations; the nearest value where one side
             has none, 0 (the mean of the training values) where both have none.
-        numbers: [B, M, V, NUMBERS] the line and the neighbours themselves, as input of a network.
+        numbers: [B, M, V, NUMBERS] input of a network: the line, the values before and after, how near both are, how
+            much the value changes to the next further one on both sides, the channel's mean, and its count.
     """
 
     line: Float[Tensor, "B M V"]
@@ -76,28 +79,34 @@ def observe(visible: Tokens, features: int) -> Observed:
     channel, times, real = (part.gather(1, order) for part in (channel, times, real))
     values = values.gather(1, order[..., None].expand_as(values)) * real[..., None]
     changes = channel != channel.roll(1, 1)
-    number = (changes.cumsum(1) - changes[:, :1].long())[..., None]  # of the channel, among those of its series
+    number = (changes.cumsum(1) - changes[:, :1].long())[..., None]
     count = torch.zeros_like(values[..., :1]).scatter_add(1, number, real[..., None].to(values.dtype))
     total = torch.zeros_like(values).scatter_add(1, number.expand_as(values), values)
     mean = (total / count.clamp(min=1)).gather(1, number.expand_as(values))
-    return Observed(channel, times, values, mean, count.gather(1, number))
+    return Observed(channel, times, values, mean, count.gather(1, number), number)
 
 
 def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: int) -> Neighbours:
-    """Return the neighbours of queries at these positions, times or times and channels; no query influences another.
+    """Return, for each query, the nearest observations of its channel; no query influences another.
 
     Args:
-        features: V, number of values.
+        observed: the visible observations, from `observe`.
+        positions: of M queries per series: times, or times and channels.
+        features: V, number of values to predict at each.
     """
     near = neighbours_at(observed, *flat_queries(positions, features))
     return Neighbours(*(by_query(part, positions) for part in near))
 
 
 def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Float[Tensor, "B Q"], Float[Tensor, "B Q"]]:
-    """Return times and channels of queries, [B, Q] each.
+    """Return times and channels, [B, Q] each, at which single values are looked up, for M queries per series.
 
-    With a channel axis Q is M. With times only, each query becomes one for each feature, Q = M · features, features
-    side by side.
+    With a channel axis Q is M. With times only, each feature counts as a channel, and Q is M · features, with the
+    features of a query side by side.
+
+    Args:
+        positions: of the queries: times, or times and channels.
+        features: number V of values of a query.
     """
     if positions.shape[-1] == 2:
         times, channel = positions.unbind(-1)
@@ -108,10 +117,11 @@ def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Floa
 
 
 def by_query(part: Shaped[Tensor, "B Q W *rest"], positions: Float[Tensor, "B M A"]) -> Shaped[Tensor, "B M V *rest"]:
-    """Return what was computed for flat queries [B, Q, W, ...] as [B, M, V, ...], one row per query of `flat_queries`.
+    """Return results [B, Q, W, ...] for the flat times of `flat_queries` as [B, M, V, ...]: undo its layout.
 
     Args:
-        positions: the positions from which the flat queries were made.
+        part: the results, with W values each.
+        positions: of the M queries, as they were given to `flat_queries`.
     """
     return part if positions.shape[-1] == 2 else part.unflatten(1, (positions.shape[1], -1)).flatten(2, 3)
 
@@ -132,15 +142,19 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
     before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
 
     def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return value, mean, count, time distance and existence of the observation at an index of each query.
+        """Return value, channel mean, count, time distance and existence of one observation for each query.
 
-        In another channel there is none, and all are 0.
+        All are 0 where the observation is of another channel, or does not exist.
+
+        Args:
+            place: index of the observation among the sorted ones of the series.
         """
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
         gap = (times - observed.times.gather(1, inside)).abs()
 
         def read(part: Tensor) -> Tensor:
+            """Return that observation's entry of `part` [B, E, W], 0 where it does not exist."""
             return part.gather(1, inside[..., None].expand(-1, -1, part.shape[2])) * there[..., None]
 
         statistics = read(observed.values), read(observed.mean), read(observed.count)
@@ -159,7 +173,7 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
 
 
 def _sorted(channel: Float[Tensor, "B E"], times: Float[Tensor, "B E"]) -> Int[Tensor, "B E"]:
-    """Return the order of each row by channel, then time; equal ones keep their order."""
+    """Return the indices that sort each row by channel, then time; equal ones keep their order."""
     by_time = times.argsort(dim=1, stable=True)
     return by_time.gather(1, channel.gather(1, by_time).argsort(dim=1, stable=True))
 

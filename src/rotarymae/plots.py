@@ -191,7 +191,12 @@ def interpolation(
 
 
 def _limit(axes: Any, values: np.ndarray) -> None:
-    """Limit the value axis to twice the range of the observations beyond them, however wide a band is."""
+    """Limit a panel's value axis to twice the range of the observations beyond them, however wide a band is.
+
+    Args:
+        axes: the panel, of matplotlib.
+        values: the observations.
+    """
     if np.ptp(values) > 0:
         low, high, (bottom, top) = values.min(), values.max(), axes.get_ylim()
         axes.set_ylim(max(bottom, low - 2 * (high - low)), min(top, high + 2 * (high - low)))

@@ -26,9 +26,11 @@ def inference(pipeline: Pipeline) -> TrainConfig:
 
 
 def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
-    """Return the network's class probabilities [S, classes], or values [S, outputs] in the targets' units.
+    """Return a network's class probabilities [S, classes], or values [S, outputs] in the targets' units.
 
     Args:
+        pipeline: has the fine-tuned network; what else predicts in it (boosted trees) is not asked.
+        dataset: S series or arrays.
         on_step: called with (batches done, batches in all), for progress bars.
 
     Raises:
@@ -38,9 +40,18 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 
 
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return predictions [S, K] and embeddings [S, D] of a fine-tuned model, computed in one pass.
+    """Return a fine-tuned model's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
 
-    The predictions, `on_step` and errors are those of `predict_outputs`.
+    Predictions are class probabilities, or values in the targets' units. A series longer than the model reads at once
+    gets the mean over its pieces.
+
+    Args:
+        pipeline: has the network.
+        dataset: the series or arrays.
+        on_step: called with (batches done, batches in all), for progress bars.
+
+    Raises:
+        InputError: a model without a head; series unlike those of training; answers that are NaN or infinite.
     """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
@@ -56,9 +67,11 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
 
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-    """Return one vector per series [S, D]; of a long series the mean over its windows.
+    """Return one vector per series, [S, D]: the encoder's tokens, pooled; of a long series the mean over its pieces.
 
     Args:
+        pipeline: has the encoder, in a model of any kind.
+        dataset: S series or arrays.
         pool: "mean" or "max" over the tokens, or "cls", the [CLS] token. None means what a fine-tuned model's head
             uses, else "mean", because pre-training does not train [CLS] for any task.
         on_step: called with (batches done, batches in all), for progress bars.
@@ -96,10 +109,13 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     on_step: Any = None,
 ) -> tuple[Windows, list[Any]]:
-    """Run `read` on batches of all series; return the windows into which long series were cut, and a result for each.
+    """Run `read` on batches of all series; return the pieces into which long series were cut, and a result for each.
 
     Args:
-        read: as in `training.predict`.
+        pipeline: has the model that `read` is called with.
+        dataset: the series or arrays.
+        read: function (model, batch) → one result per row of the batch.
+        on_step: called with (batches done, batches in all); None for none.
 
     Raises:
         InputError: a pipeline without a preprocessor; series unlike those of training.

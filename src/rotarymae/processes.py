@@ -23,7 +23,7 @@ from torch import Tensor
 
 KEPT_KERNELS = 10
 TEMPER = 0.3
-OFFSET = 0.2  # variance of a channel's unknown mean, in units of the amplitude
+MEAN_VARIANCE = 0.2  # of a channel's unknown mean, in units of the amplitude
 SLOPE = 0.2  # variance of its unknown change over half of the observed span, likewise
 FARTHEST = 1.5  # half spans from the middle of the observations, beyond which the slope adds nothing
 PRIOR_COUNT, PRIOR_SCALE = 1.0, 0.5  # of the inverse-gamma prior of the squared amplitude; values have a spread of 1
@@ -77,7 +77,7 @@ class Answer(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Fitted processes that predict U channels; of all kernels only the k most probable are stored.
+    """Gaussian processes fitted to U channels of n observations; only the k most probable kernels are stored.
 
     Attributes:
         times, real, noise: [U, n] the observations; noise is each one's variance relative to the channel's mean.
@@ -158,7 +158,13 @@ def fit_kernels(
 
 
 def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Tensor) -> tuple[Fitted, Tensor]:
-    """Fit as `fit_kernels`, with the two periods [U, 2] of each channel's periodic kernels given."""
+    """Fit all kernels to U channels, with the two periods [U, 2] of the periodic ones given; see `fit_kernels`.
+
+    Args:
+        times, values, noise: [U, n] of the observations.
+        real: [U, n], False behind a channel's last observation.
+        periods: [U, 2].
+    """
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
@@ -194,10 +200,10 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
 
 
 def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
-    """Return [U, S, 3] for S kernel shapes: the weight, and mean amplitude and noise variance over noise levels.
+    """Sum up kernels that differ in their noise alone: return weight, mean amplitude and mean noise of each shape.
 
     Args:
-        weight, amplitude: of each kernel, [U, kernels].
+        weight, amplitude: [U, kernels] probability and squared amplitude of each kernel.
     """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 
@@ -241,7 +247,13 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the correlations of `shapes` for the shapes at `index` only."""
+    """Return the correlation at a time distance under k of the kernel shapes, for each of U channels.
+
+    Args:
+        distance: time distances between a and b observations.
+        periods: the two periods of each channel, for the periodic shapes.
+        index: numbers of the k shapes, in the order of `shapes`.
+    """
     every = shapes(distance, periods)
     return every.gather(1, index[:, :, None, None].expand(-1, -1, *every.shape[2:]))
 
@@ -261,8 +273,12 @@ def share_of_span(
 
 
 def mean_and_slope(left: Float[Tensor, "U a"], right: Float[Tensor, "U b"]) -> Float[Tensor, "U a b"]:
-    """Return the covariance that a channel's unknown mean and slope add, for times as shares of the span."""
-    return OFFSET + SLOPE * left[:, :, None] * right[:, None, :]
+    """Return the covariance that a channel's unknown mean and slope add between two lists of times, a and b of them.
+
+    Args:
+        left, right: the times as `share_of_span` returns them: -1 at the channel's first observation, 1 at its last.
+    """
+    return MEAN_VARIANCE + SLOPE * left[:, :, None] * right[:, None, :]
 
 
 def find_periods(
@@ -274,6 +290,7 @@ def find_periods(
     first. The period that explains more comes first.
 
     Args:
+        times, values: n observations of each of U channels.
         real: False behind a channel's last observation.
     """
     n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
@@ -306,7 +323,7 @@ def find_periods(
 
 
 def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
-    """Predict each channel at `times` as noisy observations with the channel's mean noise; fields [U, m]."""
+    """Predict noisy observations of U channels at m times each, with the channel's mean noise; fields [U, m]."""
     distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
     observed = share_of_span(fitted.times, fitted.times, fitted.real)
     asked = share_of_span(times, fitted.times, fitted.real)
@@ -314,7 +331,7 @@ def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
     cross = cross * fitted.real[:, None, :, None]
     mean = (cross * fitted.alpha[..., None]).sum(2)
     explained = ((fitted.inverse @ cross) * cross).sum(2)
-    prior = 1 + OFFSET + SLOPE * asked.square()[:, None]
+    prior = 1 + MEAN_VARIANCE + SLOPE * asked.square()[:, None]
     curve = (prior - explained).clamp(min=1e-9) * fitted.amplitude[..., None]
     return _mixture(fitted.weight, mean, curve + (fitted.level * fitted.amplitude)[..., None], curve)
 
@@ -463,7 +480,7 @@ def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor
     cross = _coupled(distance, slope, *parts) * joint.real[:, None, :, None]
     mean = (cross * joint.alpha[..., None]).sum(2)
     explained = ((joint.inverse @ cross) * cross).sum(2)
-    prior = 1 + OFFSET + SLOPE * asked.square()[:, None]
+    prior = 1 + MEAN_VARIANCE + SLOPE * asked.square()[:, None]
     curve = (prior * _of_channels(joint.amplitude, channels) - explained).clamp(min=1e-9)
     return _mixture(joint.weight, mean, curve + _of_channels(joint.level, channels), curve)
 
@@ -531,5 +548,5 @@ def _coupled(
     size = sizes[0][..., :, None] * sizes[1][..., None, :]
     row = torch.arange(len(distance))[:, None, None]
     linked = correlation.transpose(1, 0)[:, row, left[:, :, None], right[:, None, :]].transpose(0, 1)
-    offset = OFFSET * (left[:, :, None] == right[:, None, :]).double()
+    offset = MEAN_VARIANCE * (left[:, :, None] == right[:, None, :]).double()
     return (size[:, :, None] * (shape[:, :, None] * linked[:, None] + offset[:, None, None])).flatten(1, 2)

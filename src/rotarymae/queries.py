@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,19 +16,18 @@ from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.series import SeriesDataset, Windows, as_text, cells, dates
 from rotarymae.series.cells import plain
 from rotarymae.series.reading import NO_ZONE
-from rotarymae.series.tidy import unusable
+from rotarymae.series.tidy import Observations, unusable
 from rotarymae.tables import Source, TableReader, TableSchema, open_source, stem
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 
-@dataclass(frozen=True)
-class WindowBlend:
-    """How the answers of overlapping windows are blended.
+class WindowBlend(NamedTuple):
+    """Weights that join the answers of two overlapping pieces of a long series into one answer per query.
 
     Attributes:
-        first, second: int [n], for each query the rows of its two answers, which are often the same.
-        share: float [n], the weight of the second.
+        first, second: int [n], for each query the rows of its two answers, which are often the same row.
+        share: float [n], from 0 to 1, the weight of the second.
     """
 
     first: np.ndarray
@@ -36,17 +35,26 @@ class WindowBlend:
     share: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Blend window answers [W, V, P] into query answers [n, V, P]: V values with P numbers each."""
+        """Return the answers to n queries, float [n, V, P]: the weighted means of two rows of `answers` each.
+
+        Args:
+            answers: [m, V, P] the answers of all pieces, V values with P numbers each; m is at least n.
+        """
         share = self.share[:, None, None]
         return (1 - share) * answers[self.first] + share * answers[self.second]
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Where to predict: flat times and channel numbers (or None), with `offsets` [S + 1] that delimit each series.
+    """The n points at which values of S series are to be predicted: a query is a time, and a channel if there are any.
 
-    With `errors` [n, V], in the table's units, predictions are of observations with these standard errors, whose bands
-    are wider than those of the curve. `positions` [n, P] are needed for series with further positions.
+    Attributes:
+        times: float64 [n], all queries of the first series, then those of the second, and so on.
+        channels: int [n], numbers from 0 (which band or sensor); None for series without channels.
+        offsets: int [S + 1]; the queries of series s are those from offsets[s] to offsets[s + 1].
+        errors: [n, V] standard errors in the table's units: predict observations that have these errors, whose bands
+            are wider. None predicts the curve without noise.
+        positions: [n, P] places next to time, such as latitude and longitude; None for series without.
     """
 
     times: np.ndarray
@@ -61,31 +69,32 @@ class Queries:
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
-        """Return one query for each different time (and position) of a series, and the place of each query among them.
+        """Return one query for each different time (and position) of a series, and where each query is among them.
 
-        The queries that are returned are sorted by time in each series, and have no channels and no errors. The place
-        is int [n]: `distinct.times[place]` are the times of all n queries.
+        For models that predict all channels of a time at once.
+
+        Returns:
+            The m queries, sorted by time in each series, without channels and errors; and int [n], the index among them
+            of each of the n queries: `distinct.times[index]` equals `self.times`.
         """
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
-        order = np.lexsort((*columns[::-1], self.times, series))
-        owner = series[order]
-        opens = np.append(True, np.any([np.diff(key[order]) != 0 for key in (series, self.times, *columns)], axis=0))
-        place = np.empty(len(order), np.int64)
-        place[order] = np.cumsum(opens) - 1
-        offsets = np.searchsorted(owner[opens], np.arange(len(self.offsets)))
-        positions = None if self.positions is None else self.positions[order][opens]
-        return Queries(self.times[order][opens], None, offsets, positions=positions), place
+        keys, index = np.unique(np.stack([series, self.times, *columns], axis=1), axis=0, return_inverse=True)
+        offsets = np.searchsorted(keys[:, 0], np.arange(len(self.offsets)))
+        positions = None if self.positions is None else keys[:, 2:]
+        return Queries(keys[:, 1], None, offsets, positions=positions), index.reshape(-1)
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Return the queries sorted by the window that answers them, and how to blend their answers.
+        """Return the queries of each window of long series, and the weights that join the windows' answers.
 
-        A query between two windows is asked in both, so that the m sorted queries are at least n. They have one pair of
-        offsets per window, and no errors. `WindowBlend.mixed` blends their answers [m, ...] into those of the original
-        queries [n, ...].
+        A window is a piece of a series, and neighbouring ones overlap. A query in an overlap is asked in both windows.
 
         Args:
-            windows: of the series to which the queries belong.
+            windows: the W windows of the series to which the queries belong.
+
+        Returns:
+            m queries, at least n, window after window (offsets [W + 1]), without errors; and the `WindowBlend` that
+            turns their m answers into those of the n queries.
         """
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
@@ -112,9 +121,12 @@ class Queries:
 
         Args:
             dataset: the S series; without channels, each time is asked for once.
-            times: for each series an array [q_i].
+            times: for each series its times [q_i].
             channels: for each series channel numbers from 0, not read without channels; None means all channels.
-            positions: for each series an array [q_i, P], where the data set has further positions; None without.
+            positions: for each series its places [q_i, P]. None takes the only place at which a series was observed.
+
+        Raises:
+            InputError: no positions for a series that was observed at several ("positions-needed").
         """
         if dataset.channel_names is None:
             counts, number = np.ones(len(times), np.int64), None
@@ -125,40 +137,41 @@ class Queries:
         offsets = np.cumsum([0, *(counts * [len(at) for at in times])])
         flat = [np.tile(np.asarray(at, np.float64), count) for at, count in zip(times, counts, strict=True)]
         where = None
-        if positions is not None:
-            where = np.concatenate([np.tile(at, (count, 1)) for at, count in zip(positions, counts, strict=True)])  # pyright: ignore
+        if dataset.positions is not None:
+            each = _single_positions(dataset, times) if positions is None else positions
+            where = np.concatenate([np.tile(at, (int(count), 1)) for at, count in zip(each, counts, strict=True)])
         return cls(np.concatenate(flat), number, offsets, positions=where)
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
-    """Create queries at `points` even times from each series' first to last observation, in every channel.
+    """Create queries at evenly spaced times from each series' first to its last observation, in every channel.
 
-    The queries of a series are channel after channel. Series without channels have one query for each time.
+    The queries of a series are channel after channel.
+
+    Args:
+        points: number of times of each series.
 
     Raises:
         InputError: less than one point; more than memory could hold; series observed at several positions.
     """
     if points < 1:
-        raise InputError(f"points is {points}; wanted at least 1.")
+        raise InputError(f"points is {points}; give at least 1.")
     _check_size(dataset, points)
     first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
-    times = list(np.linspace(first, last, points, axis=1))
-    return Queries.cross(dataset, times, positions=_single_positions(dataset, times))
+    return Queries.cross(dataset, list(np.linspace(first, last, points, axis=1)))
 
 
-def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """Return for each series its only position, repeated for each of its query times [q_i, P].
-
-    None for a data set without further positions.
+def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return for each series the only place at which it was observed, once for each of its times: arrays [q_i, P].
 
     Args:
-        times: query times [q_i] of each series.
+        dataset: series with P further positions.
+        times: for each series its query times [q_i].
 
     Raises:
-        InputError: a series that is observed at several positions ("positions-needed").
+        InputError: a series that was observed at several places ("positions-needed").
     """
-    if dataset.positions is None:
-        return None
+    assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]
     moves = (dataset.positions != np.repeat(first, dataset.lengths, axis=0)).any(axis=1)
     if moves.any():
@@ -172,13 +185,14 @@ def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> li
 
 
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
-    """Create queries at `points` even times of each series, in the channels that it was observed in.
+    """Create queries for drawing: evenly spaced times of each series, in the channels in which it was observed.
 
-    The times are from its first to its last observation, visible or hidden. With further positions, the queries follow
-    the path of the observations.
+    The times reach from its first to its last observation, visible or hidden. For series with further positions, the
+    queries follow the path of the observations.
 
     Args:
-        visible, hidden: the two parts of the same series, in the same order.
+        visible, hidden: observations of the same series in the same order: those a model saw, and the others.
+        points: number of times of each series.
     """
     times, channels, paths = [], [], []
     for seen, left in zip(visible, hidden, strict=True):
@@ -189,7 +203,7 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
         if seen.positions is not None and left.positions is not None:
             order, where = np.argsort(both, kind="stable"), np.concatenate([seen.positions, left.positions])
             paths.append(np.stack([np.interp(times[-1], both[order], column[order]) for column in where.T], axis=1))
-    return Queries.cross(visible, times, channels, paths if visible.positions is not None else None)
+    return Queries.cross(visible, times, channels, paths)
 
 
 def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
@@ -208,8 +222,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
         for one, span in zip(times, spans, strict=True)
     ]
     after = dataset.times[dataset.offsets[:-1]][:, None] + np.array(spans, np.float64)  # NaN for None
-    each = list(np.where(np.isnan(after), absolute, after))
-    return Queries.cross(dataset, each, positions=_single_positions(dataset, each))
+    return Queries.cross(dataset, list(np.where(np.isnan(after), absolute, after)))
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
@@ -231,71 +244,63 @@ def _check_size(dataset: SeriesDataset, times: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class QueryTable:
-    """Queries read from a table with one row per time.
+    """A table of times at which a user wants values, one row per time, with the id of its series.
 
     Attributes:
-        name: of that table, for messages.
-        ids: the distinct ids, in order of first appearance.
-        series: int [n], index of each row's id.
-        times: float64 [n].
-        channels: labels [n]; None where every row asks for all channels.
-        errors: [n, V] standard errors of observations to predict; None to predict the curve.
-        dates: whether the times were dates, which are counted in days.
-        table: the table itself, and its names for ids, times and channels.
-        clock: its name for the times of day, which its times are without; None where times are whole.
-        positions: float64 [n, P] further positions; None without any.
+        name: of the table, for messages.
+        rows: its rows as read: `series` [n], an index into `ids`, times [n], channels, positions. Their values are the
+            standard errors of the observations to predict, none to predict the curve.
+        table: the table itself.
+        columns: names of its columns of ids, of times, and of channels (None without).
+        clock: name of its column of times of day, which its times are without; None where times are whole.
     """
 
     name: str
-    ids: list[Any]
-    series: np.ndarray
-    times: np.ndarray
-    channels: list[Any] | None
-    errors: np.ndarray | None = None
-    dates: bool = False
-    zoneless: bool = False
-    table: pa.Table | None = None
-    roles: tuple[str, str, str | None] = ("id", "time", None)
+    rows: Observations
+    table: pa.Table
+    columns: tuple[str, str, str | None]
     clock: str | None = None
-    positions: np.ndarray | None = None
+
+    @property
+    def ids(self) -> list[Any]:
+        """The different ids of the table, in order of first appearance."""
+        return self.rows.ids.tolist()
 
     def in_order(self, answers: pa.Table) -> pa.Table:
-        """Return the answers in the row order of the table of queries, with its column names and further columns.
+        """Return the answers in the row order of the table of times, with its column names and its other columns.
 
-        A row without a channel has as many answers as there are channels, one after another. A query that could not be
-        answered has a row with empty cells.
+        A row without a channel becomes one row for each channel. A row that could not be answered has empty cells.
 
         Args:
             answers: the ids in the first column, then "time" and, if there are channels, "channel". The answers of a
                 series are in the order of its queries, and may lie anywhere in the table. A series that could not be
                 answered has one row.
         """
-        assert self.table is not None
-        id, time, channel = self.roles
+        id, time, channel = self.columns
         code = {as_text(name): k for k, name in enumerate(self.ids)}
         owner = np.array([code[as_text(name)] for name in answers[0].to_pylist()], np.int64)
-        rows, counts = np.argsort(owner, kind="stable"), np.bincount(owner, minlength=len(self.ids))
-        per_series = np.bincount(self.series, minlength=len(self.ids))
-        every = max(1, int((counts // np.maximum(per_series, 1)).max(initial=1)))  # answers for each row
-        order = np.argsort(self.series, kind="stable")
-        number = np.empty(len(order), np.int64)  # of each row among those of its series
-        number[order] = np.arange(len(order)) - np.repeat(np.cumsum(per_series) - per_series, per_series)
-        full = counts == per_series * every  # a series that cannot be answered has one row, and no answer in it
-        place = (np.cumsum(counts) - counts)[self.series][:, None] + np.where(
-            full[self.series][:, None], number[:, None] * every + np.arange(every), 0
-        )
-        answers = answers.take(pa.array(rows[place.ravel()]))
-        table = self.table.take(pa.array(np.repeat(np.arange(len(self.series)), every)))
-        columns = dict(zip(answers.column_names, answers.columns, strict=True))
-        names = {answers.column_names[0]: id, "time": time}
-        names |= {"channel": channel} if channel else {}
+        counts, queried = (np.bincount(part, minlength=len(code)) for part in (owner, self.rows.series))
+        every = max(1, int((counts // np.maximum(queried, 1)).max(initial=1)))  # answers for each row
+        # The one row of a series that could not be answered stands for all its answers.
+        repeats = np.where(counts == queried * every, 1, queried * every)
+        rows = np.argsort(owner, kind="stable")
+        place = np.empty((len(self.rows.series), every), np.int64)
+        place[np.argsort(self.rows.series, kind="stable")] = np.repeat(rows, repeats[owner[rows]]).reshape(-1, every)
+        answers = answers.take(pa.array(place.ravel()))
+        table = self.table.take(pa.array(np.repeat(np.arange(len(place)), every)))
+        names = {answers.column_names[0]: id, "time": time} | ({"channel": channel} if channel else {})
         # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
         kept = {name for name, to in names.items() if not cells.is_text(table[to].type) or (self.clock and to == time)}
-        columns = {names.get(name, name): table[names[name]] if name in kept else c for name, c in columns.items()}
-        others = {name: cells.to_arrow(table[name]) for name in table.column_names if name not in columns}
-        texts = {name: cells.typed(cells.trimmed(c)) for name, c in others.items() if cells.is_text(c.type)}
-        numbers = {name: column for name, column in texts.items() if not cells.is_text(column.type)}
-        return pa.table(columns | others | numbers)
+        columns = {
+            names.get(name, name): table[names[name]] if name in kept else column
+            for name, column in zip(answers.column_names, answers.columns, strict=True)
+        }
+        for name in table.column_names:
+            if name not in columns:
+                other = cells.to_arrow(table[name])
+                typed = cells.typed(cells.trimmed(other)) if cells.is_text(other.type) else other
+                columns[name] = other if cells.is_text(typed.type) else typed  # numbers that a text file holds
+        return pa.table(columns)
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
@@ -349,8 +354,8 @@ class QueryTable:
                 near = did_you_mean(column, table.column_names)
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
         columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
-        own = cells.is_text(columns[time].type) and cells.matches(columns[time], dates.ISO).all()  # as we write them
-        written: Any = {"time_format": None if own else layout.time_format, "na": layout.na}
+        iso = cells.is_text(columns[time].type) and cells.matches(columns[time], dates.ISO).all()  # as we write them
+        written: Any = {"time_format": None if iso else layout.time_format, "na": layout.na}
         schema = TableSchema(id=id, time=time, clock=clock, channel=channel, positions=axes, values=("",), **written)
         reader = TableReader(source=Source(name, {}, {}, ""), schema=schema, values=with_errors)
         try:
@@ -359,21 +364,7 @@ class QueryTable:
             rows.leave_out([*unusable(rows), *empty], strict=True)
         except InputError as error:
             raise error.within(name) from error
-        names = rows.channel_names
-        return cls(
-            name=name,
-            ids=rows.ids.tolist(),
-            series=rows.series,
-            times=rows.times,
-            channels=None if names is None or rows.channels is None else [names[c] for c in rows.channels],
-            errors=rows.values if with_errors else None,
-            dates=rows.time_unit is not None,
-            zoneless=NO_ZONE in rows.report.notes,
-            table=table,
-            roles=(id, time, channel),
-            clock=clock,
-            positions=rows.positions,
-        )
+        return cls(name, rows, table, (id, time, channel), clock)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Return the queries for the series of a data set, in its order, and for each series in the order of the rows.
@@ -384,34 +375,33 @@ class QueryTable:
         Raises:
             InputError: an unknown channel; dates, where the times of the data set are numbers.
         """
-        if self.dates and dataset.time_unit is None:
+        rows = self.rows
+        if rows.time_unit is not None and dataset.time_unit is None:
             raise InputError(f"{self.name} asks for dates, and the times of the series are numbers; give numbers.")
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         rank = {as_text(name): i for i, name in enumerate(dataset.ids)}
-        place = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[self.series]
+        place = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[rows.series]
         order = np.argsort(place, kind="stable")[(place < 0).sum() :]
-        offsets, times = np.searchsorted(place[order], np.arange(len(dataset) + 1)), self.times[order]
-        if self.zoneless:
+        names, theirs, channels = dataset.channel_names, rows.channel_names or (), None
+        offsets = np.searchsorted(place[order], np.arange(len(dataset) + 1))
+        if names is not None and rows.channels is not None:
+            known = {as_text(name): i for i, name in enumerate(names)}
+            number = np.array([known.get(as_text(name), -1) for name in theirs], np.int64)[rows.channels]
+            if (number < 0).any():
+                strange = theirs[rows.channels[(number < 0).argmax()]]
+                raise InputError(
+                    f"{self.name} asks for channel {strange!r}, which the model does not know; it knows "
+                    f"{', '.join(known)}."
+                )
+            channels = number[order]
+        elif names is not None:
+            channels, offsets = np.tile(np.arange(len(names)), len(order)), offsets * len(names)
+            order = np.repeat(order, len(names))
+        times = rows.times[order]
+        if NO_ZONE in rows.report.notes:
             times = dates.in_zone(times, dataset.time_zone)
-        errors = None if self.errors is None else self.errors[order]
-        where = None if self.positions is None else self.positions[order]
-        names = dataset.channel_names
-        if names is None:
-            return Queries(times, None, offsets, errors, where)
-        if self.channels is None:
-            every = len(names)
-            errors, where = (None if part is None else np.repeat(part, every, axis=0) for part in (errors, where))
-            channels = np.tile(np.arange(every), len(times))
-            return Queries(np.repeat(times, every), channels, offsets * every, errors, where)
-        known = {as_text(name): i for i, name in enumerate(names)}
-        strange = [name for name in dict.fromkeys(self.channels) if as_text(name) not in known]
-        if strange:
-            raise InputError(
-                f"{self.name} asks for channel {strange[0]!r}, which the model does not know; it knows "
-                f"{', '.join(known)}."
-            )
-        number = np.array([known[as_text(name)] for name in self.channels], np.int64)
-        return Queries(times, number[order], offsets, errors, where)
+        errors = rows.values[order] if rows.value_names else None
+        return Queries(times, channels, offsets, errors, None if rows.positions is None else rows.positions[order])
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
         """Raise InputError if the table of queries has an id that is not among `ids`; ids are compared as text."""
@@ -425,7 +415,7 @@ class QueryTable:
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:
-    """Create queries at a data set's observations, in their order.
+    """Create a query at every observation of a data set, in their order: to predict what was observed.
 
     Args:
         preprocessor: one that reads standard errors gives the queries those of the observations; None gives none.
@@ -437,30 +427,38 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
     return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets), errors, positions)
 
 
-def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Raise InputError for queries that a model cannot answer for a data set.
+def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
+    """Raise InputError for queries that belong to another data set, for times that are not finite, or for none at all.
 
-    Refused are: no queries, another number of series or of times than the offsets say, times or positions that are not
-    finite, positions or channels where the preprocessor has none or none where it has some, and an unknown channel.
+    Refused are another number of series or of times than the offsets say, and times that are NaN or infinite.
 
     Args:
         dataset: the series that the queries are for.
+    """
+    series, times = len(queries.offsets) - 1, len(queries.times)
+    if series != len(dataset):
+        raise InputError(
+            f"queries are for {series} series; the data set has {len(dataset)}. Give some, or none, for each."
+        )
+    if queries.offsets[-1] != times:
+        raise InputError(f"the offsets of the queries end at {queries.offsets[-1]}, and there are {times} times.")
+    if not times:
+        raise InputError("there are no times to interpolate at; give at least one.")
+    if not np.isfinite(queries.times).all():
+        first = int((~np.isfinite(queries.times)).argmax())
+        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give finite times.")
+
+
+def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
+    """Raise InputError for queries whose channels or positions are not those that a model was trained with.
+
+    Refused are positions or channels where the model has none, or none where it has some; an unknown channel; and
+    positions that are NaN or infinite.
+
+    Args:
         preprocessor: the model's.
     """
-    if len(queries.offsets) != len(dataset) + 1:
-        raise InputError(
-            f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}. Give queries, or "
-            "none, for each."
-        )
-    if queries.offsets[-1] != len(queries.times):
-        raise InputError(
-            f"the offsets of the queries end at {queries.offsets[-1]}, and there are {len(queries.times)} times; both "
-            "must be equal."
-        )
-    if len(queries.times) == 0:
-        raise InputError("there are no times to interpolate at; give at least one.")
-    refuse_other_times(queries)
-    axes = len(preprocessor.position_names)
+    axes, names, channels = len(preprocessor.position_names), preprocessor.channel_names, queries.channels
     if (0 if queries.positions is None else queries.positions.shape[1]) != axes:
         raise InputError(
             f"queries have no positions on the model's further axes ({listed(preprocessor.position_names)}); give one "
@@ -472,38 +470,30 @@ def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Observ
     if queries.positions is not None and not np.isfinite(queries.positions).all():
         first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
         raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite ones.")
-    if queries.channels is None and preprocessor.channel_names is not None:
-        raise InputError("queries have no channels, and the model was trained with channels; give one for each query.")
-    if queries.channels is not None and preprocessor.channel_names is None:
-        raise InputError("queries have channels, and the model was trained without any; leave them out.")
-    if preprocessor.channel_names is not None and queries.channels is not None:
-        known = len(preprocessor.channel_names)
-        strange = queries.channels[(queries.channels < 0) | (queries.channels >= known)]
-        if len(strange):
-            raise InputError(f"queries ask for channel {int(strange[0])}; there are 0 to {known - 1}.")
-
-
-def refuse_other_times(queries: Queries) -> None:
-    """Raise InputError, naming the query, for a time that is NaN or infinite."""
-    if not np.isfinite(queries.times).all():
-        first = int((~np.isfinite(queries.times)).argmax())
-        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give finite times.")
+    if (channels is None) != (names is None):
+        given, trained, advice = (
+            ("none", "some", "give one for each query") if names else ("some", "none", "leave them out")
+        )
+        raise InputError(f"queries have channels: {given}; the model was trained with {trained}; {advice}.")
+    if channels is not None and names is not None and ((channels < 0) | (channels >= len(names))).any():
+        strange = channels[(channels < 0) | (channels >= len(names))][0]
+        raise InputError(f"queries ask for channel {int(strange)}; there are 0 to {len(names) - 1}.")
 
 
 # ── times in the forms in which Python users give them ──────────────────────────────────────────────────────────────
 
 
 class AnswerShape(NamedTuple):
-    """How flat answers are laid out for the caller.
+    """How answers, which are computed as one flat array over all series, are laid out for the caller.
 
     Attributes:
-        channels: names of channels, or None.
+        channels: number of channels; 0 for series without.
         common: whether all series have the same number of query times.
         padded: whether the series came as an array [cases, channels, time], whose layout the answers get.
         flat: whether they came as an array [cases, time].
     """
 
-    channels: tuple[Any, ...] | None
+    channels: int
     common: bool
     padded: bool
     flat: bool
@@ -525,6 +515,11 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
         InputError: times or positions for another number of series, not finite, or of another shape; no positions for
             series that are observed at several.
     """
+    if hasattr(at, "columns"):
+        raise InputError(
+            f"at is a table, with the columns {listed(list(at.columns), 10)}; give times: one array for all series, or "
+            "a list with one array for each. A file of such a table is read by `rotarymae interpolate --at`."
+        )
     flat = is_flat(X)
     padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
     if at is None and dataset.positions is not None and positions is None:
@@ -532,48 +527,58 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
         at, positions = [rows[:, 0] for rows in points], [rows[:, 1:] for rows in points]
     elif at is None:
         at = np.arange(np.shape(X)[-1]) if padded else [np.unique(one.times) for one in dataset]
-    per_series = _times_of_each(at, dataset)
-    common = len({len(times) for times in per_series}) == 1
-    where = _positions_of_each(positions, dataset, per_series)
-    queries = Queries.cross(dataset, per_series, positions=where)
-    return queries, AnswerShape(dataset.channel_names, common, padded, flat)
+    times = _for_each("at", at, dataset, 1, lambda part: _as_numbers(part, dataset))
+    places, width = None, len(dataset.position_names)
+    if positions is not None:
+        if not width:
+            raise InputError("positions are given, and the series have none besides their times; leave positions out.")
+        places = _for_each("positions", positions, dataset, 2, lambda part: np.asarray(part, np.float64))
+        places = [one[:, None] if one.ndim == 1 else one for one in places]
+        for i, (one, when) in enumerate(zip(places, times, strict=True)):
+            if one.shape != (len(when), width):
+                raise InputError(
+                    f"positions of series {i} (counted from 0) have the shape {one.shape}; give [{len(when)}, {width}]:"
+                    f" one row per time, and the columns {listed(dataset.position_names)}."
+                )
+    queries = Queries.cross(dataset, times, positions=places)
+    common = len({len(one) for one in times}) == 1
+    return queries, AnswerShape(len(dataset.channel_names or ()), common, padded, flat)
 
 
-def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.ndarray]) -> list[np.ndarray] | None:
-    """Return further positions [q_i, P] for the times [q_i] of every series; None for a data set without them.
+def _for_each(
+    name: str, given: Any, dataset: SeriesDataset, most: int, convert: Callable[[Any], np.ndarray]
+) -> list[np.ndarray]:
+    """Return one array for each series of a data set, from one array that is meant for all of them or one for each.
 
     Args:
-        positions: as in `queries_from`; None takes the only position of each series.
+        name: of the argument, for messages.
+        given: an array, or a list of arrays, or an array with one more axis.
+        most: number of axes of the array of one series, at most; it has one at least.
+        convert: makes an array of numbers of what was given for one series, or for all.
 
     Raises:
-        InputError: as in `queries_from`; positions for a data set without them.
+        InputError: arrays for another number of series, with another number of axes, with NaN or with infinity.
     """
-    width = len(dataset.position_names)
-    if positions is None:
-        return _single_positions(dataset, times)
-    if not width:
-        raise InputError("positions are given, and the series have none besides their times; leave positions out.")
-    several = isinstance(positions, list | tuple) and all(np.ndim(one) == 2 for one in positions)
-    each = list(positions) if several or np.ndim(positions) == 3 else [positions] * len(dataset)
+    if isinstance(given, list | tuple) and any(np.ndim(one) >= most for one in given):
+        each = [convert(one) for one in given]
+    else:
+        whole = convert(given)
+        each = list(whole) if whole.ndim > most else [whole] * len(dataset)
     if len(each) != len(dataset):
-        raise InputError(f"positions are for {len(each)} series; there are {len(dataset)}. Give one array for each.")
-    arrays = [np.asarray(one, np.float64) for one in each]
-    arrays = [one[:, None] if one.ndim == 1 else one for one in arrays]
-    for i, one in enumerate(arrays):
-        if one.shape != (len(times[i]), width):
-            raise InputError(
-                f"positions of series {i} (counted from 0) have the shape {one.shape}; give [{len(times[i])}, "
-                f"{width}]: one row per time, and the columns {listed(dataset.position_names)}."
-            )
+        raise InputError(
+            f"{name} is for {len(each)} series; there are {len(dataset)}. Give one array for each series, or a single "
+            "one for all."
+        )
+    for i, one in enumerate(each):
+        if not 1 <= one.ndim <= most:
+            raise InputError(f"{name} of series {i} (counted from 0) has the shape {one.shape}; give {most} axes.")
         if not np.isfinite(one).all():
-            raise InputError(
-                f"positions of series {i} (counted from 0) hold NaN or infinite numbers; fill or drop these rows."
-            )
-    return arrays
+            raise InputError(f"{name} of series {i} (counted from 0) holds NaN or infinity; give finite numbers.")
+    return each
 
 
 def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:
-    """Lay out flat answers [n, V] as [S, q, V], with channels as [S, C, q, V].
+    """Lay out flat answers [n, V] to n queries as [S, q, V], with channels as [S, C, q, V].
 
     They are a list of arrays [q_i, V] or [C, q_i, V] where series have different numbers of times. For series given as
     an array they are [cases, channels, q] or [cases, q].
@@ -581,48 +586,15 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
     Args:
         queries, shape: what `queries_from` returned.
     """
-    channels, parts = 1 if shape.channels is None else len(shape.channels), []
+    parts = []
     for part in np.split(answers, queries.offsets[1:-1]):
-        part = part.reshape(channels, -1, part.shape[-1])
+        part = part.reshape(max(shape.channels, 1), -1, part.shape[-1])
         if shape.padded:
-            part = part[..., 0] if shape.channels is not None else part[0].T
+            part = part[..., 0] if shape.channels else part[0].T
             parts.append(part[0] if shape.flat else part)
         else:
-            parts.append(part if shape.channels is not None else part[0])
+            parts.append(part if shape.channels else part[0])
     return np.stack(parts) if shape.common else parts
-
-
-def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return the query times of every series, float64 [q_i].
-
-    Args:
-        at: times [q] for all series, an array [S, q], or a list of one array for each series; dates as `_as_numbers`
-            reads them.
-
-    Raises:
-        InputError: a table; times for another number of series, that are no flat array, or that are not finite.
-    """
-    if hasattr(at, "columns"):
-        raise InputError(
-            f"at is a table, with the columns {listed(list(at.columns), 10)}; give times: one array for all series, or "
-            "a list with one array for each. A file of such a table is read by `rotarymae interpolate --at`."
-        )
-    if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
-        each = [_as_numbers(times, dataset) for times in at]
-    else:
-        times = _as_numbers(at, dataset)
-        each = [times] * len(dataset) if times.ndim < 2 else list(times)
-    if len(each) != len(dataset):
-        raise InputError(
-            f"at has times for {len(each)} series; there are {len(dataset)}. Give one array for each series, or a "
-            "single one for all."
-        )
-    for i, times in enumerate(each):
-        if times.ndim != 1:
-            raise InputError(f"at of series {i} (counted from 0) has the shape {times.shape}; give a flat array [q].")
-        if not np.isfinite(times).all():
-            raise InputError(f"at of series {i} (counted from 0) holds NaN or infinity; give finite times.")
-    return each
 
 
 def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
@@ -638,6 +610,6 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     numbers = at.values
     if at.unit is not None and dataset.time_unit is None:
         raise InputError("at holds dates, and the times of the series are numbers; give numbers.")
-    if at.zone == "" and np.isfinite(numbers).all():  # what is not is refused above
+    if at.zone == "" and np.isfinite(numbers).all():  # what is not is refused by the caller
         numbers = dates.in_zone(numbers, dataset.time_zone)
     return numbers.reshape(array.shape)

@@ -13,7 +13,7 @@ from rotarymae.batch import Batch
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
-from rotarymae.preprocess import ArrayExamples
+from rotarymae.preprocess import DatasetExamples
 from rotarymae.tokenizers import unpatchify
 from rotarymae.training import predict
 
@@ -56,7 +56,7 @@ def reconstruct(
     autoencoder = pipeline.require_autoencoder()
     preprocessor = pipeline.require_arrays()
     preprocessor.check(dataset)
-    examples = ArrayExamples(dataset, preprocessor, masking=masking)
+    examples = DatasetExamples(dataset, preprocessor, masking=masking)
 
     def read(model: torch.nn.Module, batch: Batch) -> list[ReconstructedArray]:
         """Return one ReconstructedArray for each array of the batch."""
@@ -66,7 +66,9 @@ def reconstruct(
         rows = []
         for i in range(len(predicted)):
             at, left = masked.real[i].numpy(), seen.real[i].numpy()
-            numbers = _patch_numbers(masked.positions[i, at], seen.positions[i, left])
+            # Positions count patches from 1 on each axis, and the last axis runs fastest.
+            both = torch.cat([masked.positions[i, at], seen.positions[i, left]]).long().numpy() - 1
+            numbers = np.ravel_multi_index(tuple(both[: int(at.sum())].T), tuple(both.max(0) + 1))
             hidden = np.zeros(int(at.sum() + left.sum()), bool)
             hidden[numbers] = True
             truth, visible = masked.values[i].numpy()[at], seen.values[i].numpy()[left]
@@ -98,13 +100,3 @@ def drawn(
         for part in unpatchify(torch.from_numpy(patches), original.shape[:-1], patch_size).numpy()
     )
     return original, masked, filled
-
-
-def _patch_numbers(masked: torch.Tensor, seen: torch.Tensor) -> np.ndarray:
-    """Return the numbers of the patches at the masked positions [M, A], counted with the last axis running fastest.
-
-    Args:
-        seen: positions of all other patches of the array, which say how many there are along each axis.
-    """
-    both = torch.cat([masked, seen]).long().numpy() - 1  # counted from 0
-    return np.asarray(np.ravel_multi_index(tuple(both[: len(masked)].T), tuple(both.max(0) + 1)))

@@ -119,6 +119,7 @@ class Absolute:
         return x + sincos(positions, self.embed_dim, self.base).to(x.dtype)
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
+        """Return None: queries and keys are not rotated."""
         return None
 
 

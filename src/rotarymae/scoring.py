@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -52,7 +52,12 @@ BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden
 
 
 def count_parts(outcome: Outcome) -> dict[str, Any]:
-    """Return how many series each part of the split has, which part is scored, and their noun, for metrics.json."""
+    """Return the numbers of series of a run as metrics.json has them: of each part of the split, and which is scored.
+
+    Returns:
+        {"series": {part: number}, "scored_on": the name of the part that `score` predicts, "noun": what messages call
+        the data, such as "series"}. Parts "unlabelled" and "left_out" are there only if they have series.
+    """
     split = outcome.split
     counts = {
         name: len(rows) for name, rows in vars(split).items() if name not in ("unlabelled", "left_out") or len(rows)
@@ -61,14 +66,21 @@ def count_parts(outcome: Outcome) -> dict[str, Any]:
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
-    """Predict with a trained pipeline and score it next to the baselines, on held-out series if there are any.
+    """Predict with a trained pipeline and score it next to simple methods, on held-out series if there are any.
 
-    Results are stored in `outcome`: metrics; predictions and embeddings of all series; interpolations or
-    reconstructions of scored ones.
+    Results are stored in `outcome`: metrics; predictions and embeddings of all series; predictions of hidden
+    observations, or of hidden patches of arrays, for the scored ones.
+
+    Args:
+        outcome: the results of one run, with its trained pipeline, data and split.
+        reporter: shows progress and warnings.
     """
     dataset, split = outcome.dataset, outcome.split
-    if outcome.pipeline.autoencoder is not None:
-        SCORES[dataset.kind](outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
+    if outcome.pipeline.autoencoder is not None and dataset.kind == "patches":
+        _score_reconstruction(outcome, cast(ArrayDataset, dataset.select(split.scored)), reporter)
+    elif outcome.pipeline.autoencoder is not None:
+        train, part = (cast(SeriesDataset, dataset.select(rows)) for rows in (split.train, split.scored))
+        _score_interpolation(outcome, train, part, reporter)
     labels = outcome.pipeline.labels
     if labels is None:
         with reporter.bar("embedding") as on_step:
@@ -80,35 +92,34 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Replace the raw outputs in `outcome.predicted` by the chosen predictor's predictions, and score all methods.
+    """Score the network, its partners and a constant guess on the scored series; store all in `outcome`.
 
-    `outcome` gets predictions of all series; baselines and half widths; and the metrics of all methods on the scored
-    series.
+    `outcome.predicted`, the network's outputs for all series, is replaced by the predictions of the method that the fit
+    chose. Stored are also the other methods' predictions of the scored series (`baselines`), half the width of
+    intervals, and metrics.
 
     Args:
-        labels: of the pipeline; `outcome.labels` has the true ones.
+        labels: of the pipeline: its classes, or the scale of its numbers; `outcome.labels` has the true labels.
+        reporter: shows progress; warns of classes that no scored series has.
     """
     predictor = outcome.pipeline.partners
     assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
     dataset, split = outcome.dataset, outcome.split
     truth = truth_at(labels, outcome.labels, split.labelled)
     measure = _measure(labels, truth[split.scored])
-    scored, raw, parts = split.scored, outcome.predicted, (split.train, split.validation)
+    scored, chosen = split.scored, predictor.choice
     # The same series as the model in all: those it was trained on and, unless they are scored, those that chose the
     # epoch.
-    known = np.sort(np.concatenate(parts)) if len(split.test) else split.train
+    known = np.sort(np.concatenate((split.train, split.validation))) if len(split.test) else split.train
     with reporter.bar("predicting"):
-        every = predictor.every(raw, dataset)
+        every = predictor.every(outcome.predicted, dataset)
     for name, predicted in outcome.fit.validation_outputs.items():  # of members that had not learnt these series
         every[name][split.validation] = predicted
-    outcome.predicted = every[predictor.choice]
-    guesses = {name: predicted[scored] for name, predicted in every.items()}
-    constant_guess = constant(labels.task, labels.for_partners(truth[known]))
-    guesses[CONSTANT_NAMES[labels.task]] = np.tile(constant_guess, (len(scored), 1))
-    chosen = predictor.choice
+    outcome.predicted = every[chosen]
+    guesses = {name: predicted[scored] for name, predicted in every.items()} | _guess(labels, truth[known], len(scored))
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.half_widths = outcome.pipeline.half_widths(predictor=chosen)
-    outcome.metrics[labels.task] = _scores(outcome.pipeline, measure, truth[scored], guesses)
+    outcome.metrics[labels.task] = _scores(measure, truth[scored], guesses, _widths(outcome.pipeline))
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
     unseen = [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]
@@ -117,12 +128,25 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     reporter.say(f"predictions are those of {method_words(chosen)!r}: {predictor.because}")
 
 
-def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return the function (truth, predicted) → {metric: value} of a task.
+def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """Return {method: predictions [count, K]} of the method that predicts the same for every series: see `constant`.
 
     Args:
-        truth: of the scored series, encoded; it decides which class is the rarest.
-        weights: replace the decision weights of the labels; None keeps them. Only classes have some.
+        truth: encoded labels of the training series.
+        count: number of series that are predicted.
+    """
+    same = constant(labels.task, labels.for_partners(truth))
+    return {CONSTANT_NAMES[labels.task]: np.tile(same, (count, 1))}
+
+
+def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
+    """Return the function (truth, predicted) → {metric: value} that scores predictions of a task.
+
+    Args:
+        labels: of a pipeline; they say whether it predicts classes, numbers, or times to an event.
+        truth: encoded labels of the scored series; they decide which class is the rarest.
+        weights: factors of the classes' probabilities, by which a class is chosen; None takes those of `labels`. Only
+            classes have some.
     """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
@@ -131,19 +155,27 @@ def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable
 
 
 def _scores(
-    pipeline: Pipeline, measure: Callable[..., dict[str, float]], truth: np.ndarray, guesses: dict[str, np.ndarray]
+    measure: Callable[..., dict[str, float]],
+    truth: np.ndarray,
+    guesses: dict[str, np.ndarray],
+    widths: Callable[[str], np.ndarray | None],
 ) -> dict[str, dict[str, float]]:
-    """Return {method: {metric: value}} for predictions by method, with metrics of intervals if a method has some.
+    """Return {method: {metric: value}} of some methods' predictions, next to the truth.
 
     Args:
         measure: from `_measure`.
-        truth: of the predicted series.
-        guesses: {method: predictions}.
+        truth: encoded labels of the n predicted series.
+        guesses: {method: predictions [n, K]}.
+        widths: returns half the width of a method's intervals, which are then scored, too; None for none.
     """
     return {
-        name: measure(truth, guess) | interval_metrics(truth, guess, pipeline.half_widths(predictor=name))
-        for name, guess in guesses.items()
+        name: measure(truth, guess) | interval_metrics(truth, guess, widths(name)) for name, guess in guesses.items()
     }
+
+
+def _widths(pipeline: Pipeline) -> Callable[[str], np.ndarray | None]:
+    """Return the function from a method's name to half the width of its prediction intervals in `pipeline`, or None."""
+    return lambda name: pipeline.half_widths(predictor=name)
 
 
 def evaluate_predictions(
@@ -156,9 +188,11 @@ def evaluate_predictions(
 ) -> dict[str, Any]:
     """Return metrics on labelled series, laid out as in metrics.json; series without a label are left out.
 
-    The methods are the fine-tuned model, its partners, and their combination.
+    The methods are the fine-tuned network, the models that predict next to it (boosted trees), and their combination.
 
     Args:
+        pipeline: has all of them.
+        dataset: S series or arrays.
         targets: labels [S], None or NaN for a series without one.
         on_step: called with (batches done, batches in all), for progress bars.
         spans: {name: time span}: also score predictions from what was known that long after `since`, under "early".
@@ -186,14 +220,15 @@ def evaluate_predictions(
             raise InputError("no labelled series has a flagged observation from which --at could count (--first).")
         each = {name: known_at(part.select(begun), since[rows[begun]] + span) for name, span in spans.items()}  # pyright: ignore
         scored = {
-            name: _scores(pipeline, measure, truth[begun], pipeline.every(cut, on_step)) for name, cut in each.items()
+            name: _scores(measure, truth[begun], pipeline.every(cut, on_step), _widths(pipeline))
+            for name, cut in each.items()
         }
         early = {"early": {"series": len(begun), "left_out": len(rows) - len(begun), "at": scored}}
     return {
         "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
         "scored_on": "labelled",
         "noun": dataset.noun,
-        labels.task: _scores(pipeline, measure, truth, every),
+        labels.task: _scores(measure, truth, every, _widths(pipeline)),
         **early,
         "intervals": intervals(choice, measure, truth, every[choice]),
         "predictor": pipeline.predictor.describe(),
@@ -222,17 +257,14 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         with reporter.bar(f"predicting fold {number}") as on_step:
             guesses = member.every(dataset.select(split.test), on_step)
         known = np.sort(np.concatenate([split.train, split.validation]))
-        constant_guess = constant(labels.task, member.require_labels().for_partners(truth[known]))
-        guesses[CONSTANT_NAMES[labels.task]] = np.tile(constant_guess, (len(split.test), 1))
-        measure, scores = _measure(member.require_labels(), truth[rows]), {}
+        theirs, widths = member.require_labels(), _widths(member)
+        guesses |= _guess(theirs, truth[known], len(split.test))
         for name, guess in guesses.items():
             of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
-            of_all[split.test] = labels.convert(guess, member.require_labels())
-            of_fold = member.half_widths(predictor=name)
-            if of_fold is not None:
+            of_all[split.test] = labels.convert(guess, theirs)
+            if (of_fold := widths(name)) is not None:
                 half.setdefault(name, np.full((series, labels.outputs), np.nan))[split.test] = of_fold
-            scores[name] = measure(truth[split.test], guess) | interval_metrics(truth[split.test], guess, of_fold)
-        folds.append(scores)
+        folds.append(_scores(_measure(theirs, truth[rows]), truth[split.test], guesses, widths))
         weights[split.test] = getattr(member.labels, "weights", ()) or 1.0
         outcome.fold_of[split.test] = number
     names = [name for name in predicted if all(name in fold for fold in folds)]
@@ -251,11 +283,12 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         "series": {"labelled": len(rows), "unlabelled": len(outcome.split.unlabelled)},
         "scored_on": "folds",
         "noun": noun,
-        labels.task: {
-            name: measure(truth[rows], predicted[name][rows])
-            | interval_metrics(truth[rows], predicted[name][rows], half[name][rows] if name in half else None)
-            for name in names
-        },
+        labels.task: _scores(
+            measure,
+            truth[rows],
+            {name: predicted[name][rows] for name in names},
+            lambda name: half[name][rows] if name in half else None,
+        ),
         "folds": {
             name: {metric: _spread([fold[name][metric] for fold in folds]) for metric in folds[0][name]}
             for name in names
@@ -270,13 +303,15 @@ def _spread(values: list[float]) -> dict[str, Any]:
     return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
 
 
-def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
-    """Score the reconstruction of hidden patches of the arrays `part`, next to predicting means; store it in `outcome`.
+def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
+    """Hide patches of pictures or sounds, and score the model's predictions of them next to means; store both.
 
     Arrays of one patch are left out; if there are no others, nothing is done.
 
     Args:
-        train: not read.
+        outcome: gets the predictions (`reconstructions`) and, in `metrics`, the errors.
+        part: the arrays to score.
+        reporter: shows progress.
     """
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
@@ -301,30 +336,54 @@ def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayData
 
 
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
-    """Hide observations of the series `part`, score the model's and the baselines' predictions, store all in `outcome`.
+    """Hide observations of series, and score the model's predictions of them next to simple methods'; store both.
 
     If nothing can be hidden, nothing is done.
 
     Args:
-        train: the series on which baselines are fitted.
+        outcome: gets the visible and the hidden observations, the predictions, and, in `metrics`, the errors.
+        train: the series on which simple methods are fitted.
+        part: the series to score.
+        reporter: shows progress; warns where a simple method is better.
     """
-    preprocessor, guesses, forecasts = outcome.pipeline.require_series(), {}, outcome.pipeline.forecasts
+    forecasts = outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
     if not any(len(np.unique(one.times)) > 1 if forecasts else len(one.times) > 1 for one in part):
         return
     # A model that learnt to forecast is asked to.
     visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if forecasts else "stretch")
     with reporter.bar("interpolating") as on_step:
-        queries = as_queries(hidden, preprocessor)
-        answers = interpolate(outcome.pipeline, visible, queries, on_step=on_step)
+        answers, errors = _compare(outcome.pipeline, INTERPOLATION, train, visible, hidden, on_step)
     outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, answers
-    guesses["model"] = answers.mean
-    train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
-    with reporter.bar("baselines"):
-        guesses |= predict_simply(INTERPOLATION, train, visible, hidden)
-    outcome.metrics["interpolation"] = compare_at_hidden(preprocessor, hidden, answers, guesses)
-    for name, row in outcome.metrics["interpolation"].items():
+    outcome.metrics["interpolation"] = errors
+    for name, row in errors.items():
         _warn_if_behind(outcome, name, row, reporter)
+
+
+def _compare(
+    pipeline: Pipeline,
+    methods: Iterable[str],
+    train: SeriesDataset,
+    visible: SeriesDataset,
+    hidden: SeriesDataset,
+    on_step: Any = None,
+) -> tuple[Interpolation, dict[str, Any]]:
+    """Predict hidden observations from the visible ones of the same series; return the model's answers, and errors.
+
+    Args:
+        methods: names of simple methods (`partners.baselines`) with which the model is compared.
+        train: series on which these methods are fitted.
+        visible, hidden: the two parts of the scored series, in the same order.
+        on_step: called with (batches done, batches in all), for progress bars.
+
+    Returns:
+        The model's answers at the hidden observations, and the errors of all methods, as `compare_at_hidden`.
+    """
+    preprocessor = pipeline.require_series()
+    answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
+    train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
+    guesses = {"model": answers.mean, **predict_simply(methods, train, visible, hidden)}
+    return answers, compare_at_hidden(preprocessor, hidden, answers, guesses)
 
 
 def compare_at_hidden(
@@ -335,6 +394,7 @@ def compare_at_hidden(
     Only observations that all methods answer are compared.
 
     Args:
+        preprocessor: the model's, which standardises values.
         hidden: the n hidden observations, with the model's V value columns.
         answers: the model's answers there.
         guesses: {method: predictions [n, V]} in the table's units, with the model's under "model".
@@ -354,11 +414,11 @@ def compare_at_hidden(
     inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
-        """Return {"hidden_observations": number, "methods": {method: errors}} at the observations `rows` of column `v`.
-
-        With bands there is "share_inside_band", too.
+        """Return one row as described above, for some of the hidden observations and one value column.
 
         Args:
+            rows: indices of the observations.
+            v: number of the column.
             own_unit: also return errors in the table's units.
         """
         # A channel that training never saw has no mean: methods are compared where all of them answer.
@@ -400,11 +460,14 @@ def compare_at_hidden(
 def evaluate_forecasts(
     pipeline: Pipeline, dataset: SeriesDataset, horizon: float, on_step: Any = None
 ) -> dict[str, Any]:
-    """Return errors of forecasts up to `horizon` ahead, next to simple ones, for each value column.
+    """Return the errors of forecasts up to `horizon` ahead, of the model and of simple methods, for each value column.
 
     Every series is forecast from `ORIGINS` times, evenly spread over its second half, each time from what came before.
 
     Args:
+        pipeline: has the model.
+        dataset: the series.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
         horizon: in the unit of the series' times.
 
     Returns:
@@ -413,7 +476,6 @@ def evaluate_forecasts(
     Raises:
         InputError: no observation lies that near after any of these times.
     """
-    preprocessor = pipeline.require_series()
     first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
     middle = (first + last) / 2
     share = np.arange(ORIGINS) / (ORIGINS - 1)
@@ -430,20 +492,19 @@ def evaluate_forecasts(
         )
     part, rows = copies.select(np.flatnonzero(answered)), np.repeat(answered, copies.lengths)
     visible, hidden = part.mask_observations(ahead[rows] <= 0), part.mask_observations(asked[rows])
-    answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
-    visible, hidden = (each.with_values(preprocessor.value_names) for each in (visible, hidden))
-    guesses = predict_simply(FORECASTS, dataset.with_values(preprocessor.value_names), visible, hidden)
-    return compare_at_hidden(preprocessor, hidden, answers, {"model": answers.mean, **guesses})
+    return _compare(pipeline, FORECASTS, dataset, visible, hidden, on_step)[1]
 
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
-    """Warn if a simpler method predicts hidden observations of a value better than the model, by over 5 %.
+    """Warn if a simple method's error at hidden observations is below the model's by over 5 %, and say what may help.
 
-    The warning says what may help. With fewer than `MIN_HIDDEN` hidden observations there is none.
+    With fewer than `MIN_HIDDEN` hidden observations there is no warning.
 
     Args:
+        outcome: the results of the run.
         value: name of the value column.
-        row: the errors of all methods, from `_score_interpolation`.
+        row: the errors of all methods for this column, from `compare_at_hidden`.
+        reporter: prints the warning.
     """
     errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
@@ -462,10 +523,3 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
 def _root_mean_square(x: np.ndarray) -> float:
     """Return the root mean square of numbers; NaN without any."""
     return float(np.sqrt(np.mean(np.square(x)))) if len(x) else np.nan
-
-
-# What the pre-trained model is scored on, by kind of data set.
-SCORES: dict[str, Callable[[Outcome, Any, Any, Reporter], None]] = {
-    "patches": _score_reconstruction,
-    "observations": _score_interpolation,
-}

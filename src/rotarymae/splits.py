@@ -228,7 +228,11 @@ def make_split(
 
 
 def split_words(split: dict[str, Any]) -> str:
-    """Describe the split of metrics.json in words."""
+    """Return a description of a split in words, such as "fold 2 of 5 is held out".
+
+    Args:
+        split: what `make_split` returned next to the parts.
+    """
     by = "" if split["by"] is None else f", with series of the same {split['by']!r} in one fold"
     if split["method"] == "fold":
         return f"fold {split['fold']} of {split['folds']} is held out{by}"

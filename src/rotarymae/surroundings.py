@@ -24,7 +24,7 @@ LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
 
 
 class Surroundings(NamedTuple):
-    """The surroundings of M queries for V values each, among the observations of their series.
+    """The surroundings of M queries (positions to predict at), for V values each: the observations near them.
 
     Attributes:
         guesses: [B, M, V, G] predictions of the simple methods, in the order of `GUESSES`.
@@ -48,8 +48,9 @@ def surroundings(
     With position axes besides time and channel, the only guess is the value of the nearest token on all axes together.
 
     Args:
-        visible: the visible tokens, as the model takes them.
-        positions: of M queries per series.
+        visible: the visible tokens of B series, as the model takes them.
+        positions: of M queries per series, at which values are to be predicted.
+        preprocessor: made the tokens.
         season: period after which series repeat, in units of position; 0 for none.
     """
     features = preprocessor.features
@@ -135,6 +136,7 @@ def a_season_away(
     offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
 
     def average(part: Tensor, weight: Tensor, otherwise: Tensor) -> Tensor:
+        """Return the weighted mean of `part` over axis 1, and about `otherwise` where all weights are small."""
         return ((weight * part).sum(1) + UNSEEN * otherwise) / (weight.sum(1) + UNSEEN)
 
     seasonal = average(there, seen[:, 0], mean)
@@ -142,19 +144,21 @@ def a_season_away(
 
 
 def slope(observed: Observed) -> Float[Tensor, "B E W"]:
-    """Return the mean slope of each observation's channel: last value minus first value, over the time between.
+    """Return the mean slope of each observation's channel in its series: last minus first value, over their time.
 
     It is 0 for a channel of one time, and for missing observations.
+
+    Args:
+        observed: E observations of each of B series, sorted by channel and time.
     """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
     edges = [real & (channel != channel.roll(by, 1)) for by in (1, -1)]
     edges[0][:, 0], edges[1][:, -1] = real[:, 0], real[:, -1]
-    number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].clamp(min=1) - 1
 
     def at(edge: Tensor, part: Tensor) -> Tensor:
-        """Return, for each observation, the part that stands at its channel's edge."""
-        index = number.expand_as(part)
+        """Return, for each observation, the entry of `part` [B, E, W] at its channel's edge (True in `edge` [B, E])."""
+        index = observed.number.expand_as(part)
         return torch.zeros_like(part).scatter_add(1, index, part * edge[..., None]).gather(1, index)
 
     (begin, end), (low, high) = ([at(edge, part) for edge in edges] for part in (times, values))
@@ -162,7 +166,7 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
 
 
 def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
-    """Return three logarithms, each [B, E, W], for each observation's channel: roughness, variation, and size.
+    """Return three logarithms, each [B, E, W], that describe each observation's channel: roughness, variation, size.
 
     Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
     from the straight line between their two neighbours, divided by the variation; nearly 1, with logarithm 0, for
@@ -176,11 +180,10 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     gap, gap2 = times - times.roll(1, 1), times.roll(-1, 1) - times
     share = (gap / (gap + gap2).clamp(min=1e-6)).masked_fill(~inner, 0.0)[..., None]
     line = (1 - share) * values.roll(1, 1) + share * values.roll(-1, 1)
-    number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].expand_as(values) - 1
-    number = number.clamp(min=0)
+    number = observed.number.expand_as(values)
 
     def total(part: Tensor) -> Tensor:
-        """Return, for each observation, the sum over its channel."""
+        """Return, for each observation, the sum of `part` [B, E, W] over its channel."""
         return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
 
     variance = total((values - observed.mean).square() * real[..., None]) / observed.count.clamp(min=1) + LEAST_VARIANCE
@@ -192,7 +195,13 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Return the surroundings of queries on several position axes: all guesses are the value of the nearest token."""
+    """Describe what lies around queries on several position axes: every guess is the value of the nearest token.
+
+    Args:
+        visible: the visible tokens of B series.
+        positions: of M queries per series.
+        features: number V of values of a token.
+    """
     away = torch.cdist(positions.float(), visible.positions.float())
     distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
@@ -203,7 +212,12 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return the number, from 0, of the channel and value column that each predicted value belongs to."""
+    """Return the number, from 0, of the pair of channel and value column that each predicted value belongs to.
+
+    Args:
+        positions: at which V values each are predicted; the last axis is the channel's, if there is one.
+        preprocessor: knows channels and columns.
+    """
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
         return value.expand(*positions.shape[:2], -1)
@@ -212,5 +226,5 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 
 def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
-    """Return log2(1 + distance), float64."""
+    """Return log2(1 + `around.distance`) as float64: the distance of each query to the nearest observation."""
     return (1 + around.distance.double()).log2()

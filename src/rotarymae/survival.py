@@ -1,6 +1,7 @@
 """Times to an event, of which some are censored: as targets of a model, and how predictions of them are scored.
 
-Times are [S] durations, and events [S] whether each ended in the event or was censored.
+Times are [S] durations, and events [S] whether each ended in the event (True) or was censored (False): it was then
+followed no longer, and the event is later or never.
 """
 
 from __future__ import annotations
@@ -148,11 +149,15 @@ class EventTimes(Target):
         return np.where(known["event"][:, None], observed, censored).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return the durations and events as `EVENT_TIME` [S]; targets in that form are copied."""
+        """Return durations and events as a structured array `EVENT_TIME` [S], a copy if they have that form already."""
         return _event_times(targets, len(targets))
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return the weights of the classes [S, classes], as `encode`, for durations and events [S]."""
+        """Return what boosted trees learn, the weight of each class in the likelihood [S, classes], as `encode` does.
+
+        Args:
+            truth: durations and events `EVENT_TIME` [S].
+        """
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
@@ -285,9 +290,13 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
 
 
 def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
-    """Return the share [T] of series not yet censored at each time; arguments as in `kaplan_meier`.
+    """Return the share [T] of series not yet censored at each time, by Kaplan and Meier's estimate.
 
-    At equal times events come first.
+    At equal times events come before censoring.
+
+    Args:
+        time, event: duration [S] of each series, and whether it ended in the event.
+        at: times [T].
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return kaplan_meier(np.where(event, np.nextafter(time, -np.inf), time), ~event, at)
@@ -300,7 +309,8 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
     and two events are no pair. Equal predictions count half. NaN without a pair.
 
     Args:
-        predicted: [S] larger for longer times.
+        time, event: duration [S] of each series, and whether it ended in the event.
+        predicted: [S] numbers, larger for longer times.
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     given = np.asarray(predicted, np.float64).tolist()
@@ -326,7 +336,8 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: Array
     before a time counts nothing there.
 
     Args:
-        survival: probabilities of no event until each time.
+        time, event: duration [S] of each series, and whether it ended in the event.
+        survival: probabilities [S, T] of no event until each time.
         at: ascending times [T], before the last duration.
     """
     time, event, at = np.asarray(time, np.float64), np.asarray(event, bool), np.asarray(at, np.float64)
@@ -337,9 +348,12 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: Array
 
 
 def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
-    """Return the Brier score averaged over the span of the times; for one time the score itself.
+    """Return the Brier score of predicted survival averaged over the span of the times; for one time the score itself.
 
-    Arguments are those of `brier_scores`.
+    Args:
+        time, event: duration [S] of each series, and whether it ended in the event.
+        survival: probabilities [S, T] of no event until each time.
+        at: ascending times [T], before the last duration.
     """
     scores, at = brier_scores(time, event, survival, at), np.asarray(at, np.float64)
     return float(np.trapezoid(scores, at) / (at[-1] - at[0]) if len(at) > 1 else scores.mean())

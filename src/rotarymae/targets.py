@@ -1,4 +1,4 @@
-"""Targets of any kind as arrays, after checks, and what the kinds (`labels`, `survival`) have in common."""
+"""Targets, which a model learns to predict, as arrays after checks; what classes, numbers and times have in common."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ MIN_SERIES_TO_JUDGE = 10  # with fewer series, the values of labels do not show 
 
 
 class Target(ABC):
-    """Base of the kinds of targets, with what most of them have in common; a kind overrides where it differs."""
+    """Base of `ClassLabels`, `NumberTargets` and `EventTimes`, which turn targets into what a model learns and back.
+
+    One of them is fitted on the training targets and kept with the model. What most share is here; a kind overrides
+    where it differs.
+    """
 
     head: ClassVar[type[Classifier | Regressor]] = Classifier
     output: ClassVar[str] = "probabilities"  # of exported programs
@@ -48,22 +52,25 @@ class Target(ABC):
         """Return the number of networks to fine-tune and average, where no option says it; here 1.
 
         Args:
-            decide: the option of that name.
+            decide: the option for how a class is decided from probabilities, such as "auto" or "f1".
             targets: of the training series [S].
         """
         return 1
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
-        """Return the labels with what decides between outputs; here they are returned as they are.
+        """Return this object with weights by which a class is decided from probabilities; here it is returned as it is.
 
         Args:
-            truth, unseen, config, reporter: as in `ClassLabels.decided`.
+            truth: encoded targets of the training and the validation series.
+            unseen: outputs [validation series, K] of a model that has not learnt these series.
+            config: the options of the fit.
+            reporter: shows what was decided.
         """
         return self
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels of the average of several models, given the labels of each; here the first's."""
+        """Return the labels for the average of several models' outputs, given the labels of each; here the first's."""
         return each[0]
 
     @property
@@ -81,7 +88,7 @@ class Target(ABC):
         return self.head(encoder, self.outputs, pool, static_features=static_features)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return what `truth` returned for series as `Partner.fit` takes it; here as it is."""
+        """Return values [S, ...], as `truth` returns them, in the form that boosted trees learn; here unchanged."""
         return truth
 
     def decode(self, outputs: Tensor) -> Tensor:
@@ -89,9 +96,11 @@ class Target(ABC):
         return outputs.double().softmax(-1)
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Return decoded outputs [S, ...] of a model with the labels `source` as those of one with these labels.
+        """Convert outputs of a model that was fitted with other labels to these, so that both can be averaged.
 
-        Both are of one kind; here nothing differs, and they are returned as they are.
+        Args:
+            decoded: [S, K], as `decode` of `source` returns them; here they are returned as they are.
+            source: the other labels, of the same class, such as times to an event with other intervals.
         """
         return decoded
 
@@ -100,8 +109,8 @@ def refuse_class_options(config: FitConfig, task: str) -> None:
     """Raise InputError for an option that only classification has, if it is not at its default.
 
     Args:
-        config: the options.
-        task: what the message calls the other task.
+        config: the options of the fit.
+        task: the other task in the words of the message, such as "a regression".
     """
     defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
     for name, unused in defaults.items():
@@ -145,7 +154,7 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
 
 
 def as_targets(targets: Any) -> np.ndarray:
-    """Return targets as an array, of their own type if they have one.
+    """Return targets, as a user gives them, as an array; arrays, tables' columns and the like keep their type.
 
     A flat list in which some targets are missing becomes an array of objects. Otherwise numpy would make NaN among
     strings the text "nan".
@@ -210,7 +219,7 @@ def truth_at(labels: Any, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the true values of the series at `rows`, in an array [S, ...] for all series that is 0 elsewhere.
 
     Args:
-        labels: those of a model, whose `truth` converts.
+        labels: a fitted `ClassLabels`, `NumberTargets` or `EventTimes`, whose method `truth` converts targets.
         targets: [S, ...], the targets of all series as the caller gave them.
         rows: indices of series with a target.
 

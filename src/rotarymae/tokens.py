@@ -158,10 +158,10 @@ class Tokens:
             The same tokens on that device.
         """
 
-        def move(tensor: Tensor) -> Tensor:
-            return tensor.to(device, non_blocking=non_blocking)
-
-        parts: dict[str, Any] = {name: None if part is None else move(part) for name, part in vars(self).items()}
+        parts: dict[str, Any] = {
+            name: None if part is None else part.to(device, non_blocking=non_blocking)
+            for name, part in vars(self).items()
+        }
         return Tokens(**parts, check_values=False)
 
 
@@ -314,13 +314,13 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
 def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) -> Tensor | None:
     """Raise InputError for NaN or infinity outside padding, and for rows of padding alone; return the padding.
 
-    A padding that marks nothing becomes None.
+    A padding that marks nothing becomes None. Arguments are the fields of `Tokens`.
     """
     if padding is not None:
         empty = padding.all(dim=1)
         if empty.any():
             raise InputError(
-                f"row {_first(empty)} is padding throughout ({int(empty.sum())} such rows of {len(empty)}); "
+                f"row {int(empty.nonzero()[0])} is padding throughout ({int(empty.sum())} such rows of {len(empty)}); "
                 "leave series without observations out of the batch."
             )
         if not padding.any():
@@ -337,8 +337,3 @@ def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) ->
                 "or mark them in `padding`."
             )
     return padding
-
-
-def _first(flags: Tensor) -> int:
-    """Return the index of the first True."""
-    return int(flags.nonzero()[0])

@@ -31,6 +31,7 @@ class Dropping(nn.Module):
 
     @property
     def drops(self) -> bool:
+        """Whether anything is dropped: in training, at a rate above 0."""
         return self.training and self.rate > 0
 
     def _drop(self, x: Float[Tensor, "*shape"], shape: tuple[int, ...]) -> Float[Tensor, "*shape"]:
@@ -104,20 +105,14 @@ class Attention(nn.Module):
             rotation: angles of all N tokens; None for positions that are not rotary.
             key_mask: True for keys that may be attended to; None means all, which permits the fastest kernel.
         """
-        query, key = self._rotated(x, rotation, queries, keys)
-        value = self.value(x[:, keys]).unflatten(-1, (-1, self.head_dim))
+        query, key, value = (
+            layer(x[:, at]).unflatten(-1, (-1, self.head_dim))
+            for layer, at in ((self.query, queries), (self.key, keys), (self.value, keys))
+        )
+        if rotation is not None:
+            query, key = rotate(query, rotation.select(queries)), rotate(key, rotation.select(keys))
         attended = _attend(query, key, value, key_mask, self.dropout)
         return self.output(attended.transpose(1, 2).flatten(2))
-
-    def _rotated(
-        self, x: Float[Tensor, "B N D"], rotation: Rotation | None, queries: slice, keys: slice
-    ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B L H K"]]:
-        """Return the selected queries and keys by head, rotated by their positions unless `rotation` is None."""
-        query = self.query(x[:, queries]).unflatten(-1, (-1, self.head_dim))
-        key = self.key(x[:, keys]).unflatten(-1, (-1, self.head_dim))
-        if rotation is None:
-            return query, key
-        return rotate(query, rotation.select(queries)), rotate(key, rotation.select(keys))
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
@@ -188,7 +183,14 @@ class Block(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Return the tokens selected by `queries` after this block; arguments as in `Attention.forward`."""
+        """Return the Q tokens selected by `queries` after this block.
+
+        Args:
+            x: all tokens before it.
+            rotation: angles of all N tokens; None for positions that are not rotary.
+            key_mask: True for keys that may be attended to; None means all.
+            queries, keys: the tokens that are computed, and those that they attend to.
+        """
         attended = self.attention(self.attention_norm(x), rotation, key_mask, queries, keys)
         x = x[:, queries] + self.drop_path(attended)
         return x + self.drop_path(self.mlp(self.mlp_norm(x)))

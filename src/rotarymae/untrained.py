@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
-from rotarymae.any_series import AnySeries, standardise
-from rotarymae.errors import InputError
-from rotarymae.interpolation import SHOWN_BANDS, Interpolation, Predicted, Step, predict_at, time_to_nearest
+from rotarymae.any_series import AnySeries, Scale, standardise
+from rotarymae.heads import mean_of_real
+from rotarymae.interpolation import Interpolation, Step, bands_of, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LINE, predict_simply
-from rotarymae.queries import Queries, as_queries, refuse_other_times
+from rotarymae.queries import Queries, as_queries, check_queries
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training.batching import by_length
@@ -34,60 +34,85 @@ HIDDEN_SHARE = 0.1  # of their observations
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
 
 
-class UntrainedAnswers(NamedTuple):
-    """Student's t at n queries of V values, standardised, and the scale that undoes it: value · width + centre."""
-
-    parameters: Tensor  # [n, V, 3]
-    centre: np.ndarray  # [n, V]
-    width: np.ndarray  # [n, V]
-
-
 def interpolate_any(
     model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> Interpolation:
     """Predict observations at queries without training, in the table's units, with bands that include the noise.
 
     Args:
-        dataset: the observations. Its last value columns may be standard errors, one for each other column.
-        queries: times and channels for each series.
+        model: the shipped `any-series`; it is left in evaluation mode.
+        dataset: the S observed series. Its last value columns may be standard errors, one for each other column.
+        queries: times and channels for each series, at which to predict.
         errors: names of the columns of errors; () without.
-        on_step: called with (series done, series in all), for progress bars.
+        on_step: called with (series done, series in all), for progress bars; None for none.
 
     Raises:
-        InputError: queries for another number of series, or at times that are not finite.
+        InputError: queries for another number of series, at times that are not finite, or none at all.
     """
-    answers = ask(model, dataset, queries, errors, on_step)
-    likelihood, (parameters, centre, width) = model.likelihood, answers
-    std = (likelihood.interval(parameters, math.erf(1 / math.sqrt(2)))[1] - parameters[..., 0]).numpy() * width
-    bands = {}
-    for share in SHOWN_BANDS:
-        lower, upper = likelihood.interval(parameters, share)
-        bands[share] = lower.numpy() * width + centre, upper.numpy() * width + centre
+    check_queries(queries, dataset)
+    distance = time_to_nearest(dataset, queries)
+    windows, fade = _windows(dataset, errors), None
+    if len(windows.series) > len(dataset):
+        queries, fade = queries.of_windows(windows)
+    part, V = windows.dataset, len(dataset.value_names) - len(errors)
+    typical = _typical(dataset, V)
+    numbers = channel_index(queries).astype(np.int64)[:, None] * V + np.arange(V)
+    lengths = np.diff(queries.offsets)
+    parameters = torch.zeros(*numbers.shape, model.likelihood.outputs, dtype=torch.float64)
+    centre, width = np.zeros(numbers.shape), np.zeros(numbers.shape)
+    done, model = 0, model.eval()
+    for index, visible, channels, scale in _batches(part, lengths, errors):
+        at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
+        if not len(at):
+            continue
+        row = np.repeat(np.arange(len(index)), lengths[index])
+        moved = (queries.times[at] - scale.origin.numpy()[row]) / scale.unit.numpy()[row]
+        places = np.stack([np.repeat(moved, V), numbers[at].ravel() + 1.0], 1).astype(np.float32)
+        query_positions, query_padding = pad_rows(places, lengths[index] * V)
+        with torch.inference_mode():
+            answers = predict_at(model, visible, query_positions, query_padding, QUERIES_AT_A_TIME)[:, :, 0]
+        answers = answers.flatten(0, 1) if query_padding is None else answers[~query_padding]
+        parameters[at] = answers.double().unflatten(0, (-1, V))
+        c, w = (
+            _with_absent(theirs, typical[i], channels, visible.real)
+            for i, theirs in enumerate((scale.centre, scale.width))
+        )
+        centre[at], width[at] = c[row[:, None], numbers[at]], w[row[:, None], numbers[at]]
+        done += len(index)
+        if on_step is not None:
+            on_step(done, len(part))
+    if fade is not None:
+        # Two windows may have other scales: their answers are mixed in the table's units.
+        mixed = torch.from_numpy(fade.mixed(_rescaled(parameters, width, centre).numpy()))
+        centre, width = np.moveaxis(fade.mixed(np.stack([centre, width], -1)), -1, 0)
+        parameters = _rescaled(mixed, 1 / width, -centre / width)
+    likelihood = model.likelihood
     mean = likelihood.mean(parameters).numpy() * width + centre
-    return Interpolation(
-        time_to_nearest(dataset, queries), mean, std, Predicted(parameters, likelihood), bands, centre, width
-    )
+    std = (likelihood.interval(parameters, math.erf(1 / math.sqrt(2)))[1] - parameters[..., 0]).numpy() * width
+    bands = bands_of(likelihood, parameters, lambda edge: edge * width + centre)
+    return Interpolation(distance, mean, std, parameters, likelihood, bands, centre, width)
 
 
 def embed_any(
     model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> np.ndarray:
-    """Return one vector for each series, float32 [S, D]: the mean over its encoded observations.
+    """Return one vector for each of S series, float32 [S, D]: the mean over its encoded observations.
 
-    They are encoded as the decoder reads them, so that D is its width. The windows of a long series are weighted by
-    their observations.
+    They are encoded as the decoder reads them, so that D is its width. A long series is encoded in pieces, which are
+    weighted by their numbers of observations.
 
     Args:
-        errors, on_step: as in `interpolate_any`.
+        model: the shipped `any-series`.
+        dataset: the series. Its last value columns may be standard errors, one for each other column.
+        errors: names of the columns of errors; () without.
+        on_step: called with (series done, series in all), for progress bars; None for none.
     """
     windows = _windows(dataset, errors)
     vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
-    for index, times, channels, values, noise, padding in _batches(windows.dataset, None, errors):
-        positions, scaled, relative, _ = standardise(times, channels, values, ~padding, noise)
+    for index, visible, _, _ in _batches(windows.dataset, None, errors):
         with torch.inference_mode():
-            context = model.context(_tokens(positions, channels, scaled, relative, padding))
-        encoded = context.tokens[:, -times.shape[1] :].masked_fill(padding[..., None], 0.0)
-        vectors[index] = (encoded.sum(1) / (~padding).sum(1, keepdim=True)).double().numpy()
+            context = model.context(visible)
+        vectors[index] = mean_of_real(context.tokens[:, -visible.length :], visible.padding).double().numpy()
         if on_step is not None:
             on_step(int(index.max()) + 1, len(vectors))
     return windows.mean(vectors).astype(np.float32)
@@ -95,12 +120,12 @@ def embed_any(
 
 @dataclass(frozen=True)
 class BesideLine:
-    """Errors of the untrained model and of a straight line at a tenth of some series' observations, which are hidden.
+    """Errors of `any-series` and of a straight line at observations that were hidden from both.
 
     Attributes:
-        series: how many the table has.
-        compared: how many of these were compared.
-        error, line: median absolute errors, in spreads of each channel of a series.
+        series: number of series of the table.
+        compared: number of these whose observations were hidden, a tenth of each.
+        error, line: median absolute error of the model and of the line, in standard deviations of each channel.
     """
 
     series: int
@@ -122,10 +147,12 @@ class BesideLine:
 
 
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
-    """Hide a tenth of some series' observations; compare the model's predictions with a straight line.
+    """Hide a tenth of some series' observations, predict them, and compare the errors with a straight line's.
 
     Args:
-        errors: as in `interpolate_any`.
+        model: the shipped `any-series`.
+        dataset: the series, of which at most 200 are used.
+        errors: names of the last value columns if these are standard errors; () without.
 
     Returns:
         The median errors; None if all series are shorter than five observations.
@@ -144,58 +171,11 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
     return BesideLine(len(dataset), len(chosen), ours, line)
 
 
-def ask(
-    model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
-) -> UntrainedAnswers:
-    """Return the model's predictions, standardised, in the order of the queries, and the scales that undo this.
-
-    Arguments and errors are those of `interpolate_any`; the model is left in evaluation mode.
-    """
-    if len(queries.offsets) != len(dataset) + 1:
-        raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
-    refuse_other_times(queries)
-    windows, fade = _windows(dataset, errors), None
-    if len(windows.series) > len(dataset):
-        queries, fade = queries.of_windows(windows)
-    part, V = windows.dataset, len(dataset.value_names) - len(errors)
-    typical = _typical(dataset, V)
-    numbers = channel_index(queries).astype(np.int64)[:, None] * V + np.arange(V)
-    lengths = np.diff(queries.offsets)
-    parameters = torch.zeros(*numbers.shape, model.likelihood.outputs, dtype=torch.float64)
-    centre, width = np.zeros(numbers.shape), np.zeros(numbers.shape)
-    done, model = 0, model.eval()
-    for index, times, channels, values, noise, padding in _batches(part, lengths, errors):
-        at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
-        if not len(at):
-            continue
-        positions, scaled, relative, scale = standardise(times, channels, values, ~padding, noise)
-        row = np.repeat(np.arange(len(index)), lengths[index])
-        moved = (queries.times[at] - scale.origin.numpy()[row]) / scale.unit.numpy()[row]
-        places = np.stack([np.repeat(moved, V), numbers[at].ravel() + 1.0], 1).astype(np.float32)
-        query_positions, query_padding = pad_rows(places, lengths[index] * V)
-        visible = _tokens(positions, channels, scaled, relative, padding)
-        with torch.inference_mode():
-            answers = predict_at(model, visible, query_positions, query_padding, QUERIES_AT_A_TIME).parameters[:, :, 0]
-        parameters[at] = (
-            (answers.flatten(0, 1) if query_padding is None else answers[~query_padding]).double().unflatten(0, (-1, V))
-        )
-        c, w = (_with_absent(part, typical[i], channels, padding) for i, part in enumerate((scale.centre, scale.width)))
-        centre[at], width[at] = c[row[:, None], numbers[at]], w[row[:, None], numbers[at]]
-        done += len(index)
-        if on_step is not None:
-            on_step(done, len(part))
-    if fade is not None:
-        # Two windows may have other scales: their answers are mixed in the table's units.
-        mixed = torch.from_numpy(fade.mixed(_rescaled(parameters, width, centre).numpy()))
-        centre, width = np.moveaxis(fade.mixed(np.stack([centre, width], -1)), -1, 0)
-        parameters = _rescaled(mixed, 1 / width, -centre / width)
-    return UntrainedAnswers(parameters, centre, width)
-
-
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
-    """Return Student's t parameters [n, V, 3] after a change of units: value · factor + shift.
+    """Return Student's t parameters [n, V, 3] of value · factor + shift, given those of the values.
 
     Args:
+        parameters: location, log of the squared scale, and degrees of freedom (raw), which stay.
         factor, shift: [n, V].
     """
     location, log_scale, freedom = parameters.unbind(-1)
@@ -204,9 +184,10 @@ def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tens
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
-    """Cut series that are longer than those in the model's training into overlapping windows.
+    """Cut series that are longer than those in the model's training into overlapping pieces (windows).
 
     Args:
+        dataset: the series, which stay as they are if they are short.
         errors: names of the last value columns, which are standard errors.
     """
     columns = len(dataset.value_names) - len(errors)
@@ -215,14 +196,21 @@ def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
     return Windows.cut(dataset, window, int(OVERLAP * window))
 
 
-def _batches(dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[str, ...]) -> Iterator[tuple]:
-    """Yield batches of series of similar length.
+def _batches(
+    dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[str, ...]
+) -> Iterator[tuple[np.ndarray, Tokens, Tensor, Scale]]:
+    """Yield batches of series of similar length, padded to N observations of one value.
 
-    Each is (index [B], times, channels, values, standard errors or None, padding [B, N]). An observation with several
-    values becomes one observation for each.
+    An observation with V values becomes one for each, in V channels of its own.
+
+    Yields:
+        (index, tokens, channels, scale): the numbers of the series, int [B]; the model's tokens [B, N], which hold the
+        standardised value and the relative noise at (time, channel from 1); the channel numbers from 0 [B, N]; and what
+        undoes the standardisation of each series.
 
     Args:
-        queries: number of queries of each series, which count for the size of a batch; None without queries.
+        dataset: the series.
+        queries: number of times at which each series is predicted, which count for the size of a batch; None for none.
         errors: names of the last value columns, which are standard errors.
     """
     V = len(dataset.value_names) - len(errors)
@@ -236,22 +224,18 @@ def _batches(dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[s
         padded, padding = pad_rows(np.stack(columns, 1), lengths[index] * V)
         numbers = pad_rows((channels[:, None] * V + np.arange(V)).reshape(-1, 1), lengths[index] * V)[0][..., 0]
         padding = torch.zeros_like(numbers, dtype=torch.bool) if padding is None else padding
-        yield index, padded[..., 0], numbers, padded[..., 1], padded[..., 2] if errors else None, padding
-
-
-def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tensor, padding: Tensor) -> Tokens:
-    """Return the tokens of a batch [B, N] for the model: values with their relative noise, at a position and a channel.
-
-    Args:
-        channels: numbers from 0; tokens count them from 1.
-    """
-    numbers, places = torch.stack([scaled, relative], -1), torch.stack([positions, channels + 1.0], -1)
-    numbers = numbers.masked_fill(padding[..., None], 0.0).float()
-    return Tokens(numbers, places.masked_fill(padding[..., None], 0.0).float(), padding, check_values=False)
+        times, values, noise = padded[..., 0], padded[..., 1], padded[..., 2] if errors else None
+        positions, scaled, relative, scale = standardise(times, numbers, values, ~padding, noise)
+        features, places = torch.stack([scaled, relative], -1), torch.stack([positions, numbers + 1.0], -1)
+        features, places = (part.masked_fill(padding[..., None], 0.0).float() for part in (features, places))
+        yield index, Tokens(features, places, padding, check_values=False), numbers, scale
 
 
 def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
-    """Return median and spread of each channel over the table [2, channels · V], for series without that channel.
+    """Return the median and the spread of each channel over all series of a table, float64 [2, channels · V].
+
+    They stand in where a series has no observation of a channel. The spread holds 68 % of the values on either side of
+    the median.
 
     Args:
         V: number of value columns that are not errors; those of a channel are side by side.
@@ -268,16 +252,16 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
     return typical
 
 
-def _with_absent(scale: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
-    """Return the scale of all channels [B, channels], with the table's for channels that a series has not observed.
+def _with_absent(scale: Tensor, typical: np.ndarray, channels: Int[Tensor, "B N"], real: Tensor) -> np.ndarray:
+    """Return each series' scale (or location) of all channels, float64 [B, C], with the table's where it has none.
 
     Args:
-        scale: of each series' own channels.
-        typical: [channels] the table's.
-        channels, padding: of the observations [B, N].
+        scale: [B, C] of each series, which has no meaning for channels that the series does not have.
+        typical: [C] the table's, from `_typical`.
+        channels: of the series' observations, numbers from 0.
+        real: [B, N], False where there is no observation.
     """
     full = np.tile(typical, (len(scale), 1))
-    row = torch.arange(len(scale))[:, None].expand_as(channels)[~padding].numpy()
-    seen = channels[~padding].numpy()
+    row, seen = real.nonzero()[:, 0].numpy(), channels[real].numpy()
     full[row, seen] = scale.numpy()[row, seen]
     return full

@@ -17,7 +17,7 @@ from rotarymae.model import Encoder
 from rotarymae.partners import features
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed
-from rotarymae.preprocess import ArrayExamples, PatchPreprocessor
+from rotarymae.preprocess import DatasetExamples, PatchPreprocessor
 from rotarymae.reconstruction import drawn, reconstruct
 from rotarymae.series import SeriesDataset
 from rotarymae.tokenizers import unpatchify
@@ -31,7 +31,7 @@ TINY |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0}
 
 
 def array_tokens(dataset, preprocessor, index):
-    return ArrayExamples(dataset, preprocessor).tokens(np.asarray(index), None)
+    return DatasetExamples(dataset, preprocessor).tokens(np.asarray(index), None)
 
 
 def ragged_pictures(count=9, channels=3, seed=0):
@@ -112,7 +112,7 @@ def test_pictures_of_unequal_size_give_in_one_batch_what_they_give_alone(pool):
 def test_batches_depend_on_seed_epoch_and_example_alone():
     dataset = ArrayDataset.from_arrays(ragged_pictures(), 4)
     preprocessor = PatchPreprocessor.fit(dataset)
-    examples = ArrayExamples(dataset, preprocessor, 3, Masking.named("ratio", ratio=0.5), noise=0.1)
+    examples = DatasetExamples(dataset, preprocessor, 3, Masking("ratio", ratio=0.5), noise=0.1)
     both, one = examples.batch(np.array([2, 5]), 1), examples.batch(np.array([5]), 1)
     assert both.masked is not None and one.masked is not None
     n = int(one.masked.real.sum())
@@ -133,7 +133,7 @@ def test_a_transform_of_arrays_is_for_training_alone():
         seeds.append(drawn.tolist())
         return [array[:, ::-1] for array in arrays]
 
-    examples, plain = ArrayExamples(dataset, preprocessor, transform=mirror), ArrayExamples(dataset, preprocessor)
+    examples, plain = DatasetExamples(dataset, preprocessor, transform=mirror), DatasetExamples(dataset, preprocessor)
     index = np.array([0, 1])
     wanted = array_tokens(ArrayDataset.from_arrays(np.stack(dataset.arrays)[:, :, ::-1, 0], 2), preprocessor, index)
     assert examples.batch(index, 0).inputs.values.equal(wanted.values)

@@ -183,7 +183,7 @@ def test_a_broken_sound_is_named_and_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "patch"), [("images", ("--patch-size", "4")), ("audio", ())])
-def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tmp_path, capsys):
+def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(whole, kind, patch, tmp_path, capsys):
     write = write_pictures if kind == "images" else write_sounds
     folder, new, run = write(tmp_path / "train", 16), write(tmp_path / "new", 6, seed=1), tmp_path / "run"
     assert command("fit", folder, f"--{kind}", *patch, "--out", run, *SMALL, "--quiet") == 0

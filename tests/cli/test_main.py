@@ -194,20 +194,19 @@ def test_an_unknown_option_names_the_nearest(arguments, nearest, tmp_path, monke
     assert contents(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", ["fit", "predict", "interpolate", "embed", "explain"])
-def test_a_wrong_option_is_answered_without_torch(name):
-    code = f"""
+def test_a_version_and_a_wrong_option_are_answered_without_torch():
+    code = """
 import sys
-from pathlib import Path
 from rotarymae.cli import main as cli
-from rotarymae.cli.output import print_table
-try:
-    cli.main(["{name}", "run", "table.csv", "--out", "new.csv", "--quite"])
-except SystemExit as end:
-    print(end.code, "torch" in sys.modules)
+cli.main(["--version"])
+for name in ("fit", "predict", "interpolate", "embed", "explain"):
+    try:
+        cli.main([name, "run", "table.csv", "--out", "new.csv", "--quite"])
+    except SystemExit as end:
+        print(end.code, "torch" in sys.modules)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.splitlines()[-1] == "2 False"
+    assert out.startswith("rotarymae 0.") and out.count("2 False\n") == 5
 
 
 def test_options_of_labels_need_labels(tmp_path, capsys):
@@ -383,12 +382,6 @@ def test_evaluate_scores_forecasts(fitted, tmp_path, capsys):
 def test_python_m_is_the_command():
     out = subprocess.run([sys.executable, "-m", "rotarymae", "--version"], capture_output=True, text=True, check=True)
     assert out.stdout.startswith("rotarymae 0.")
-
-
-def test_the_command_answers_at_once_and_without_torch():
-    code = "import sys; from rotarymae.cli import main as cli; cli.main(['--version']); print('torch' in sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.startswith("rotarymae 0.") and out.endswith("False\n")
 
 
 # ── what a run writes, and what the other commands make of it ───────────────────────────────────────────────────────
@@ -841,13 +834,13 @@ def test_parquet_without_channels_with_missing_values_and_a_regression(tmp_path)
         set(row) == {"root_mean_squared_error", "mean_absolute_error", "r2"} for row in metrics["regression"].values()
     )
     page = (run / "report.html").read_text()
-    assert "Predicted and true" in page and "training mean" in page
+    assert "training mean" in page
 
 
 # ── an interrupted run ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_resume(fitted, tmp_path, monkeypatch, capsys):
+def test_resume(fitted, whole, tmp_path, monkeypatch, capsys):
     options = [*STARS, "--labels", fitted / "kinds.csv", "--label", "kind", *TINY]
     run = tmp_path / "run"
 

@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from conftest import TINY, command, two_kinds, write_csv
+from conftest import TINY, command, patched, two_kinds, write_csv
 
 
 @pytest.fixture(scope="module")
-def anonymous(tmp_path_factory):
+def anonymous(tmp_path_factory, short_fits):
     """A run folder made under a umask that shuts out others, with a warning that names a series."""
     folder = tmp_path_factory.mktemp("private")
     rows, labels = two_kinds(24)
@@ -28,7 +28,8 @@ def anonymous(tmp_path_factory):
     ]
     before = os.umask(0o027)
     try:
-        assert command("fit", folder / "stars.csv", "--out", folder / "run", *columns, *options, *TINY) == 0
+        with patched(short_fits):
+            assert command("fit", folder / "stars.csv", "--out", folder / "run", *columns, *options, *TINY) == 0
         assert command("embed", folder / "run", folder / "stars.csv", "--out", folder / "run/e.csv") == 0
     finally:
         os.umask(before)

@@ -20,6 +20,7 @@ from rotarymae.partners import (
     BoostedFeatures,
     Predictor,
     base,
+    boosting,
     choose_predictor,
     convolutions,
     features,
@@ -181,9 +182,14 @@ TAMPERED = {
 }
 
 
+@pytest.fixture(scope="module")
+def text():
+    """The text of trees of five features and three classes."""
+    return trees()[2].texts[0]
+
+
 @pytest.mark.parametrize("kind", TAMPERED)
-def test_a_text_that_is_not_ours_is_refused(kind):
-    text = trees()[2].texts[0]
+def test_a_text_that_is_not_ours_is_refused(kind, text):
     check_trees(text, 5, 3)
     field, change = TAMPERED[kind]
     head, _, rest = text.partition(f"\n{field}")
@@ -199,9 +205,9 @@ def test_a_text_that_is_not_ours_is_refused(kind):
 
 
 @pytest.mark.parametrize("change", [lambda text: text[:-20], lambda text: text + "parameters:\n", lambda text: ""])
-def test_a_text_that_is_cut_or_goes_on_is_refused(change):
+def test_a_text_that_is_cut_or_goes_on_is_refused(change, text):
     with pytest.raises(ValueError):
-        check_trees(change(trees()[2].texts[0]), 5, 3)
+        check_trees(change(text), 5, 3)
 
 
 def waves(series=60, seed=0):
@@ -221,6 +227,23 @@ def test_convolutions_tell_frequencies_apart():
     found = RandomConvolutions.fit("classification", data.select(train), classes[train]).predict(data.select(test))
     np.testing.assert_allclose(found.sum(1), 1)
     assert (found.argmax(1) == classes[test]).all()
+
+
+def test_trees_also_learn_from_copies_that_lack_some_observations(monkeypatch):
+    data, classes = waves()
+    tables = []
+    monkeypatch.setattr(BoostedTrees, "fit", lambda task, features, truth, seed: tables.append((features, truth)))
+    for most in (100_000, 150, 100):
+        monkeypatch.setattr(boosting, "WITH_COPIES", most)
+        BoostedFeatures.fit("classification", data, classes, (), 0)
+    BoostedFeatures.fit("classification", *chirps(), (), 0)
+    assert [len(features) for features, _ in tables] == [60 * 9, 60 * 2, 60, 24]
+    features, truth = tables[0]
+    assert truth.tolist() == classes.tolist() * 9
+    np.testing.assert_array_equal(features[:60], tables[2][0])
+    counts = features.reshape(9, 60, -1)[:, :, 0]
+    assert (counts[0] == 28).all() and counts[1:].min() < 14 and 20 < counts[1:].mean() < 22
+    assert len({tuple(one) for one in counts}) == 9
 
 
 def test_the_validation_part_is_predicted_by_members_that_have_not_learnt_it():
@@ -387,8 +410,14 @@ def fitted_predictor(asked="auto", of_model=None, truth=None, task="classificati
     return found, data, reporter
 
 
-def test_the_winner_is_chosen_by_validation_and_can_be_asked_for():
-    lost, *_ = fitted_predictor()
+@pytest.fixture(scope="module")
+def chosen():
+    """The predictor of a model that knows nothing, and the data."""
+    return fitted_predictor()[:2]
+
+
+def test_the_winner_is_chosen_by_validation_and_can_be_asked_for(chosen):
+    lost, _ = chosen
     assert lost.choice == "combined" and lost.weights["model"] < 0.3
     assert set(lost.partners) == {"features", "convolutions"}
     classes = waves()[1]
@@ -398,13 +427,13 @@ def test_the_winner_is_chosen_by_validation_and_can_be_asked_for():
     won, *_ = fitted_predictor(of_model=perfect, truth=noise)  # nobody else can know these labels
     assert won.choice in ("model", "combined") and won.losses[won.choice] <= min(won.losses.values()) + 1 / 20
     assert won.weights["model"] > 0.5
-    for asked in ("model", "features", "combined"):
+    for asked in ("model", "features"):
         assert fitted_predictor(asked)[0].choice == asked
     assert not fitted_predictor("model")[0].partners
 
 
-def test_a_saved_predictor_gives_the_same_predictions(tmp_path):
-    predictor, data, _ = fitted_predictor()
+def test_a_saved_predictor_gives_the_same_predictions(chosen, tmp_path):
+    predictor, data = chosen
     of_model = np.random.default_rng(0).dirichlet([1, 1], len(data))
     predictor.save(tmp_path / "model/partners")
     loaded = Predictor.load(tmp_path / "model/partners")
@@ -427,8 +456,8 @@ def test_a_regression_is_averaged_by_error(tmp_path):
     assert np.array_equal(Predictor.load(tmp_path / "p").predict(of_model, data), predictor.predict(of_model, data))
 
 
-def test_other_series_than_in_training_are_refused():
-    predictor, data, _ = fitted_predictor("features")
+def test_other_series_than_in_training_are_refused(chosen):
+    predictor, data = chosen
     other = dataclasses.replace(data, value_names=("height",))
     with refuses("lacking", "value", "unknown", "height"):
         predictor.predict(np.full((60, 2), 0.5), other)
@@ -484,8 +513,8 @@ def test_tiny_sets_and_one_class_in_validation(series):
     assert np.isfinite(predicted).all() and all(0 < weight < 1 for weight in found.weights.values())
 
 
-def test_damaged_and_foreign_files_are_refused(tmp_path):
-    predictor, *_ = fitted_predictor()
+def test_damaged_and_foreign_files_are_refused(chosen, tmp_path):
+    predictor, _ = chosen
     folder = tmp_path / "p"
 
     def fresh():
@@ -524,6 +553,13 @@ def of_features(**changes):
     return change
 
 
+def of_trees(**changes):
+    def change(described):
+        described["partners"]["features"]["trees"] |= changes
+
+    return change
+
+
 def of_age(**changes):
     def change(described):
         described["partners"]["features"]["static"][0] |= changes
@@ -550,10 +586,10 @@ FIELDS = {
     "surplus setting": ("settings", of_features(more=1)),
     "feature names": ("features", of_features(features="abc")),
     "fewer features": ("features.txt", of_features(features=["a"])),
-    "classes": ("features.txt", of_features(classes=3)),
-    "many classes": ("features.txt", of_features(classes=10**9)),
-    "classes as text": ("classes", of_features(classes="2")),
-    "center of classes": ("center", of_features(center=[0.0])),
+    "classes": ("features.txt", of_trees(classes=3)),
+    "many classes": ("features.txt", of_trees(classes=10**9)),
+    "classes as text": ("classes", of_trees(classes="2")),
+    "center of classes": ("center", of_trees(center=[0.0])),
     "static": ("static", of_features(static=3)),
     "static of nothing": ("features.txt", of_features(static=[])),
     "static std": ("static", of_age(std=0.0)),
@@ -563,9 +599,9 @@ FIELDS = {
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+def saved(chosen, tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved") / "model/partners"
-    fitted_predictor()[0].save(folder)
+    chosen[0].save(folder)
     return folder
 
 
@@ -611,13 +647,13 @@ def test_made_up_arrays_are_refused(kind, saved, tmp_path):
         Predictor.load(folder)
 
 
-def test_a_full_disk_is_an_os_error(monkeypatch, tmp_path):
+def test_a_full_disk_is_an_os_error(chosen, monkeypatch, tmp_path):
     def full(*arguments):
         raise SafetensorError("No space left on device")
 
     monkeypatch.setattr(base, "save_file", full)
     with pytest.raises(OSError, match="No space left"):
-        fitted_predictor()[0].save(tmp_path / "p")
+        chosen[0].save(tmp_path / "p")
 
 
 def test_the_estimator_predicts_with_its_predictor():

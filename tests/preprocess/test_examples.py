@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import refuses
-from rotarymae.masking import MaskRatio, MaskRows
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples, assemble
+from rotarymae.masking import Masking
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, assemble
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.training.batching import in_order, plan
 
@@ -134,7 +134,7 @@ def test_place_by_hand():
 
 def examples(**changes):
     data = ragged((9, 5, 7, 9, 6, 8))
-    return SeriesExamples(data, ObservationPreprocessor.fit(data), **{"seed": 3, **changes})
+    return DatasetExamples(data, ObservationPreprocessor.fit(data), **{"seed": 3, **changes})
 
 
 def rows_of(batch):
@@ -149,11 +149,11 @@ def rows_of(batch):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"masking": MaskRatio((0.3, 0.8))},
-        {"masking": MaskRows(0.5)},
+        {"masking": Masking("ratio", (0.3, 0.8))},
+        {"masking": Masking("rows", 0.5)},
         {"drop": 0.6},
         {"noise": 0.3},
-        {"drop": 0.6, "noise": 0.3, "masking": MaskRatio(0.4)},
+        {"drop": 0.6, "noise": 0.3, "masking": Masking("ratio", 0.4)},
     ],
 )
 def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
@@ -172,7 +172,7 @@ def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
 def test_a_mask_does_not_depend_on_the_batch(order):
     # The same length everywhere: a draw is one number a token.
     data = ragged((9,) * 4)
-    made = SeriesExamples(data, ObservationPreprocessor.fit(data), 3, MaskRatio(0.5))
+    made = DatasetExamples(data, ObservationPreprocessor.fit(data), 3, Masking("ratio", 0.5))
     together = rows_of(made.batch(np.arange(4), 2))
     for s, row in rows_of(made.batch(np.array(order), 2)).items():
         assert row == together[s]
@@ -189,9 +189,9 @@ def test_augmentation_is_off_in_evaluation():
 
 def test_drop_leaves_a_subset_in_order_and_noise_has_its_size():
     data = ragged((400, 1, 2) + (50,) * 40, channels=False)
-    made = SeriesExamples(data, ObservationPreprocessor.fit(data), drop=0.8)
+    made = DatasetExamples(data, ObservationPreprocessor.fit(data), drop=0.8)
     index = np.arange(len(data))
-    before, after = rows_of(SeriesExamples(data, made.preprocessor).batch(index, 0)), rows_of(made.batch(index, 0))
+    before, after = rows_of(DatasetExamples(data, made.preprocessor).batch(index, 0)), rows_of(made.batch(index, 0))
     shares = []
     for s in index:
         kept = after[s][0]
@@ -199,8 +199,8 @@ def test_drop_leaves_a_subset_in_order_and_noise_has_its_size():
         assert places == sorted(set(places)) and kept
         shares.append(1 - len(kept) / len(before[s][0]))
     assert 0.25 < np.mean(shares[3:]) < 0.55 and np.max(shares) < 0.95 and np.std(shares[3:]) > 0.1
-    noisy = SeriesExamples(data, made.preprocessor, noise=0.3).batch(index[:1], 0).inputs
-    clean = SeriesExamples(data, made.preprocessor).batch(index[:1], 0).inputs
+    noisy = DatasetExamples(data, made.preprocessor, noise=0.3).batch(index[:1], 0).inputs
+    clean = DatasetExamples(data, made.preprocessor).batch(index[:1], 0).inputs
     assert noisy.positions.equal(clean.positions)
     assert (noisy.values - clean.values).std().item() == pytest.approx(0.3, rel=0.1)
     assert abs((noisy.values - clean.values).mean().item()) < 0.05
@@ -214,7 +214,7 @@ def test_drop_of_joined_times_leaves_out_values_too_and_does_not_carry_them_forw
     rare, often = (data.channel_names.index(name) for name in ("rare", "often"))
     seen = []
     for epoch in range(60):
-        batch = SeriesExamples(data, preprocessor, drop=0.9).batch(np.array([0]), epoch).inputs
+        batch = DatasetExamples(data, preprocessor, drop=0.9).batch(np.array([0]), epoch).inputs
         observed, recency = batch.values[0, :, 2:4], batch.values[0, :, 4:6]
         assert observed.shape[0] <= 20 and bool((observed[:, often] <= 1).all())
         there = bool(observed[:, rare].any())
@@ -224,12 +224,12 @@ def test_drop_of_joined_times_leaves_out_values_too_and_does_not_carry_them_forw
     kept, shares = zip(*seen, strict=True)
     assert 10 < sum(kept) < 50  # dropped with its time or by itself
     assert min(shares) < 0.5 and max(shares) > 0.9  # of the times that are left, some lack the other channel's value
-    plain = SeriesExamples(data, preprocessor, drop=0.9).batch(np.array([0]), None).inputs
+    plain = DatasetExamples(data, preprocessor, drop=0.9).batch(np.array([0]), None).inputs
     assert plain.length == 20 and bool(plain.values[0, :, 2 + often].all())
 
 
 def test_masks_split_the_batch_and_targets_follow_their_series():
-    made = examples(masking=MaskRatio(0.5))
+    made = examples(masking=Masking("ratio", 0.5))
     index = np.array([4, 1])
     batch = made.batch(index, 0)
     assert batch.masked.real.sum(1).tolist() == [3, 3] and batch.inputs.real.sum(1).tolist() == [3, 2]

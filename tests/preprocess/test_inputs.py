@@ -11,7 +11,7 @@ from conftest import refuses, small
 from rotarymae import SeriesDataset
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.preprocess import Inputs, ObservationPreprocessor, SeriesExamples, assemble
+from rotarymae.preprocess import DatasetExamples, Inputs, ObservationPreprocessor, assemble
 from rotarymae.training.objectives import Pretraining
 
 
@@ -76,7 +76,7 @@ def test_the_decoder_predicts_the_values_alone_and_padding_changes_nothing():
     data = light_curves()
     made = fitted(data)
     model = autoencoder(made)
-    examples = SeriesExamples(data, made, masking=Masking.named("ratio", ratio=0.5))
+    examples = DatasetExamples(data, made, masking=Masking("ratio", ratio=0.5))
     batch = examples.batch(np.arange(3), None)
     out = model.predict(batch.inputs, batch.masked)
     assert out.predicted.shape[-1] == out.masked.features == 2
@@ -101,8 +101,8 @@ def test_the_encoder_reads_them():
 def test_noise_is_added_to_the_values_alone():
     data = light_curves()
     made = fitted(data)
-    still = SeriesExamples(data, made).batch(np.arange(3), 0).inputs.values
-    noisy = SeriesExamples(data, made, noise=1.0).batch(np.arange(3), 0).inputs.values
+    still = DatasetExamples(data, made).batch(np.arange(3), 0).inputs.values
+    noisy = DatasetExamples(data, made, noise=1.0).batch(np.arange(3), 0).inputs.values
     assert noisy[..., 2:].equal(still[..., 2:]) and not noisy[..., :2].equal(still[..., :2])
 
 

@@ -14,7 +14,7 @@ from rotarymae.losses import reconstruction
 from rotarymae.masking import Masking
 from rotarymae.model import Reconstruction
 from rotarymae.pipeline import Pipeline
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples, assemble
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, assemble
 from rotarymae.queries import grid
 from rotarymae.tokens import Tokens
 from rotarymae.train import finetune, pretrain
@@ -40,15 +40,15 @@ def test_by_hand():
     assert tokens.values[0].tolist() == [[1, 5, 1, 1, 1, 1], [2, 5, 1, 0, 1, 0.5], [2, 7, 0, 1, 0.5, 1]]
     assert tokens.values[1].tolist() == [[0, 3, 0, 1, 0, 1], [9, 3, 1, 0, 1, 0.5], [0] * 6]
     assert tokens.positions[0].flatten().tolist() == [0, 4, 8]
-    assert SeriesExamples(data, fitted).lengths.tolist() == [3, 2]
+    assert DatasetExamples(data, fitted).lengths.tolist() == [3, 2]
 
 
 def test_nothing_hidden_is_carried_forward():
     data = waves()
     fitted = ObservationPreprocessor.fit(data, join_times=True)
-    examples = SeriesExamples(data, fitted, masking=Masking.named("ratio", ratio=0.5))
+    examples = DatasetExamples(data, fitted, masking=Masking("ratio", ratio=0.5))
     batch = examples.batch(np.arange(16), None)
-    whole = SeriesExamples(data, fitted).tokens(np.arange(16), None)
+    whole = DatasetExamples(data, fitted).tokens(np.arange(16), None)
     for row in range(16):
         hidden = batch.masked.values[row][batch.masked.observed_values[row]]
         carried = batch.inputs.values[row, :, : fitted.features]

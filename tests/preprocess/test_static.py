@@ -10,7 +10,7 @@ import torch
 from conftest import refuses, says
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples, StaticColumn, fit_static, static_features
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, StaticColumn, fit_static, static_features
 
 
 def compute(column, values):
@@ -74,7 +74,7 @@ def test_batches_carry_the_features_of_their_series():
     data = people(age=[1.5, 2.5, 3.5], sex=["m", "f", "f"])
     made = ObservationPreprocessor.fit(data).replace(static=fit_static(data, ("age", "sex")))
     assert made.static_features == 3
-    batch = SeriesExamples(data, made).batch(np.array([2, 0]), None)
+    batch = DatasetExamples(data, made).batch(np.array([2, 0]), None)
     assert batch.static[:, 1:].tolist() == [[1, 0], [0, 1]] and batch.static[0, 0] > 0 > batch.static[1, 0]
     back = ObservationPreprocessor.from_dict(json.loads(json.dumps(made.to_dict())))
     assert back.to_dict() == made.to_dict() and made.describe()["static columns"] == "age, sex"

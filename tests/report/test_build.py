@@ -18,6 +18,7 @@ from rotarymae.run import run_fit
 from rotarymae.series import hide
 from rotarymae.training.fit_config import FitConfig
 
+pytestmark = pytest.mark.usefixtures("whole")
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8, log_every=1)
 
 

@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from conftest import patched
 from rotarymae import plots
-from rotarymae.report.build import render
+from rotarymae.report.build import data_uri, render
 from rotarymae.report.comparisons import error_table
 from rotarymae.report.content import Best, Drawing, Section, Table, cell_text
 
@@ -72,7 +73,8 @@ def full(text="plain"):
 
 @pytest.fixture(scope="module")
 def hostile():
-    return render(*full(HOSTILE))
+    with patched({"rotarymae.report.build.data_uri": data_uri}):
+        return render(*full(HOSTILE))
 
 
 def test_the_page_parses_and_links_to_every_section(hostile):

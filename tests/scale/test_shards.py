@@ -20,7 +20,7 @@ from _survey import nested
 from conftest import command, refuses
 from rotarymae.errors import RotaryMAEError
 from rotarymae.pipeline import Pipeline
-from rotarymae.scale import ShardedJob, answer_shards, embed_table, open_embeddings, shards
+from rotarymae.scale import ShardedJob, answer_shards, embed_table, embeddings, shards
 
 SHARDS = 30
 
@@ -38,7 +38,7 @@ def folder(tmp_path, request):
 
 def work_of(model, **options):
     layout = Pipeline.load(model).pretrained.layout()
-    return ShardedJob(functools.partial(open_embeddings, model, **options), "embed", model, options, layout)
+    return ShardedJob(functools.partial(embeddings, model, **options), "embed", model, options, layout)
 
 
 def contents(out):
@@ -221,7 +221,12 @@ def test_worker_processes(folder, tmp_path, survey_model):
     assert totals.rows == 145 and contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_the_shards_of_a_killed_worker_are_done_by_the_next_run(folder, tmp_path, survey_model, monkeypatch):
+    """And another child process of the caller lives on."""
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+    child.start()
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     )
@@ -235,7 +240,8 @@ def test_the_shards_of_a_killed_worker_are_done_by_the_next_run(folder, tmp_path
     )
     with refuses("was killed", "of 30 files are left", error=RotaryMAEError):
         answer_shards(once, folder, tmp_path / "out", workers=2)
-    assert (tmp_path / "killed").exists()
+    assert (tmp_path / "killed").exists() and child.is_alive()
+    child.kill()
     assert answer_shards(once, folder, tmp_path / "out").rows == 145
     assert len(contents(tmp_path / "out")) == SHARDS
 

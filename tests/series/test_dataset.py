@@ -815,11 +815,11 @@ def test_labels_of_many_integer_ids():
         (["a", "b", "a"], [1, 2, 3], ["'label'", "several values", "'a'"]),
         (["c", "d"], [1, 2], ["2 series have no label", "'b', 'a'"]),
         (["a", None], [1, 2], ["1 series have no label", "'b'"]),
-        (["a", "b"], [None, 2], ["'label'", "missing", "row 0"]),
-        (["a", "b"], [1.0, NAN], ["'label'", "NaN", "row 1"]),
+        (["a", "b"], [None, 2], ["1 series have no label", "'label'", "'a'"]),
+        (["a", "b"], [1.0, NAN], ["1 series have no label", "'label'", "'b'"]),
         (["a", "b"], [1.0, INF], ["'label'", "infinite"]),
         ([1, 2], [1, 2], ["'b', 'a'", "labels of 1, 2"]),
-        ([], [], ["labels table has no rows"]),
+        ([], [], ["2 series have no label", "'label'"]),
     ],
 )
 def test_bad_labels_are_named(ids, labels, parts):
@@ -894,9 +894,12 @@ def test_numbers_that_overflow_in_32_bits_are_refused_at_reading(times, values, 
 def test_integer_times_that_a_float_cannot_tell_apart_are_duplicates():
     start = 1_700_000_000_000_000_000
     frame = {"id": [1, 1], "value": [1.0, 2.0]}
-    with refuses("series 1", "2 observations"):
+    with refuses("series 1", "2 observations", "'time'", "64 bits", "256", "subtract the first time"):
         SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 10]}))
-    assert len(SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 1024]})).times) == 2
+    with pytest.warns(InputWarning, match="'time', which is read with 64 bits: 256 is its smallest step"):
+        assert len(SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 1024]})).times) == 2
+    far = SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 10**9]}))
+    assert np.diff(far.times) == 10**9
 
 
 def test_one_long_id_takes_no_memory_for_the_others(tmp_path):

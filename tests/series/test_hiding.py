@@ -34,3 +34,13 @@ def test_the_latest_times_are_hidden_whole():
     data = SeriesDataset.from_arrays(times, times, [np.arange(len(at)) % 2 for at in times])
     visible, hidden, _ = hide(data, 0.5, by="latest")
     assert visible.times.tolist() == [0.0, 1.0, 1.0, 5.0] and hidden.times.tolist() == [2.0, 3.0, 3.0, 6.0]
+
+
+def test_whole_times_are_hidden_and_a_series_of_one_time_is_left_out():
+    times = [np.array([0.0, 0.0, 1.0, 2.0, 2.0, 3.0]), np.array([5.0, 5.0])]
+    data = SeriesDataset.from_arrays(times, times, [np.array([0, 1, 0, 0, 1, 1]), np.array([0, 1])])
+    visible, hidden, _ = hide(data, 0.5, seed=3, by="time")
+    assert visible.ids.tolist() == hidden.ids.tolist() == [0]
+    assert len({*visible.times}) == len({*hidden.times}) == 2 and not {*visible.times} & {*hidden.times}
+    with refuses("by='row'"):
+        hide(data, 0.5, seed=3, by="row")  # type: ignore[arg-type]

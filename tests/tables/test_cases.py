@@ -15,7 +15,7 @@ import pytest
 
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series import SeriesDataset, as_dates
-from rotarymae.tables import TableSchema, align_labels, open_source, propose, propose_objects, read_table, with_static
+from rotarymae.tables import TableSchema, align_labels, open_source, propose, propose_objects, read_table
 
 SERIES = 12
 
@@ -295,26 +295,23 @@ def test_few_repeats_are_left_out_and_many_refused(base):
 def test_rows_without_a_time_are_left_out_or_facts(tmp_path, monkeypatch):
     table = pd.DataFrame(
         {
-            "subject_id": [1, 1, 1, 1, 2, 2, 2, 2],
-            "time": [None, None, "2020-01-01", "2020-01-02"] * 2,
-            "code": ["GENDER//F", "AGE", "HR", "HR", "GENDER//M", "AGE", "HR", "HR"],
-            "numeric_value": [None, 50.0, 80.0, 81.0, None, 60.0, 70.0, 71.0],
+            "subject_id": [1, 1, 1, 1, 1, 2, 2, 2, 2],
+            "time": [None] * 3 + ["2020-01-01", "2020-01-02"] + [None] * 2 + ["2020-01-01", "2020-01-02"],
+            "code": ["GENDER//F", "AGE", "SMOKER", "HR", "HR", "GENDER//M", "AGE", "HR", "HR"],
+            "numeric_value": [None, 50.0, 1.0, 80.0, 81.0, None, 60.0, 70.0, 71.0],
         }
     )
     fields: Any = {"id": "subject_id", "channel": "code", "values": ("numeric_value",)}
     dataset, report = quiet(table, **fields)
-    assert len(dataset.times) == 4 and report.dropped == 4 and dataset.channel_names == ("HR",)
+    assert len(dataset.times) == 4 and report.dropped == 5 and dataset.channel_names == ("HR",)
     dataset, report = quiet(table, **fields, untimed="static")
-    assert {name: column.tolist() for name, column in dataset.static.items()} == {
-        "AGE": [50.0, 60.0],
-        "GENDER//F": [1.0, 0.0],
-        "GENDER//M": [0.0, 1.0],
-    }
+    facts = {"AGE": [50.0, 60.0], "SMOKER": [1.0, None], "GENDER//F": [True, False], "GENDER//M": [False, True]}
+    assert {name: pa.array(column, from_pandas=True).to_pylist() for name, column in dataset.static.items()} == facts
     assert dataset.channel_names == ("HR",) and not report.left_out
     table.to_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr("rotarymae.tables.read.READ", 2)
     mapped = read_table(tmp_path / "t.parquet", TableSchema(**fields, untimed="static"), memory=0)
-    assert {k: v.tolist() for k, v in mapped.static.items()} == {k: v.tolist() for k, v in dataset.static.items()}
+    assert {name: pa.array(column, from_pandas=True).to_pylist() for name, column in mapped.static.items()} == facts
 
 
 def test_the_label_as_a_channel_is_refused(base, tmp_path):
@@ -435,10 +432,10 @@ def test_static_columns_may_stand_in_the_table_of_objects(base, tmp_path, memory
 
 
 def test_series_that_the_objects_do_not_have_are_named(base):
-    dataset, _ = quiet(base, channel="band")
     objects = pd.DataFrame({"id": range(1, SERIES), "z": 0.5, "kind": "a"})
-    with pytest.warns(InputWarning, match="1 series are not in the table: 0"):
-        found = with_static(dataset, objects, "id", ("z", "kind"))
+    schema = TableSchema(channel="band", static=("z", "kind"), objects=objects)  # pyright: ignore
+    with pytest.warns(InputWarning, match="1 series are not in the table; .* is missing .first: 0"):
+        found = read_table(base.sort_values(["id", "time"]), schema)
     assert np.isnan(found.static["z"][0]) and found.static["kind"][0] is None and found.static["z"][1] == 0.5
 
 

@@ -20,7 +20,6 @@ from rotarymae.tables import (
     propose,
     propose_objects,
     read_table,
-    with_static,
 )
 
 SERIES, TIMES = 6, 15
@@ -178,7 +177,7 @@ def test_the_objects_may_call_their_ids_otherwise(tmp_path):
     key = key_column(open_source(objects), "file")
     assert align_labels(dataset, objects, key, "died").tolist() == [0, 1] * 3
     with pytest.raises(InputError, match="no column 'file'"):
-        with_static(dataset, objects.assign(patient_id=0), "file", ("age",))
+        read_table(files, TableSchema(id="file", static=("age",), objects=objects.assign(patient_id=0)))  # pyright: ignore
 
 
 def test_rows_without_a_time_are_said(base, tmp_path):

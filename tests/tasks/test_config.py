@@ -44,7 +44,7 @@ def test_the_choices_are_those_that_exist():
     assert set(get_args(Transform)) == set(KNEES)
     assert set(get_args(TargetLoss)) == {*REGRESSION_LOSSES}
     for strategy in {*get_args(MaskingStrategy)} - {"auto"}:
-        assert Masking.named(strategy, ratio=(0.1, 0.5)).kind == strategy
+        assert Masking(strategy, ratio=(0.1, 0.5)).kind == strategy
 
 
 def test_every_option_is_tried():

@@ -15,8 +15,8 @@ from conftest import TINY, command, refuses, write_csv
 from rotarymae import RoMAEInterpolator, SeriesDataset
 from rotarymae.batch import Batch
 from rotarymae.interpolation import interpolate
-from rotarymae.masking import MaskRatio
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
+from rotarymae.masking import Masking
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import as_queries, grid
 from rotarymae.tables import TableSchema
 from rotarymae.train import pretrain
@@ -68,7 +68,7 @@ def test_what_is_hidden_comes_with_its_own_error():
     data = dataset()
     preprocessor = ObservationPreprocessor.fit(data, errors=ERRORS)
     assert (preprocessor.features, preprocessor.input_features, preprocessor.value_columns) == (1, 1, ("flux", "sigma"))
-    batch = SeriesExamples(data, preprocessor, 0, MaskRatio(0.5)).batch(np.arange(16), 0)
+    batch = DatasetExamples(data, preprocessor, 0, Masking("ratio", 0.5)).batch(np.arange(16), 0)
     values, channels = np.asarray(data.values), np.asarray(data.channels)
     pairs = np.stack([preprocessor.values.transform(values[:, :1], channels)[:, 0], np.zeros(len(values))], 1)
     pairs[:, 1] = preprocessor.values.log_errors(values[:, :1], values[:, 1:], channels)[:, 0]
@@ -77,12 +77,12 @@ def test_what_is_hidden_comes_with_its_own_error():
     assert int(real.sum()) == 64 and batch.log_errors.shape == (16, batch.masked.length, 1)
     for z, error in zip(batch.masked.values[real][:, 0], batch.log_errors[real][:, 0], strict=True):
         assert np.isclose(known[round(float(z), 4)], float(error), atol=1e-5)
-    assert SeriesExamples(data, preprocessor, 0).batch(np.arange(16), None).log_errors is None
+    assert DatasetExamples(data, preprocessor, 0).batch(np.arange(16), None).log_errors is None
 
 
 def test_the_error_is_part_of_the_likelihood(trained):
     """An observation scatters about the curve by the model's variance and its own."""
-    examples = SeriesExamples(dataset(), trained.preprocessor, 0, MaskRatio(0.5))
+    examples = DatasetExamples(dataset(), trained.preprocessor, 0, Masking("ratio", 0.5))
     batch, objective = examples.batch(np.arange(16), 0), Pretraining(trained.model.eval()).eval()
     out, real = trained.model.predict(batch.inputs, batch.masked), batch.masked.real
     deviation = (out.std.square() + (2 * batch.log_errors).exp()).sqrt()
@@ -133,7 +133,7 @@ def test_bands_of_observations_are_wider_than_those_of_the_curve(trained):
         interpolate(trained, data.with_values(["flux"]), grid(data, 2))
 
 
-def test_the_command_and_the_estimators(tmp_path, capsys):
+def test_the_command_and_the_estimators(whole, tmp_path, capsys):
     rows = noisy(24)
     table = write_csv(tmp_path / "t.csv", "id,time,band,flux,sigma", rows)
     kinds = write_csv(tmp_path / "k.csv", "id,label", [(f"s{i}", "ab"[i % 2]) for i in range(24)])

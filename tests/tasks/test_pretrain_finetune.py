@@ -10,10 +10,6 @@ import torch
 from _runs import FIT, waves
 from conftest import TINY, command, identity, refuses
 from rotarymae import (
-    RoMAEClassifier,
-    RoMAEEmbedder,
-    RoMAEInterpolator,
-    RoMAERegressor,
     SeriesDataset,
 )
 from rotarymae.errors import InputWarning
@@ -283,29 +279,6 @@ def test_a_regression_may_minimise_absolute_errors(pretrained, data):
 
 
 # ── the caller's random state ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_nothing_touches_the_callers_random_state(data):
-    labelled = (data, KINDS)
-    classifier, regressor = RoMAEClassifier(**ONCE), RoMAERegressor(**ONCE)
-    interpolator, embedder = RoMAEInterpolator(**SHORT, random_state=None), RoMAEEmbedder(**SHORT)
-    trained = []
-    jobs = {
-        "pretrain": lambda: trained.append(pretrain(data, FIT).pipeline),
-        "finetune": lambda: trained.append(finetune(trained[0], *labelled, FIT).pipeline),
-        "embed": lambda: embed(trained[0], data),
-        "interpolate": lambda: interpolate(trained[0], data, grid(data, 3)),
-        "predict": lambda: trained[1].outputs(data),
-        "classifier": lambda: classifier.fit(*labelled).predict_proba(data),
-        "regressor": lambda: regressor.fit(data, np.arange(16.0)).predict(data),
-        "interpolator": lambda: interpolator.fit(data).predict(data, at=[1.0]),
-        "embedder": lambda: embedder.fit(data).transform(data),
-    }
-    for name, job in jobs.items():
-        before = torch.get_rng_state(), np.random.get_state()[1].copy(), np.random.get_state()[2]
-        job()
-        after = torch.get_rng_state(), np.random.get_state()[1], np.random.get_state()[2]
-        assert torch.equal(before[0], after[0]) and np.array_equal(before[1], after[1]) and before[2] == after[2], name
 
 
 # ── further inputs and static columns ───────────────────────────────────────────────────────────────────────────────

@@ -93,37 +93,76 @@ def stop_at(monkeypatch, step):
     return Broken
 
 
-NEXT = """
-import os, sys
+WARM = """
+import json, os, sys
 sys.path.insert(0, sys.argv[1])
+import pandas, torch._dynamo, rotarymae.tables  # which the first training would import, for longer than it takes
 from _runs import *
+from rotarymae.training import checkpointing
 from rotarymae.training import loop as training
+from rotarymae.training.loop import fit
 
-inner = training._Loop._step
-
-for given in sys.argv[2:]:
-    kind, step, folder = given.split(":")
-
-    def outer(loop, *arguments):
-        if loop.state.step == int(step) + 1:  # the next step is done and saved
-            os._exit(0)
-        return inner(loop, *arguments)
-
-    if os.fork() == 0:  # a process that has trained nothing before
-        training._Loop._step = outer
-        many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True}
-        what = objective(kind, seed=99)  # other weights, which the checkpoint replaces
-        held = examples(kind, 11, of=1, augment=False)
-        training.fit(what, examples(kind), settings(**many), validation=held, folder=folder, resume="auto")
+while line := sys.stdin.readline():
+    if os.fork() == 0:
+        code, *given = json.loads(line)
+        exec(code)
+        sys.stdout.flush()
         os._exit(0)
-    assert os.wait()[1] == 0
+    print("ended", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
 
 
-def test_a_checkpoint_at_every_step_goes_on_with_the_same_bytes(tmp_path):
-    """Dropout, stochastic depth and augmentation are on; a fresh process takes one step from each checkpoint."""
+class Warm:
+    """A process that has imported all that a training needs, and forks one that does the work it is given."""
+
+    def __init__(self):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([sys.executable, "-c", WARM, TESTS], **pipes)
+
+    def write(self, line):
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        """The exit code of the work, or minus the signal that ended it, and what it said."""
+        said = []
+        while not (line := self.process.stdout.readline()).startswith("ended "):
+            assert line, "the process that forks is gone"
+            said.append(line)
+        return int(line.split()[1]), "".join(said)
+
+    def run(self, code, *given):
+        self.write(json.dumps([code, *map(str, given)]))
+        return self.end()
+
+
+@pytest.fixture(scope="module")
+def warm():
+    process = Warm()
+    yield process
+    process.process.communicate(timeout=60)
+
+
+NEXT = """
+kind, step, folder = given
+inner = training._Loop._step
+
+def outer(loop, *arguments):
+    if loop.state.step == int(step) + 1:  # the next step is done and saved
+        os._exit(0)
+    return inner(loop, *arguments)
+
+training._Loop._step = outer
+many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True}
+what = objective(kind, seed=99)  # other weights, which the checkpoint replaces
+held = examples(kind, 11, of=1, augment=False)
+fit(what, examples(kind), settings(**many), validation=held, folder=folder, resume="auto")
+"""
+
+
+def test_a_checkpoint_at_every_step_goes_on_with_the_same_bytes(warm, tmp_path):
+    """Dropout, stochastic depth and augmentation are on; a process that has trained nothing goes on from each."""
     many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True}
-    todo, pairs = [], []
     for kind in KINDS[:2]:
         with every_checkpoint() as saved:
             train(tmp_path / kind, kind, **many)
@@ -132,13 +171,8 @@ def test_a_checkpoint_at_every_step_goes_on_with_the_same_bytes(tmp_path):
             copy = tmp_path / f"{kind}-{step}"
             copy.mkdir()
             (copy / CHECKPOINT).write_bytes(saved[step])
-            todo.append(f"{kind}:{step}:{copy}")
-            pairs.append((saved[step + 1], copy / CHECKPOINT))
-    done = subprocess.run([sys.executable, "-c", NEXT, TESTS, *todo], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert len(pairs) == 14
-    for there, after in pairs:
-        assert after.read_bytes() == there, after
+            assert warm.run(NEXT, kind, step, copy)[0] == 0
+            assert (copy / CHECKPOINT).read_bytes() == saved[step + 1], copy
 
 
 @contextmanager
@@ -337,39 +371,37 @@ def test_a_fifo_is_no_file(run):
 
 
 FULL = """
-import resource, sys
-sys.path.insert(0, sys.argv[1])
-from _runs import *
-from rotarymae.training import checkpointing as runs
-from rotarymae.training import loop as training
+import resource
 
-class Full(runs.RunFolder):
+class Full(checkpointing.RunFolder):
     def save(self, model, optimizer, state, *more):
         if state.step >= 6:  # from here on no file may grow beyond what the disk has left
-            resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(given[1]), resource.RLIM_INFINITY))
         super().save(model, optimizer, state, *more)
 
 training.RunFolder = Full
 try:
-    training.fit(objective(), examples(), settings(checkpoint_steps=2), folder=sys.argv[2])
+    fit(objective(), examples(), settings(checkpoint_steps=2), folder=given[0])
 except OSError as error:
-    print(error)
-    sys.exit(7)
+    print(error, flush=True)
+    os._exit(7)
 """
 
 
-@pytest.mark.parametrize("room", [30_000, 90_000])
-def test_a_full_disk_leaves_the_earlier_checkpoint(tmp_path, room):
-    command = [sys.executable, "-c", FULL, TESTS, tmp_path / "run", str(room)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 7, done.stderr
-    assert f"{CHECKPOINT} could not be written" in done.stdout and "File too large" in done.stdout
-    assert "before it stands" in done.stdout
-    assert read_checkpoint(tmp_path / "run" / CHECKPOINT)[0]["state"]["step"] == 4
+def assert_it_goes_on_as_if_nothing_was(folder):
     what, whole = objective(), objective()
-    fit(what, examples(), settings(checkpoint_steps=2), folder=tmp_path / "run", resume="auto")
+    fit(what, examples(), settings(checkpoint_steps=2), folder=folder, resume="auto")
     fit(whole, examples(), settings())
     assert same(weights(what.model), weights(whole.model))
+
+
+@pytest.mark.parametrize("room", [30_000, 90_000])
+def test_a_full_disk_leaves_the_earlier_checkpoint(warm, tmp_path, room):
+    code, said = warm.run(FULL, tmp_path / "run", room)
+    assert code == 7 and f"{CHECKPOINT} could not be written" in said and "File too large" in said
+    assert "before it stands" in said
+    assert read_checkpoint(tmp_path / "run" / CHECKPOINT)[0]["state"]["step"] == 4
+    assert_it_goes_on_as_if_nothing_was(tmp_path / "run")
 
 
 def test_a_log_that_cannot_be_written_says_so(tmp_path):
@@ -382,64 +414,48 @@ def test_a_log_that_cannot_be_written_says_so(tmp_path):
 
 
 KILLED = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[1])
-from _runs import *
-from rotarymae.training import loop as training
-
+import signal
 inner, saves = Path.write_bytes, []
 
 def killed(path, content):
     saves.append(path)
-    inner(path, content[:1000] if len(saves) == int(sys.argv[3]) else content)
-    if len(saves) == int(sys.argv[3]):
+    inner(path, content[:1000] if len(saves) == int(given[1]) else content)
+    if len(saves) == int(given[1]):
         os.kill(os.getpid(), signal.SIGKILL)
 
 Path.write_bytes = killed
-training.fit(objective(), examples(), settings(checkpoint_steps=2), folder=sys.argv[2], resume="auto")
+fit(objective(), examples(), settings(checkpoint_steps=2), folder=given[0], resume="auto")
 """
 
 
 @pytest.mark.parametrize("write", [1, 2, 6])
-def test_killed_while_weights_are_written_it_resumes(tmp_path, write):
-    command = [sys.executable, "-c", KILLED, TESTS, tmp_path / "run", str(write)]
-    assert subprocess.run(command, capture_output=True, timeout=120).returncode == -9
+def test_killed_while_weights_are_written_it_resumes(warm, tmp_path, write):
+    assert warm.run(KILLED, tmp_path / "run", write)[0] == -9
     assert len(list((tmp_path / "run").glob(".checkpoint*"))) == 1
-    what, whole = objective(), objective()
-    fit(what, examples(), settings(checkpoint_steps=2), folder=tmp_path / "run", resume="auto")
-    fit(whole, examples(), settings())
-    assert same(weights(what.model), weights(whole.model))
+    assert_it_goes_on_as_if_nothing_was(tmp_path / "run")
     assert len(list((tmp_path / "run").glob(".checkpoint*"))) == 0
 
 
 RUNNING = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from _runs import *
-from rotarymae.training import loop as training
-
 def wait(step, steps, loss):
     if step == 3:
         print("here", flush=True)
-        input()
+        sys.stdin.readline()
 
-training.fit(objective(), examples(), settings(checkpoint_steps=2), folder=sys.argv[2], on_step=wait)
+fit(objective(), examples(), settings(checkpoint_steps=2), folder=given[0], on_step=wait)
 """
 
 
-def test_a_second_process_is_refused_and_told_who_runs(tmp_path):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", RUNNING, TESTS, tmp_path / "run"], **pipes) as first:
-        assert first.stdout.readline() == "here\n"
-        for resume in ("auto", "never"):
-            with refuses(f"{tmp_path / 'run'} is in use by another process", "choose another folder"):
-                fit(objective(), examples(), settings(), folder=tmp_path / "run", resume=resume)
-        first.communicate("\n", timeout=60)
-    assert first.returncode == 0
-    what, whole = objective(), objective()
-    fit(what, examples(), settings(), folder=tmp_path / "run", resume="auto")
-    fit(whole, examples(), settings())
-    assert same(weights(what.model), weights(whole.model)), "the first was not disturbed, and has given the lock back"
+def test_a_second_process_is_refused_and_told_who_runs(warm, tmp_path):
+    warm.write(json.dumps([RUNNING, str(tmp_path / "run")]))
+    assert warm.process.stdout.readline() == "here\n"
+    for resume in ("auto", "never"):
+        with refuses(f"{tmp_path / 'run'} is in use by another process", "choose another folder"):
+            fit(objective(), examples(), settings(), folder=tmp_path / "run", resume=resume)
+    warm.write("go on")
+    assert warm.end()[0] == 0
+    # The first was not disturbed, and has given the lock back.
+    assert_it_goes_on_as_if_nothing_was(tmp_path / "run")
 
 
 # ── other people's files ────────────────────────────────────────────────────────────────────────────────────────────
@@ -462,12 +478,6 @@ def test_saving_a_model_keeps_a_users_files(tmp_path, name, as_folder, into_a_mo
         Pipeline(None, model).save(folder)
     assert mine.read_text() == "the user's"
     assert not list(tmp_path.glob(".*")), "nothing is left beside"
-
-
-def test_a_model_may_replace_a_model(tmp_path):
-    Pipeline(None, objective(seed=1).model).save(tmp_path / "model")
-    Pipeline(None, objective(seed=2).model).save(tmp_path / "model")
-    assert digest(Pipeline.load(tmp_path / "model").model) == digest(objective(seed=2).model)
 
 
 def test_states_round_trip_through_json():

@@ -15,7 +15,7 @@ from rotarymae.heads import Classifier
 from rotarymae.losses import classification
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.preprocess import ArrayExamples, PatchPreprocessor
+from rotarymae.preprocess import DatasetExamples, PatchPreprocessor
 from rotarymae.training import Pretraining, Supervised, TrainConfig, fit
 from rotarymae.training import predict as predict_each
 from rotarymae_experiments.runner import Setup, Trial
@@ -64,8 +64,8 @@ def pretrain_arrays(
 ) -> MaskedAutoencoder:
     """An autoencoder of patches; each target patch is normalised by itself, as in MAE."""
     model, config = MaskedAutoencoder(setup.model), trial.with_seed(setup.pretraining)
-    masking = Masking.named("ratio", ratio=setup.mask_ratio)
-    examples = ArrayExamples(arrays, preprocessor, config.seed, masking, transform=transform)
+    masking = Masking("ratio", ratio=setup.mask_ratio)
+    examples = DatasetExamples(arrays, preprocessor, config.seed, masking, transform=transform)
     trial.train("pretraining", fit, Pretraining(model, normalize_targets=True), examples, config)
     return model
 
@@ -85,7 +85,7 @@ def finetune_both(
     classifiers = {}
     for name, start in (("", pretrained.encoder), (" from scratch", Encoder(setup.model))):
         model = Classifier(start, train.classes, pool="cls" if setup.model.cls_token else setup.pool)
-        examples = ArrayExamples(
+        examples = DatasetExamples(
             train.arrays, preprocessor, trial.seed, targets=train.labels, drop=setup.drop, transform=transform
         )
         objective = Supervised(model, partial(classification, label_smoothing=setup.label_smoothing))
@@ -106,7 +106,7 @@ def predict_arrays(
     def probabilities(start: int) -> np.ndarray:
         """Return class probabilities [S, classes] for the sounds rolled by `start` parts of their length."""
         turned = tuple(np.roll(array, -(start * len(array) // starts), axis=0) for array in arrays.arrays)
-        examples = ArrayExamples(replace(arrays, arrays=turned), preprocessor)
+        examples = DatasetExamples(replace(arrays, arrays=turned), preprocessor)
         return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).softmax(-1).tolist(), config))
 
     return np.mean([probabilities(start) for start in range(starts)], axis=0)

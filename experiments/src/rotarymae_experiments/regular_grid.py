@@ -87,9 +87,9 @@ def predict_masked(
             visible = compact(some, torch.from_numpy(context[part]))
             predicted = predict_at(model, visible, queried.positions, queried.padding)
             # Row by row tokens keep their order, so both sides list them alike.
-            mean[part][queries[part]] = predicted.mean[queried.real].double().numpy()
-            if std is not None and predicted.std is not None:
-                std[part][queries[part]] = predicted.std[queried.real].double().numpy()
+            mean[part][queries[part]] = model.likelihood.mean(predicted)[queried.real].double().numpy()
+            if std is not None:
+                std[part][queries[part]] = model.likelihood.std(predicted)[queried.real].double().numpy()
     return mean, std
 
 

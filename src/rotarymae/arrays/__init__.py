@@ -3,16 +3,3 @@
 from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, as_arrays, crop
 from rotarymae.arrays.filterbank import BINS, filterbank
 from rotarymae.arrays.folders import FolderData, read_pictures, read_sounds, resampled
-
-__all__ = [
-    "BINS",
-    "SOUND_PATCH",
-    "ArrayDataset",
-    "FolderData",
-    "as_arrays",
-    "crop",
-    "filterbank",
-    "read_pictures",
-    "read_sounds",
-    "resampled",
-]

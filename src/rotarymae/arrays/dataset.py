@@ -131,7 +131,8 @@ class ArrayDataset:
             ids: S names; 0 to S - 1 if not given.
 
         Raises:
-            InputError: as the class; arrays with neither as many axes as `patch_size` nor one more.
+            InputError: arrays with neither as many axes as `patch_size` nor one more; with different numbers of
+                channels; smaller than a patch; with NaN or infinity.
         """
         patch = sides(patch_size)
         given = tuple(unmasked(array) for array in arrays)
@@ -163,7 +164,8 @@ class ArrayDataset:
             ids: S names; 0 to S - 1 if not given.
 
         Raises:
-            InputError: as the class and `filterbank`; names the waveform.
+            InputError: naming the waveform: one that has another number of axes, is too short for a patch, or holds no
+                numbers, NaN or infinity; a sample rate out of range.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         if len(names) != len(waveforms):
@@ -229,13 +231,13 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     """Turn pictures, videos or waveforms into an `ArrayDataset`; an `ArrayDataset` is returned as it is.
 
     Args:
-        data: an `ArrayDataset`; with `sample_rate`, waveforms as `ArrayDataset.from_waveforms` takes them; without it,
-            arrays as `ArrayDataset.from_arrays` takes them.
+        data: an `ArrayDataset`; with `sample_rate`, a list of waveforms [n_i]; without it, an array [S, *sizes] or
+            [S, *sizes, channels], or a list of arrays [*sizes] or [*sizes, channels] of unequal sizes.
         patch_size: size of a patch on each axis; required for arrays. None means `SOUND_PATCH` for waveforms.
         sample_rate: of waveforms, in Hz.
 
     Raises:
-        InputError: data in another form; a missing patch size; and as the two constructors.
+        InputError: data in another form; a missing patch size; an array smaller than a patch, or with NaN or infinity.
     """
     if isinstance(data, ArrayDataset):
         return data

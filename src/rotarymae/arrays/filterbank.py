@@ -87,4 +87,5 @@ def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
 
 
 def _mel(hertz: np.ndarray) -> np.ndarray:
+    """Convert frequencies in Hz to the mel scale, on which equal steps sound alike."""
     return 1127.0 * np.log1p(hertz / 700.0)

@@ -73,7 +73,7 @@ def predict_command(
 
     from rotarymae import scale
 
-    opened = partial(scale.open_predictions, model, predictor, anomaly_score, precision)
+    opened = partial(scale.predictions, model, predictor, anomaly_score, precision)
     options = {"predictor": predictor, "anomaly_score": anomaly_score, "precision": precision}
     _answer("predict", opened, table, out, columns, quiet, model, options, workers)
 
@@ -104,7 +104,7 @@ def embed_command(
 
     from rotarymae import scale
 
-    opened = partial(scale.open_embeddings, model, stage, pool, precision)
+    opened = partial(scale.embeddings, model, pool, stage, precision)
     options = {"stage": stage, "pool": pool, "precision": precision}
     _answer("embed", opened, table, out, columns, quiet, model, options, workers)
 

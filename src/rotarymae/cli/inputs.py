@@ -181,8 +181,7 @@ def read_folder(
         columns: the command's options of tables, of which none may be given; None checks nothing.
 
     Raises:
-        InputError: options of tables; a model of videos or other arrays; and as `arrays.read_sounds` and
-            `arrays.read_pictures`.
+        InputError: options of tables; a model of videos or other arrays; no folder, or none of its files can be read.
     """
     from rotarymae import arrays
 
@@ -253,7 +252,7 @@ class FolderOptions:
             on_file: called with (files read, files in all).
 
         Raises:
-            InputError: an option that differs from `start`; and as `arrays.read_sounds` and `arrays.read_pictures`.
+            InputError: an option that differs from `start`; no folder, or none of its files can be read.
         """
         from rotarymae import arrays
 

@@ -16,25 +16,3 @@ from rotarymae.partners.predictor import (
     fit_partners,
 )
 from rotarymae.partners.shapes import FEATURES
-
-__all__ = [
-    "COMBINED",
-    "FEATURES",
-    "FORMULAS",
-    "INTERVAL",
-    "MODEL",
-    "TASKS",
-    "TITLES",
-    "AnyDataset",
-    "BoostedFeatures",
-    "FittedPartners",
-    "Partner",
-    "Predictor",
-    "RandomConvolutions",
-    "choose_predictor",
-    "features",
-    "fit_partners",
-    "half_widths",
-    "least_errors",
-    "sorted_errors",
-]

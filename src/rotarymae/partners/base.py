@@ -1,4 +1,4 @@
-"""The contract of a partner, and the checks of what partners have saved."""
+"""What every partner of the network (boosting, convolutions, Cox's regression) offers, and checks of saved files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 class Partner(Protocol):
-    """A method that predicts the targets of whole series without the network.
+    """A partner: a method that predicts one target per series without the network, and is combined with it.
 
     Attributes:
         name: its name in options, and the name of its file without the ending.
@@ -53,19 +53,27 @@ class Partner(Protocol):
         ...
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities of the classes [S, classes] or of the intervals [S, K + 1], or values [S, outputs]."""
+        """Return what is predicted for the S series of `dataset`, by a row for each.
+
+        For a classification these are probabilities [S, classes], for survival those of each interval and of the time
+        after all [S, K + 1], and for a regression values [S, outputs] in the units of training.
+
+        Raises:
+            InputError: other channels or value columns than in training.
+        """
         ...
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the fitted arrays or trees to the file `path`; return all other settings, which must be valid JSON."""
+        """Write the fitted arrays or trees to the file `path`; return the rest as a dictionary for JSON."""
         ...
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read the file that `save` wrote.
+        """Return the fitted method from the file that `save` wrote.
 
         Args:
-            settings: what `save` returned.
+            task: "classification", "regression" or "survival", as in the fit.
+            settings: what `save` returned, read back from JSON.
 
         Raises:
             ModelDirectoryError: a file or settings that `save` would not have written for this task.
@@ -115,10 +123,11 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 
 
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
-    """Return an object of the dataclass `kind` from its JSON.
+    """Return an object of the dataclass `kind`, whose fields were read from JSON, after checking their types.
 
     Args:
-        path: the file named in a message.
+        settings: {field: value} as JSON gives it, with lists for tuples.
+        path: the file to name in a message.
 
     Raises:
         ModelDirectoryError: a field that is missing, unknown or of another type.

@@ -31,7 +31,8 @@ def constant(task: str, truth: NDArray[Any]) -> Floats:
 
     Args:
         task: "classification", "regression" or "survival".
-        truth: of the training series, as in `Partner.fit`.
+        truth: of the training series: class numbers int [S] from 0, values [S, outputs] with NaN where one is missing,
+            or for survival the weights of the intervals in the likelihood [S, K + 1].
     """
     if task == "classification":
         return np.bincount(truth) / len(truth)
@@ -51,7 +52,7 @@ def _straight_line(queries: Floats, times: Floats, values: Floats, season: float
 
 
 def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the latest value at or before each query; before the first observation, that one's value."""
+    """Return the value of the latest observation at or before each query time, or of the first one before that."""
     return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 
@@ -63,7 +64,7 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
 
 
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the last value plus the mean slope of all times the time since."""
+    """Return the last value, plus the slope from the first to the last observation times the time since the last."""
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
     return values[-1] + slope * (queries - times[-1])
@@ -100,12 +101,14 @@ def predict_simply(
 ) -> dict[str, Floats]:
     """Return {method: predictions [n, V]} of hidden observations from visible ones of the same series and channel.
 
-    A channel without a visible value gets its mean over the training series, as all do by the method "mean". The
-    predictions are ordered as in `SeriesRows.of(hidden)`.
+    A channel without a visible value gets its mean over the training series, as all do by the method "mean". The n
+    predictions are series by series, and in the order of time in each.
 
     Args:
-        names: of `METHODS`.
+        names: methods, keys of `METHODS`.
         train: series from which channel means and the season are taken.
+        visible: the known observations, S series with V value columns.
+        hidden: the n observations to predict, of the same S series; their times and channels are read.
 
     Raises:
         InputError: `visible` and `hidden` do not hold the same series in one order.

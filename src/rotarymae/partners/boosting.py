@@ -16,6 +16,7 @@ from rotarymae.partners.base import AnyDataset, Floats, check, read_settings
 from rotarymae.partners.features import features as compute_features
 from rotarymae.partners.hazards import MAX_LOG_RISK, FollowUp, interval_probabilities
 from rotarymae.preprocess import StaticColumn, static_features
+from rotarymae.series import with_thinned
 
 # The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split
 # those; few of the features for each tree and a penalty, as more freedom diverged on one PLAsTiCC fold.
@@ -29,11 +30,13 @@ COMMON: dict[str, Any] = {
 }
 # Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
 # each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined.
-SLOW = {"learning_rate": 0.05, "num_iterations": 400, "num_leaves": 6, "feature_fraction": 0.05}
+SLOW = {"learning_rate": 0.05, "num_iterations": 800, "num_leaves": 6, "feature_fraction": 0.05}
 # Log-risks: fewer trees, as these sharpen what is a chance at best. 400 were worse by 0.01 of concordance on generated
 # joint trajectories.
 RISK = SLOW | {"num_iterations": 100}
 QUICK = {"learning_rate": 0.07, "num_iterations": 160, "num_leaves": 15, "feature_fraction": 0.1}
+# Few series are learnt by heart: they are joined by copies that lack some observations, up to so many series in all.
+MOST_COPIES, WITH_COPIES = 8, 16_000
 MIN_FEATURES = 20  # of each tree, where there are so many
 SEEDS = 3  # boosted trees are fitted so often, and their scores averaged
 MAX_TEXT = 2**28  # bytes of a file of trees; 100 classes take some 2**24
@@ -108,10 +111,14 @@ def _seeds(seed: int) -> list[int]:
 
 
 def _canonical(text: str, features: int, classes: int) -> str:
-    """Return LightGBM's text without the statistics of training, in the one form that `check_trees` accepts.
+    """Rewrite a model of LightGBM, given as text, in the one form that `check_trees` accepts; return that text.
+
+    It has no statistics of training and no names of features.
 
     Args:
-        features, classes: their numbers, as in `fit_trees`.
+        text: what LightGBM wrote.
+        features: number of features.
+        classes: number of classes; 0 for a regression or survival.
     """
     trees = text[: text.index("end of trees")].split("\nTree=")[1:]
     blocks = [
@@ -135,7 +142,8 @@ def check_trees(text: str, features: int, classes: int) -> None:
     LightGBM trusts its input: with a cycle prediction never ends, and an index out of range reads foreign memory.
 
     Args:
-        features, classes: their numbers, as in `fit_trees`.
+        features: number of features.
+        classes: number of classes; 0 for a regression or survival.
     """
     if text != _canonical(text, features, classes):
         raise ValueError("the header, a size or a field is another")
@@ -187,16 +195,24 @@ class BoostedTrees:
     """
 
     classes: int
-    texts: tuple[str, ...]
+    texts: tuple[str, ...] = ()
     center: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
     rates: tuple[float, ...] = ()
 
     @classmethod
     def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int) -> Self:
-        """Fit trees to features [S, F], in which NaN is a missing value; `truth` and `task` as in `Partner.fit`.
+        """Fit `SEEDS` models with different seeds, whose scores are averaged; in a regression so many per output.
 
-        Several models with different seeds are fitted, whose scores are averaged; in a regression so many per output.
+        Args:
+            task: "classification", "regression" or "survival".
+            features: [S, F], NaN where one is missing.
+            truth: class numbers int [S] from 0, every class present; for a regression values [S, outputs], NaN where
+                one is missing; for survival the weights of the intervals in the likelihood [S, K + 1].
+            seed: the same gives the same trees.
+
+        Raises:
+            InputError: a single class; LightGBM failed.
         """
         if task == "survival":
             follow_up = FollowUp.of(truth)
@@ -248,19 +264,8 @@ class BoostedTrees:
         return [lightgbm.Booster(model_str=text) for text in self.texts]
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone, for pickle: LightGBM's models are read from the texts again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-@dataclass(frozen=True)
-class TreeSettings:
-    """Settings of `BoostedFeatures` that are saved next to the trees, as JSON."""
-
-    features: tuple[str, ...]
-    static: tuple[StaticColumn, ...]
-    classes: int
-    center: tuple[float, ...]
-    scale: tuple[float, ...]
-    rates: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +273,9 @@ class BoostedFeatures:
     """Gradient boosting on features of the observations and the static columns.
 
     Attributes:
-        features: names of the features that are computed from observations.
-        static: the columns with one value per series.
+        features: names of the features that are computed from observations, in the order of the trees' columns.
+        static: the columns with one value per series, whose features follow those.
+        trees: fitted to all of them.
     """
 
     features: tuple[str, ...]
@@ -282,53 +288,71 @@ class BoostedFeatures:
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        """Return True: there are features of every kind of series, and trees for every task."""
         return True
 
     @classmethod
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Compute features of the series and fit trees to them; see `Partner.fit`."""
+        """Compute features of the series, and of copies that lack some observations, and fit trees to them.
+
+        There are up to 8 copies of each series of observations, fewer where these would be more than 16,000 in all, and
+        none of arrays.
+
+        Args:
+            task: "classification", "regression" or "survival".
+            dataset: S series or arrays.
+            truth: class numbers int [S] from 0, every class present; for a regression values [S, outputs], NaN where
+                one is missing; for survival the weights of the intervals in the likelihood [S, K + 1].
+            static: columns of `dataset` with one value per series, which become features.
+            seed: of trees and copies; the same gives the same trees.
+        """
+        copies = 0 if dataset.kind == "patches" else min(MOST_COPIES, max(WITH_COPIES // len(dataset) - 1, 0))
+        if copies:
+            dataset = with_thinned(dataset, copies, seed)  # pyright: ignore
         features, names = series_features(dataset, static)
-        return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
+        return cls(names, static, BoostedTrees.fit(task, features, np.concatenate([truth] * (copies + 1)), seed))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return what `Partner.predict` returns. Raises InputError if the features are not those of training."""
+        """Return probabilities [S, classes] or, for survival, [S, K + 1]; or values [S, outputs] of a regression.
+
+        Raises InputError if the S series have other channels or value columns than those of training.
+        """
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 
     def save(self, path: Path) -> dict[str, Any]:
         """Write the trees to the text file `path`; return the settings that `load` needs, as JSON."""
         path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
-        trees = self.trees
-        return asdict(TreeSettings(self.features, self.static, trees.classes, trees.center, trees.scale, trees.rates))
+        return asdict(replace(self, trees=replace(self.trees, texts=())))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read what `save` wrote and returned (`settings`), checking everything.
+        """Return the method from the text file and the settings that `save` wrote and returned, checking everything.
 
         Raises:
             ModelDirectoryError: a file or settings that `save` would not have written for this task.
         """
-        read = read_settings(TreeSettings, settings, path)
-        check(read.classes >= 2 if task == "classification" else read.classes == 0, path, "classes")
+        read = read_settings(cls, settings, path)
+        trees = read.trees
+        check(trees.classes >= 2 if task == "classification" else trees.classes == 0, path, "classes")
         for name, of_task in (("center", "regression"), ("scale", "regression"), ("rates", "survival")):
-            check(bool(getattr(read, name)) == (task == of_task), path, name)
-        check(min(read.rates, default=0) >= 0, path, "rates")
-        check(len(read.center) == len(read.scale) and min(read.scale, default=1) > 0, path, "scale")
+            check(bool(getattr(trees, name)) == (task == of_task), path, name)
+        check(min(trees.rates, default=0) >= 0, path, "rates")
+        check(len(trees.center) == len(trees.scale) and min(trees.scale, default=1) > 0, path, "scale")
         try:
             if path.stat().st_size > MAX_TEXT:
                 raise ValueError(f"it is larger than {MAX_TEXT:,} bytes")
             text, end = path.read_bytes().decode("ascii"), "end of trees\n"
             texts = tuple(one + end for one in text.split(end))
-            if texts[-1] != end or len(texts) - 1 != SEEDS * (len(read.center) or 1):
+            if texts[-1] != end or len(texts) - 1 != SEEDS * (len(trees.center) or 1):
                 raise ValueError(f"it does not hold the trees of each output from {SEEDS} seeds")
             width = len(read.features) + sum(column.width for column in read.static)
             for one in texts[:-1]:
-                check_trees(one, width, read.classes)
+                check_trees(one, width, trees.classes)
         except (ValueError, OSError) as error:
             raise ModelDirectoryError(f"{path} holds no trees that this version writes: {error}.") from None
-        trees = BoostedTrees(read.classes, texts[:-1], read.center, read.scale, read.rates)
-        return cls(read.features, read.static, trees)
+        return replace(read, trees=replace(trees, texts=texts[:-1]))
 
 
 def series_features(

@@ -43,8 +43,11 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
     """Return the negative log-likelihood of predictions [S, K], summed over series, in nats.
 
     Args:
-        truth: as in `Partner.fit`. In a regression errors are taken as normal, with the standard deviation that fits
-            best in each output, and up to a constant; missing values count nothing.
+        task: "classification", "regression" or "survival".
+        predicted: probabilities [S, K], or a regression's values [S, outputs].
+        truth: class numbers int [S], or for survival weights of the intervals [S, K]. For a regression values
+            [S, outputs]: errors are taken as normal, with the standard deviation that fits best in each output, and up
+            to a constant; NaN, a missing value, counts nothing.
     """
     if task != "regression":
         return log_loss(predicted, truth)
@@ -59,8 +62,10 @@ def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]
     """Return weights [methods], which sum to 1, for `combine`: the mean of a grid of weights, each by its likelihood.
 
     Args:
-        predictions: of each method, [S, K].
-        truth: of the same series, as in `Partner.fit`.
+        task: "classification", "regression" or "survival".
+        predictions: of each method, probabilities [S, K] or values [S, outputs].
+        truth: of the same series: class numbers int [S], values [S, outputs] with NaN where one is missing, or for
+            survival weights of the intervals [S, K].
     """
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]

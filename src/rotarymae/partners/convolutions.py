@@ -111,11 +111,14 @@ class RandomConvolutions:
         static: tuple[StaticColumn, ...] = (),
         seed: int = 0,
     ) -> Self:
-        """Fit the transform and the ridge regression; see `Partner.fit`.
+        """Draw kernels and biases, and fit the ridge regression from their outputs to the classes.
 
         Args:
+            task: "classification".
+            dataset: S sounds, or S series that share a grid of times.
             truth: class numbers [S] from 0, every class present.
-            static: ignored.
+            static: not read.
+            seed: of the draw; the same gives the same classifier.
         """
         from sklearn.linear_model import RidgeCV
 
@@ -146,7 +149,7 @@ class RandomConvolutions:
         return cls(np.array([length]), center, scale, dilation, mix, bias, weight, intercept)
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return class probabilities [S, classes].
+        """Return class probabilities [S, classes] of S sounds or series.
 
         Raises InputError for another number of variables than in training.
         """
@@ -196,8 +199,10 @@ class RandomConvolutions:
 
 
 def _points(dataset: Any) -> int:
-    """Return the number of points of the grid, from `LENGTH` + 1 on: the median number of a series' times, or of a
-    sound's points, two frames of the filterbank each."""
+    """Return the number of points of the grid, at least `LENGTH` + 1 and at most `MAX_LENGTH`.
+
+    It is the median number of different times in a series, or of a sound's points, two frames of the filterbank each.
+    """
     if dataset.kind == "patches":
         points = float(np.median([len(array) for array in dataset.arrays])) // FRAMES
     else:
@@ -213,14 +218,19 @@ def _distinct_per_series(dataset: Any) -> float:
 
 
 def _variables(dataset: Any, length: int) -> Sequence[Floats]:
-    """Return an array [V, points] for each series, on a grid of `length`, or for each sound, which keeps its length."""
+    """Return an array of V variables [V, points] for each series or sound.
+
+    Args:
+        dataset: series, whose variables are their channels' value columns; or sounds, whose variables are bands.
+        length: number of points of each series; a sound keeps its length.
+    """
     if dataset.kind == "patches":
         return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
     return list(on_grid(dataset, length))
 
 
 def on_grid(dataset: SeriesDataset, length: int) -> Floats:
-    """Interpolate each variable linearly to `length` even times from a series' first to its last: [series, V, length].
+    """Return V variables of S series [S, V, length], linearly at `length` even times from a series' first to its last.
 
     A variable is one value column of one channel, with the columns of a channel side by side. It is constant before its
     first and after its last observation, and 0 in a series without any.
@@ -299,7 +309,10 @@ def _shares(
     """Return features [S, F] of series [V, L]: the share of points at which each kernel's output exceeds each bias.
 
     Args:
-        dilation, mix, bias: [G], [G, 84, V] and [G, 84, E], as in `RandomConvolutions`.
+        x: S series, each [V, L] with a length L of its own.
+        dilation: [G] spacing of the kernels' weights in each group of 84 kernels.
+        mix: [G, 84, V] 1 where a kernel reads a variable.
+        bias: [G, 84, E] thresholds of each kernel's output.
     """
     rows = []
     for one in x:

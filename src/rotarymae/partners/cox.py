@@ -59,16 +59,20 @@ class CoxFeatures:
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        """Return whether the task is "survival"; any series will do."""
         return task == "survival"
 
     @classmethod
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Compute and standardise features, choose the penalty, and fit the weights; see `Partner.fit`.
+        """Compute and standardise features, choose the penalty by cross-validation, and fit the weights.
 
         Args:
+            task: "survival".
+            dataset: S series or arrays.
             truth: weights of the intervals in the likelihood [S, K + 1].
+            static: columns of `dataset` with one value per series, which become features.
             seed: of the folds by which the penalty is chosen.
         """
         features, names = series_features(dataset, static)
@@ -91,9 +95,9 @@ class CoxFeatures:
         return cls(names, static, center, scale, weight, follow_up.rates(x @ weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities of the intervals [S, K + 1].
+        """Return the probability [S, K + 1] of the event in each interval, and after all of them.
 
-        Raises InputError if the features are not those of training.
+        Raises InputError if the S series have other channels or value columns than those of training.
         """
         features, _ = series_features(dataset, self.static, self.features)
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
@@ -105,9 +109,9 @@ class CoxFeatures:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read what `save` wrote and returned (`settings`).
+        """Return the regression from the file and the settings that `save` wrote and returned.
 
-        Raises ModelDirectoryError for anything `save` would not write.
+        Raises ModelDirectoryError for another task than "survival", or anything that `save` would not write.
         """
         check(task == "survival", path, "task")
         read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, COX_ARRAYS)

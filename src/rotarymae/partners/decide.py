@@ -40,9 +40,10 @@ def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDA
 
 
 def resolve(by: str, counts: NDArray[np.integer]) -> str:
-    """Return the decision rule `by`; "auto" becomes "f1" or "accuracy".
+    """Return the rule by which classes are decided; "auto" becomes "f1" or "accuracy".
 
     Args:
+        by: "auto", "accuracy", "f1", "balanced" or "cost"; see the top of this file.
         counts: [K] training series of each class. "auto" means "f1" if there are two classes and the rarer one has less
             than a fifth of the series.
     """

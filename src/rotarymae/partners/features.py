@@ -46,6 +46,7 @@ def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[
     """Return {name: numbers [S]} of all features of a block of S series, in the order of the table's columns.
 
     Args:
+        rows: observations of the S series.
         names: the value columns, one of which may be the standard errors of the first.
         channel_names: of the channels, which the names of features begin with; ("all",) without channels.
     """
@@ -83,7 +84,7 @@ def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[
 # What each feature is, in the order of the table; `features` says of which channels and columns there is one.
 FORMULAS = {one.name: one.formula for one in FEATURES} | {
     "course, signal of course": " ".join((course.__doc__ or "").partition("Args:")[0].split()),
-    "A - B: relative .., change .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
+    "A - B: relative .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
 }
 
 

@@ -1,4 +1,4 @@
-"""Hazards that are constant in each interval, of partners that predict the time to an event by one risk.
+"""Hazards that are constant in each interval, for methods that predict the time to an event by one risk per series.
 
 A truth float [S, K + 1] has the weight of each interval in the likelihood of what is known of a series
 (`survival.EventTimes`): the last interval, "after all others", counts for each censored series. With a log-risk per
@@ -35,7 +35,9 @@ class FollowUp:
         """Compute exposure and events of series from the weights of intervals in their likelihood.
 
         Args:
-            truth: [S, K + 1], see `survival.EventTimes`. A series counts as censored if its last weight is not 0; its
+            truth: weights [S, K + 1] of the K intervals, and of the time after them. For an observed event it is 1 in
+                its interval and else 0; for a censored series it is 1 in all later intervals, and in that of
+                censoring the share that was left of it. So a series is censored if its last weight is not 0; its
                 event, or the end of its follow-up, is in the first interval with a weight.
         """
         intervals = np.arange(truth.shape[1] - 1)

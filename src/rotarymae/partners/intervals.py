@@ -40,9 +40,15 @@ def least_errors(share: float) -> int:
 
 
 def half_widths(errors: Sequence[Sequence[float]], share: float) -> NDArray[np.float64] | None:
-    """Return half widths [outputs] of intervals with the coverage `share`, from the errors of `sorted_errors`.
+    """Return half widths [outputs] of intervals around predictions that hold a share of the true values.
 
-    None if there are no outputs, or fewer than `least_errors(share)` errors of one.
+    Args:
+        errors: of each output the absolute errors of validation series, ascending, as `sorted_errors` returns them.
+        share: of the true values inside, such as 0.9.
+
+    Returns:
+        A prediction ± its half width is the interval, in the unit of the output. None if there are no outputs, or fewer
+        than `least_errors(share)` errors of one.
     """
     if not errors or min(map(len, errors)) < least_errors(share):
         return None

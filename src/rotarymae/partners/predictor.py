@@ -1,4 +1,4 @@
-"""The predictors of a run: the network, a partner, or all of them combined.
+"""What a run predicts by: the network, a method next to it (a partner: boosting, convolutions, Cox), or all combined.
 
 All are compared on the validation series. Unless a user decides otherwise the combination predicts, or what is better
 than it by more than one nat in all. A saved predictor is the folder `partners` of a pipeline, whose config.json has the
@@ -29,7 +29,7 @@ from rotarymae.system import Reporter, replacing_folder
 if TYPE_CHECKING:
     from rotarymae.training.cost import Plan
 
-PREDICTOR_FORMAT = 6
+PREDICTOR_FORMAT = 7
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
 PARTNERS: dict[str, type[Partner]] = {one.name: one for one in (BoostedFeatures, RandomConvolutions, CoxFeatures)}
@@ -41,7 +41,7 @@ TASKS = ("classification", "regression", "survival")
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """The network, its partners and their combination, calibrated; one of them is chosen to predict.
+    """The network, the methods next to it (its partners), and their combination, calibrated; one is chosen to predict.
 
     Attributes:
         task: "classification", "regression" or "survival".
@@ -74,7 +74,7 @@ class Predictor:
 
         Args:
             of_model: the network's predictions [S, K] of the same series, uncalibrated.
-            dataset: the S series, which the partners read.
+            dataset: the same S series, which the partners read.
             choice: "model", "features" or "combined"; None means the choice of the fit.
 
         Raises:
@@ -91,6 +91,10 @@ class Predictor:
 
         Args:
             of_model: the network's predictions [S, K] of the same series, uncalibrated.
+            dataset: the S series, which the partners read.
+
+        Raises:
+            InputError: series whose channels or columns are not those of training.
         """
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
@@ -110,10 +114,15 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Return {predictor: predictions [S, K]} of the network and the given partners, probabilities calibrated.
+        """Calibrate predictions and combine them; return {predictor: predictions [S, K]}.
 
-        "combined" is among them only if `of_partners` has all partners of this predictor, and at least one. Raises
-        ModelDirectoryError if the shape of a partner's predictions is not that of the network's.
+        Args:
+            of_model: the network's predictions [S, K], uncalibrated.
+            of_partners: {name: predictions [S, K]} of methods next to the network, uncalibrated. "combined" is returned
+                only if all of this predictor's are among them, and at least one.
+
+        Raises:
+            ModelDirectoryError: predictions of another shape than the network's.
         """
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
@@ -195,13 +204,14 @@ class Predictor:
 
 @dataclass(frozen=True, eq=False)
 class FittedPartners:
-    """Partners fitted for use, and predictions by which they can be compared with the network.
+    """Methods next to the network (partners) fitted for use, and predictions to compare them with the network by.
 
     Attributes:
         partners: {name: partner}, each fitted on the training and the validation part.
         predictions: {name: predictions [validation series, K]} by partners fitted on the training part only.
         held: the validation series; None if there are none.
-        truth: the truth of the validation series, as in `Partner.fit`.
+        truth: of the validation series: class numbers int [S], values [S, outputs], or for survival the weights of the
+            intervals [S, K].
     """
 
     partners: dict[str, Partner]
@@ -223,17 +233,21 @@ def fit_partners(
     reporter: Reporter,
     budget: Plan | None = None,
 ) -> FittedPartners:
-    """Fit each partner twice: on the training part, to compare it, and then on both parts, to be used.
+    """Fit boosting, convolutions and Cox's regression, where they suit, next to the network.
 
-    A partner that does not suit the task or the series is skipped. For choice "model", and without validation series,
-    none is fitted. Progress is shown by the reporter.
+    Each is fitted twice: on the training series, to be compared with the network on the validation series, and then on
+    both, to be used. For choice "model", and without validation series, none is fitted. Progress is shown by the
+    reporter.
 
     Args:
-        choice: the user's choice: "auto", "model", "features" or "combined".
-        truth: of all series of `dataset`, as in `Partner.fit`.
-        train, validation: indices of the series of the two parts.
+        choice: what is to predict, as the user says: "auto", "model" (the network), "features" (boosting), "combined".
+        task: "classification", "regression" or "survival".
+        truth: of all series of `dataset`: class numbers int [S], values [S, outputs] with NaN where one is missing, or
+            for survival the weights of the intervals in the likelihood [S, K].
+        train, validation: indices of the training and of the validation series in `dataset`.
         outputs: number of classes or outputs of the network.
-        static: static columns that the network's head reads.
+        static: columns with one value per series, which the partners read as the network's head does.
+        seed: of the partners, and of the draw of series where time is short.
         budget: limits the number of series where time is short; None means no limit.
 
     Warns:
@@ -293,20 +307,21 @@ def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None,
 def choose_predictor(
     choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Calibrate and combine the network and its partners, and choose which of them predicts, on the validation part.
+    """Calibrate and combine the network and the methods next to it, and choose what predicts, on validation series.
 
     The choice "auto" takes the combination, unless the network or the boosted trees have a loss that is smaller by more
     than one nat, summed over the validation series. A choice that could not be fitted becomes "model".
 
     Args:
-        choice: "auto", "model", "features" or "combined".
+        choice: "auto", "model" (the network), "features" (boosting) or "combined".
+        task: "classification", "regression" or "survival".
         fitted: the partners, from `fit_partners`.
         of_model: the network's predictions [validation series, K], uncalibrated. They are slightly optimistic, because
             the validation part has also chosen the network's epoch.
 
     Returns:
-        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of partners fitted on
-        the training part only, and of the combination. They are empty without a validation part.
+        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of the methods when
+        fitted on training series only, and of the combination. They are empty without validation series.
 
     Warns:
         Through the reporter: `choice` needs a validation part, and there is none; `choice` could not be fitted.

@@ -23,14 +23,10 @@ Mask = NDArray[np.bool_]
 STRONG = 5  # standard errors
 LAGS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64)  # observations, of the structure function
 LAG_EDGES = (0.0, 0.01, 0.05, 0.2, 1.0)  # shares of the span
-HARMONICS = 16
+HARMONICS = 4
 # Ends of the windows of a course, as shares of the series' span from the peak: short ones near it, long ones far away.
 COURSE = (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1.0)
-PEAK_WINDOWS = {
-    "at": (-0.5, 0.5),
-    "after": (0.5, 1.5),
-    "late after": (1.5, 4.0),
-}  # widths of the outburst, from its peak
+PEAK_WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5)}  # widths of the outburst, from its peak
 
 
 def divide(a: Any, b: Any) -> Floats:
@@ -112,28 +108,24 @@ class Groups:
         time = self.reduce(np.maximum, np.where(where, self.t, -np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
-    def line(self, a: Floats, b: Floats, where: Mask) -> tuple[Floats, Floats]:
-        """Fit b = slope · a + intercept within each group by least squares, where `where` is True.
+    def slope(self, a: Floats, b: Floats, where: Mask) -> Floats:
+        """Fit b = slope · a + intercept within each group by least squares; return the slopes.
 
         Args:
             a, b: a number for each observation.
-
-        Returns:
-            The slope and the residual variance of each group; NaN with fewer than 3 points, or where `a` is constant.
+            where: a mask of observations, over which is fitted. The slope is NaN with fewer than 3, or where `a` is
+                constant.
         """
-        number = self.sum(where)
-        a_mean, b_mean = self.mean(a, where), self.mean(b, where)
-        a = np.where(where, a - a_mean[self.group], 0.0)
-        b = np.where(where, b - b_mean[self.group], 0.0)
-        aa, ab, bb = self.sum(a * a), self.sum(a * b), self.sum(b * b)
-        enough = (number > 2) & (aa > 0)
-        slope = divide(ab, np.where(enough, aa, 0.0))
-        return slope, np.maximum(divide(bb - slope * ab, np.where(enough, number, 0.0)), 0.0)
+        a = np.where(where, a - self.mean(a, where)[self.group], 0.0)
+        b = np.where(where, b - self.mean(b, where)[self.group], 0.0)
+        enough = (self.sum(where) > 2) & (self.sum(a * a) > 0)
+        return divide(self.sum(a * b), np.where(enough, self.sum(a * a), 0.0))
 
     # What several features read.
 
     @cached_property
     def level(self) -> Floats:
+        """Return the mean of each group."""
         return self.mean(self.x)
 
     @cached_property
@@ -143,32 +135,22 @@ class Groups:
 
     @cached_property
     def variance(self) -> Floats:
+        """Return the mean squared distance from the mean in each group."""
         return self.mean(self.away**2)
 
     @cached_property
     def low(self) -> Floats:
+        """Return the smallest value of each group."""
         return self.reduce(np.minimum, self.x)
 
     @cached_property
-    def high(self) -> Floats:
-        return self.reduce(np.maximum, self.x)
-
-    @cached_property
-    def extent(self) -> Floats:
-        return self.high - self.low
-
-    @cached_property
     def ranked(self) -> Floats:
+        """Return all values, group by group and ascending in each."""
         return self.x[np.lexsort((self.x, self.group))]
 
-    def quantile(self, share: float, ranked: Floats | None = None) -> Floats:
-        """Return, for each group, the observation whose rank is nearest to a share: 0 means the least, 1 the largest.
-
-        Args:
-            ranked: numbers of all groups, ascending in each group; None means the values.
-        """
-        ranked = self.ranked if ranked is None else ranked
-        return ranked[self.first + np.floor(share * (self.count - 1) + 0.5).astype(np.int64)]
+    def quantile(self, share: float) -> Floats:
+        """Return, for each group, the value whose rank is nearest to a share: 0 means the least, 1 the largest."""
+        return self.ranked[self.first + np.floor(share * (self.count - 1) + 0.5).astype(np.int64)]
 
     @cached_property
     def follows(self) -> Mask:
@@ -182,6 +164,7 @@ class Groups:
 
     @cached_property
     def span(self) -> Floats:
+        """Return the time from the first to the last observation of each group."""
         return self.t[self.last] - self.t[self.first]
 
     @cached_property
@@ -203,6 +186,7 @@ class Groups:
 
     @cached_property
     def since_peak(self) -> Floats:
+        """Return the time of each observation since the peak of its group."""
         return self.t - self.t[self.peak][self.group]
 
     @cached_property
@@ -223,6 +207,7 @@ class Groups:
 
     @cached_property
     def outburst(self) -> tuple[Integers, Integers]:
+        """Return the last observation before and the first after the peak that lie below a fifth of its height."""
         return self.edges(0.2)
 
     @cached_property
@@ -232,10 +217,12 @@ class Groups:
 
     @cached_property
     def before(self) -> Mask:
+        """Return, for each observation, whether it lies before its group's outburst."""
         return self.index <= self.outburst[0][self.group]
 
     @cached_property
     def after(self) -> Mask:
+        """Return, for each observation, whether it lies after its group's outburst."""
         return self.index >= self.outburst[1][self.group]
 
     @cached_property
@@ -332,46 +319,17 @@ def _std_of_changes(g: Groups) -> Floats:
     return np.sqrt(divide(g.sum(np.where(g.follows, g.change - mean[g.group], 0.0) ** 2), g.count - 1))
 
 
-def _skew_of_quantiles(g: Groups) -> Floats:
-    """Return how much farther the 95 % than the 5 % quantile is from the median in each group, over their distance."""
-    high, low = g.quantile(0.95), g.quantile(0.05)
-    return divide(high + low - 2 * g.base, high - low)
-
-
-def _median_deviation(g: Groups) -> Floats:
-    """Return the median distance from the median in each group, in standard deviations."""
-    away = np.abs(g.x - g.base[g.group])
-    return divide(g.quantile(0.5, away[np.lexsort((away, g.group))]), np.sqrt(g.variance))
-
-
 def _largest_slope(g: Groups) -> Floats:
     """Return the largest absolute slope between two neighbours in each group."""
     gap = np.where(g.follows, np.diff(g.t, prepend=g.t[:1]), 0.0)
     return g.reduce(np.fmax, np.abs(divide(g.change, gap)))
 
 
-def _range_of_sums(g: Groups) -> Floats:
-    """Return the range of the running sums of x - mean(x) in each group, over n std(x)."""
-    running = np.cumsum(g.away)
-    running = running - (running - g.away)[g.first][g.group]
-    return divide(g.reduce(np.maximum, running) - g.reduce(np.minimum, running), g.count * np.sqrt(g.variance))
-
-
 def _correlation_with_time(g: Groups) -> Floats:
     """Return the correlation of values and times in each group."""
-    slope, _ = g.line(g.t, g.x, np.ones(len(g.x), bool))
+    slope = g.slope(g.t, g.x, np.ones(len(g.x), bool))
     time = g.t - g.mean(g.t)[g.group]
     return divide(slope * np.sqrt(g.mean(time**2)), np.sqrt(g.variance))
-
-
-def _cycles_of_largest_power(g: Groups) -> Floats:
-    """Return the number of cycles per span, 1 to 16, that explains most of the variance of each group, or NaN."""
-    known = ~np.isnan(g.power).all(0)
-    return np.where(known, np.argmax(np.nan_to_num(g.power, nan=-1.0), 0) + 1, np.nan)
-
-
-def _above_half(g: Groups) -> Mask:
-    return g.x > ((g.low + g.high) / 2)[g.group]
 
 
 def rise(g: Groups, share: float) -> Floats:
@@ -386,18 +344,18 @@ def fall(g: Groups, share: float) -> Floats:
     return np.where(after < len(g.x), g.t[np.minimum(after, len(g.x) - 1)] - g.t[g.peak], np.nan)
 
 
-def _decay(g: Groups) -> tuple[Floats, Floats]:
-    """Return slope and residual variance of the logarithm of bright values from the peak on."""
-    return g.line(g.t, g.brightness, g.bright & (g.since_peak >= 0))
-
-
 def _power_of_decay(g: Groups) -> Floats:
     """Return, for each group, less the slope of log(x - median(x)) against log(t - t[peak]) after the peak."""
     later = g.since_peak > 0
-    return -g.line(np.log(np.where(later, g.since_peak, 1.0)), g.brightness, g.bright & later)[0]
+    return -g.slope(np.log(np.where(later, g.since_peak, 1.0)), g.brightness, g.bright & later)
 
 
 def _quiet(g: Groups, where: Mask) -> Floats:
+    """Return the root mean square distance from the median, over the peak's height, of some observations of each group.
+
+    Args:
+        where: a mask of observations; a group without any is NaN.
+    """
     return divide(np.sqrt(g.mean((g.x - g.base[g.group]) ** 2, where)), g.height)
 
 
@@ -414,6 +372,11 @@ def _stetson_j(g: Groups) -> Floats:
 
 
 def _noise(g: Groups, where: Mask) -> Floats:
+    """Return the mean squared distance from the median, in standard errors, of some observations of each group.
+
+    Args:
+        where: a mask of observations; a group without any is NaN.
+    """
     return g.mean(divide(g.x - g.base[g.group], g.e) ** 2, where)
 
 
@@ -432,7 +395,7 @@ FEATURES = (
     Feature("mean", "sum(x) / n", lambda g: g.level, basic=True),
     Feature("std", "sqrt(mean((x - mean(x))²))", lambda g: np.sqrt(g.variance), basic=True),
     Feature("min", "min(x)", lambda g: g.low, basic=True),
-    Feature("max", "max(x)", lambda g: g.high, basic=True),
+    Feature("max", "max(x)", lambda g: g.reduce(np.maximum, g.x), basic=True),
     Feature("first", "x[0]", lambda g: g.x[g.first], basic=True),
     Feature("last", "x[n - 1]", lambda g: g.x[g.last], basic=True),
     Feature("time of last", "t[n - 1], since the series began", lambda g: g.t[g.last], basic=True),
@@ -449,41 +412,12 @@ FEATURES = (
         )
         for share in (0.95, 0.75, 0.5, 0.25, 0.05)
     ),
-    Feature("median in range", "(median(x) - min(x)) / (max(x) - min(x))", lambda g: divide(g.base - g.low, g.extent)),
-    Feature("mean in range", "(mean(x) - min(x)) / (max(x) - min(x))", lambda g: divide(g.level - g.low, g.extent)),
-    Feature(
-        "inner range",
-        "(q(0.75) - q(0.25)) / (q(0.95) - q(0.05)), with the quantiles q",
-        lambda g: divide(g.quantile(0.75) - g.quantile(0.25), g.quantile(0.95) - g.quantile(0.05)),
-    ),
-    Feature("skew of quantiles", "(q(0.95) + q(0.05) - 2 median(x)) / (q(0.95) - q(0.05))", _skew_of_quantiles),
-    Feature("median deviation", "median(|x - median(x)|) / std(x)", _median_deviation),
-    Feature(
-        "share beyond 1 std",
-        "mean(|x - mean(x)| > std(x))",
-        lambda g: g.mean(np.abs(g.away) > np.sqrt(g.variance)[g.group]),
-    ),
     Feature(
         "roughness",
         "mean(d²) / std(x)²: 2 for noise, near 0 for a smooth course (von Neumann's ratio)",
         lambda g: divide(g.sum(g.change**2), g.variance * (g.count - 1)),
     ),
-    Feature(
-        "path",
-        "mean(|d|) / (max(x) - min(x))",
-        lambda g: divide(g.sum(np.abs(g.change)), g.extent * (g.count - 1)),
-    ),
-    Feature(
-        "largest change",
-        "max(|d|) / (max(x) - min(x))",
-        lambda g: divide(g.reduce(np.maximum, np.abs(g.change)), g.extent),
-    ),
     Feature("largest slope", "max(|d| / (t[i + 1] - t[i]))", _largest_slope),
-    Feature(
-        "range of sums",
-        "(max(S) - min(S)) / (n std(x)), with the running sums S of x - mean(x)",
-        _range_of_sums,
-    ),
     Feature("correlation with time", "The slope of x against t, times std(t) / std(x)", _correlation_with_time),
     Feature("structure above 0.2", _STRUCTURE, lambda g: g.structure[3]),
     Feature("structure below 0.2", _STRUCTURE, lambda g: g.structure[2]),
@@ -494,54 +428,27 @@ FEATURES = (
     Feature("power of 2 cycles", _POWER, lambda g: g.power[1]),
     Feature("power of 1 cycle", _POWER, lambda g: g.power[0]),
     Feature(
-        "largest power",
-        "The largest share of the variance that a sine of 1 to 16 cycles explains",
-        lambda g: np.fmax.reduce(g.power),
-    ),
-    Feature(
-        "cycles of the largest power",
-        "The number of cycles, 1 to 16, that explains most of the variance",
-        _cycles_of_largest_power,
-    ),
-    Feature(
         "time of max",
         "t[peak], since the series began; the peak is the first of the largest x - e, or of the largest x",
         lambda g: g.t[g.peak],
     ),
     Feature("height", "x[peak] - median(x)", lambda g: g.height),
-    Feature("share above half", "mean(x > (min(x) + max(x)) / 2)", lambda g: g.mean(_above_half(g))),
-    Feature(
-        "first above half",
-        "t[peak] less the time of the first x > (min(x) + max(x)) / 2",
-        lambda g: g.t[g.peak] - g.earliest(_above_half(g)),
-    ),
-    Feature(
-        "last above half",
-        "The time of the last x > (min(x) + max(x)) / 2, less t[peak]",
-        lambda g: g.latest(_above_half(g)) - g.t[g.peak],
-    ),
     *(Feature(f"rise from {share}", _RISE, partial(rise, share=share)) for share in (0.8, 0.5, 0.2)),
     *(Feature(f"fall to {share}", _FALL, partial(fall, share=share)) for share in (0.2, 0.5, 0.8)),
-    Feature("rise over fall", "rise from 0.5 / fall to 0.5", lambda g: divide(rise(g, 0.5), fall(g, 0.5))),
     Feature(
         "decay rate",
         "Less the slope of log(x - median(x)) against t from the peak on, over x above a tenth of the height and 2 e",
-        lambda g: -_decay(g)[0],
+        lambda g: -g.slope(g.t, g.brightness, g.bright & (g.since_peak >= 0)),
     ),
     Feature(
         "growth rate",
         "The slope of log(x - median(x)) against t up to the peak, over x above a tenth of the height and 2 e",
-        lambda g: g.line(g.t, g.brightness, g.bright & (g.since_peak <= 0))[0],
+        lambda g: g.slope(g.t, g.brightness, g.bright & (g.since_peak <= 0)),
     ),
     Feature(
         "power of decay",
         "Less the slope of log(x - median(x)) against log(t - t[peak]) after the peak, over x as of the decay rate",
         _power_of_decay,
-    ),
-    Feature(
-        "misfit of decay",
-        "The std of log(x - median(x)) around the line of the decay rate",
-        lambda g: np.sqrt(_decay(g)[1]),
     ),
     Feature(
         "roughness of decay",
@@ -603,11 +510,13 @@ FEATURES = (
 
 
 def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
-    """Return {feature: numbers [groups.total]}; NaN for a group without observations, whose count is 0.
+    """Compute the features of `FEATURES` for all groups; return {feature: numbers [groups.total]}.
 
-    Features that need errors are left out if there are none.
+    A group without observations has NaN, and the count 0. Features that need standard errors are left out if there are
+    none.
 
     Args:
+        groups: observations of one value, sorted into groups.
         everything: whether all features are computed, or the basic ones only.
     """
     usable = [one for one in FEATURES if (everything or one.basic) and (groups.e is not None or not one.needs_errors)]
@@ -669,13 +578,16 @@ def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return features of every pair of channels, which say how they differ: {feature: numbers [series]}.
 
-    Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means in three
-    windows around the peak of the leading channel, the one with the greatest height (with errors: the largest x / e).
-    The windows are at -0.5 to 0.5, 0.5 to 1.5 and 1.5 to 4 times the outburst's width at half height. Further features:
-    the change of the relative difference from the first window to the others, and the time between the maxima.
+    Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means at and after
+    the peak of the leading channel, the one with the greatest height (with errors: the largest x / e). At the peak is
+    from -0.5 to 0.5, after it from 0.5 to 1.5 times the outburst's width at half height. A further feature is the time
+    between the maxima.
 
     Args:
-        groups, tables, name, channel_names: as in `course`.
+        groups: one for each channel of each series, series by series.
+        tables: {feature: [series, channels]} of all features, from `compute`.
+        name: the value column, for the names of the features.
+        channel_names: of the channels, for the names of the features.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)
@@ -696,8 +608,6 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
             key: divide(table[:, i] - table[:, j], np.abs(table[:, i]) + np.abs(table[:, j]))
             for key, table in compared.items()
         }
-        columns["change after peak"] = columns["relative after peak"] - columns["relative at peak"]
-        columns["change late after peak"] = columns["relative late after peak"] - columns["relative at peak"]
         columns["time of max"] = tables["time of max"][:, i] - tables["time of max"][:, j]
         out |= {f"{pair} {key}": column for key, column in columns.items()}
     return out

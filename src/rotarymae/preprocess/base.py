@@ -6,20 +6,23 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import nn
 
 from rotarymae.errors import InputError
+from rotarymae.series.windows import Windows
 from rotarymae.system import from_fields
+from rotarymae.tokens import Tokens
 
 PREPROCESSORS: dict[str, type[Preprocessor]] = {}  # by the name that a saved model's config.json has for them
 
 
 class Preprocessor(nn.Module):
-    """Data in their own units → tokens, and answers back into these units; a dataclass whose fields are its settings.
+    """Base class of what turns data, in their own units, into a model's tokens, and answers back into these units.
 
-    Settings are JSON. Fitted statistics are buffers, which are saved with a model's weights. Scaling is done in
-    float64, on the CPU: some devices have none.
+    Subclasses are dataclasses, whose fields are settings that JSON can hold. Fitted statistics are buffers, which are
+    saved with a model's weights. Scaling is done in float64, on the CPU: some devices have none.
 
     Attributes:
         kind: the name of the class in config.json.
@@ -27,23 +30,28 @@ class Preprocessor(nn.Module):
         parts: what messages call the parts of a series or array, such as observations.
         axes, features, input_features: of its tokens, as in `RoMAEConfig`.
         static: the fitted columns with one value per series; empty where the data have none.
-        static_features: what a head reads of each series in addition.
+        static_features: number of features of each series that a head reads in addition to its tokens.
+        errors: names of the columns of standard errors; empty where there are none.
+        window, overlap: longer series are cut into pieces of `window` observations that share `overlap` of them at
+            least; None cuts nothing.
 
-    A kind of preprocessor has these methods: `check(dataset)` refuses data that the model was not made for, and warns
-    of what looks unlike the training set; `lengths(dataset)` is the number of tokens of each member [S];
-    `windows(dataset)` cuts long members into windows; `examples(dataset, **options)` batches;
-    `forward(rows)` the tokens of a batch; `check_statistics()` refuses those that no training set has; and
-    `describe()` says what is done to the data, in words and numbers, for reports and model cards.
+    A subclass has these methods: `check(dataset)` refuses data that the model was not made for, and warns of what looks
+    unlike the training set; `tokens_of(dataset, index)` makes tokens of some members, and `forward(rows)` of a batch
+    in its own units; `check_statistics()` refuses statistics that no training set has; and `describe()` says what is
+    done to the data, in words and numbers, for reports and model cards.
     """
 
     kind: ClassVar[str]
     parts: ClassVar[str]
     static: ClassVar[tuple[Any, ...]] = ()
+    errors: ClassVar[tuple[str, ...]] = ()
+    window: ClassVar[int | None] = None
+    overlap: ClassVar[int] = 0
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
         """Create the object and initialise it as a torch module, before the dataclass sets its fields."""
         self = super().__new__(cls)
-        nn.Module.__init__(self)  # before a dataclass sets its fields
+        nn.Module.__init__(self)
         return self
 
     def __init_subclass__(cls) -> None:
@@ -54,16 +62,44 @@ class Preprocessor(nn.Module):
 
     @property
     def input_features(self) -> int:
+        """Number of further inputs of a token, which are read and not predicted."""
         return 0
 
     @property
     def static_features(self) -> int:
+        """Number of features of each series that a head reads in addition to its tokens."""
         return 0
 
-    def require_kind(self, dataset: Any) -> None:
-        """Raise InputError for series if the model was trained on arrays, or the other way round."""
+    def lengths(self, dataset: Any) -> np.ndarray:
+        """Return the number of tokens of each of the S members of a data set, int [S]."""
+        return np.asarray(dataset.lengths)
+
+    def windows(self, dataset: Any) -> Windows:
+        """Cut series that are longer than `window` into overlapping pieces of this many observations.
+
+        Returns:
+            A data set of all pieces, and the number of the series of each; short series, and arrays, are one piece.
+
+        Raises:
+            InputError: series if the model was trained on arrays, or the other way round.
+        """
         if dataset.kind != self.kind:
             raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
+        return Windows.cut(dataset, self.window, self.overlap)
+
+    def examples(self, dataset: Any, **options: Any) -> Any:
+        """Return the `DatasetExamples` that make batches of a data set; the options are its further arguments."""
+        from rotarymae.preprocess.examples import DatasetExamples
+
+        return DatasetExamples(dataset, self, **options)
+
+    def units(self, tokens: Tokens) -> Tokens:
+        """Return the tokens that pre-training hides one by one: `tokens` themselves, unless a subclass splits them."""
+        return tokens
+
+    def complete(self, tokens: Tokens) -> Tokens:
+        """Return what a model reads, given the tokens that are visible after others were hidden; here the same."""
+        return tokens
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
         """Return this preprocessor with the static columns `names`, fitted on the data set.

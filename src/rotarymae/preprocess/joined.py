@@ -1,6 +1,6 @@
-"""Tokens of times: all that was observed at one time is one token, and each value in it is hidden by itself.
+"""Joined times: all that was observed at one time is one token, and each value in it is hidden by itself.
 
-`observed` says which values there are. A visible token carries, in addition, the latest value of every channel forward.
+`Tokens.observed` says which values there are. A model also reads the latest value of every channel (`carry_forward`).
 """
 
 from __future__ import annotations
@@ -76,11 +76,12 @@ def observations(joined: Tokens, columns: int) -> Tokens:
 
 
 def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share of each row's values, drawn between 0 and `most`; dropped values are not carried forward.
+    """Drop a random share of each row's values, as if they had not been observed; an augmentation.
 
     Args:
-        joined: tokens of times.
-        draw: gives uniform random numbers [B, n].
+        joined: tokens [B, N], each with all values of one time.
+        most: the largest share; each row has its own, uniform between 0 and this.
+        draw: function from n to uniform random numbers [B, n].
     """
     uniform = draw(1 + joined.length * joined.features)
     left_out = uniform[:, 1:].view(joined.values.shape) < most * uniform[:, :1, None]
@@ -94,9 +95,13 @@ def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
 
 
 def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-    """Split tokens of times into (visible, masked) by a mask over single values, K = N · V, as `masking.split`.
+    """Split tokens, each with the V values of one time, into (visible, hidden) by a mask over single values.
 
     A time with both hidden and visible values has a token in both.
+
+    Args:
+        joined: the tokens [B, N].
+        mask: True where a value is hidden; K is N · V, with the values of a token side by side.
     """
     hidden = mask.unflatten(1, (joined.length, joined.features))
     visible, masked = (keep_values(joined, kept) for kept in (~hidden, hidden))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.preprocess.base import Preprocessor, require_positive
-from rotarymae.preprocess.joined import carry_forward, join
+from rotarymae.preprocess.joined import carry_forward, join, observations
 from rotarymae.preprocess.positions import Origin, PositionScaling
 from rotarymae.preprocess.static import StaticColumn, fit_static
 from rotarymae.preprocess.values import TransformKind, ValueScaling, asinh
@@ -23,7 +23,6 @@ from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index, error_columns
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import row_chunks
-from rotarymae.series.windows import Windows
 from rotarymae.tokens import Tokens, pad_rows
 
 ChannelName = str | int | float | bool
@@ -38,7 +37,7 @@ MOST_CHANNELS = 64  # of a one-hot vector; beyond, it would be wider than what i
 
 @dataclass(frozen=True)
 class Inputs:
-    """Further inputs of a token, computed from its own observation alone.
+    """Numbers that a token holds next to its values, computed from the same observation.
 
     Attributes:
         channels: the channel as a one-hot vector of this length; 0 for none. A band's colour is learnt faster from it
@@ -58,9 +57,10 @@ class Inputs:
         signal_to_noise: bool = False,
         errors: Sequence[str] = (),
     ) -> Inputs:
-        """Choose the further inputs for a data set: one-hot channels if they are 2 to 64, and value / error.
+        """Choose the further inputs of tokens for a data set: one-hot channels if they are 2 to 64, and value / error.
 
         Args:
+            dataset: the training set.
             channel_one_hot: whether to read the channel as a one-hot vector.
             signal_to_noise: whether to read asinh(value / error).
             errors: columns of standard errors, one for each value column; if empty, they are recognised by their names,
@@ -74,7 +74,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """E, the number of further inputs of a token."""
+        """Number E of further inputs of a token."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
@@ -103,7 +103,7 @@ class Inputs:
 
 
 class Rows(NamedTuple):
-    """Observations of B series in the table's units, padded to N; values at padded positions are never read.
+    """Observations of B series in the table's units, as arrays padded to N; numbers at padded places are never read.
 
     Attributes:
         times: float64 [B, N].
@@ -111,7 +111,6 @@ class Rows(NamedTuple):
         real: [B, N], True where there is an observation.
         channels: int64 [B, N] from 0; None of series without channels.
         positions: float64 [B, N, P]; None of series without further positions.
-        origins: float64 [B, 1] from which times count, where not all of a series is there; None computes them.
     """
 
     times: Float[Tensor, "B N"]
@@ -119,7 +118,6 @@ class Rows(NamedTuple):
     real: Bool[Tensor, "B N"]
     channels: Int[Tensor, "B N"] | None = None
     positions: Float[Tensor, "B N P"] | None = None
-    origins: Float[Tensor, "B 1"] | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -156,9 +154,9 @@ class ObservationPreprocessor(Preprocessor):
     inputs: Inputs = dataclasses.field(default_factory=Inputs)
     join_times: bool = False
     static: tuple[StaticColumn, ...] = ()  # pyright: ignore
-    errors: tuple[str, ...] = ()
-    window: int | None = None
-    overlap: int = 0
+    errors: tuple[str, ...] = ()  # pyright: ignore
+    window: int | None = None  # pyright: ignore
+    overlap: int = 0  # pyright: ignore
     dates: bool | None = None
 
     def __post_init__(self) -> None:
@@ -247,6 +245,7 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def noun(self) -> str:
+        """Name of the data in messages."""
         return "series"
 
     @property
@@ -261,40 +260,25 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def features(self) -> int:
-        """V, values per token."""
+        """Number V of values of a token, which are predicted."""
         return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
 
     @property
     def input_features(self) -> int:
-        """E, further inputs per token; of joined times, whether and how lately each value was observed."""
+        """Number E of further inputs of a token; of joined times, whether and how lately each value was observed."""
         return 2 * self.features if self.join_times else len(self.errors) + self.inputs.width
 
     @property
     def static_features(self) -> int:
-        """F, features of each series."""
+        """Number F of features of each series that a head reads: those of its static columns."""
         return sum(column.width for column in self.static)
 
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the number of tokens of each series, int [S]."""
-        lengths = np.asarray(dataset.lengths)
-        if self.join_times:
-            first = np.asarray(dataset.offsets[:-1])
-            lengths = np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
-        return lengths
-
-    def windows(self, dataset: Any) -> Windows:
-        """Return the windows into which the series are cut; a short series is one window.
-
-        Raises InputError for arrays.
-        """
-        self.require_kind(dataset)
-        return Windows.cut(dataset, self.window, self.overlap)
-
-    def examples(self, dataset: SeriesDataset, **options: Any) -> Any:
-        """Return a `SeriesExamples`, which makes batches of a data set; the options are those of `DatasetExamples`."""
-        from rotarymae.preprocess.examples import SeriesExamples
-
-        return SeriesExamples(dataset, self, **options)
+        """Return the number of tokens of each of the S series of a data set, int [S]."""
+        if not self.join_times:
+            return dataset.lengths
+        first = np.asarray(dataset.offsets[:-1])
+        return np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
 
     def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
         """Return a copy with the static columns `names`, fitted on the data set. Raises InputError as `fit_static`."""
@@ -302,16 +286,12 @@ class ObservationPreprocessor(Preprocessor):
 
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def rows(self, dataset: SeriesDataset, index: np.ndarray, origins: np.ndarray) -> Rows:
-        """Collect the series at `index` as arrays, padded to the longest.
-
-        Args:
-            index: int [B].
-            origins: [S] time from which each series of the data set counts.
-        """
+    def rows(self, dataset: SeriesDataset, index: np.ndarray) -> Rows:
+        """Collect the series at `index`, int [B], as arrays, padded to the longest."""
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
 
         def padded(flat: np.ndarray) -> Tensor:
+            """Lay out a column of all observations by series: [B, N, C]."""
             return pad_rows(flat if flat.ndim == 2 else flat[:, None], lengths)[0]
 
         real = torch.arange(int(lengths.max())) < torch.as_tensor(lengths)[:, None]
@@ -322,20 +302,29 @@ class ObservationPreprocessor(Preprocessor):
             real,
             None if channels is None else padded(channels.astype(np.int64))[..., 0],
             None if positions is None else padded(positions),
-            torch.tensor(origins[index])[:, None],
         )
+
+    def tokens_of(self, dataset: SeriesDataset, index: np.ndarray) -> Tokens:
+        """Return the tokens of the series at `index`, int [B], of which some may be hidden before `complete`.
+
+        Raises InputError for NaN or infinity.
+        """
+        tokens = self.tokens(self.rows(dataset, index))
+        length = int(tokens.real.sum(1).max())  # joined times are fewer than observations
+        parts: Any = (None if part is None else part[:, :length] for part in vars(tokens).values())
+        return Tokens(*parts)
 
     def forward(self, rows: Rows) -> Tokens:
         """Return tokens as the model takes them: scaled values, then the errors' logarithms and the further inputs.
 
-        With joined times, values are carried forward.
+        Of joined times, each token has every channel's latest value.
         """
         return self.complete(self.tokens(rows))
 
     def tokens(self, rows: Rows) -> Tokens:
-        """Return tokens before masking, whose numbers are not checked.
+        """Return the tokens of a batch [B, N] before any is hidden, without checking their numbers.
 
-        Of joined times, no value is carried forward yet.
+        A token of joined times has the values of its own time only; `complete` adds what came before.
         """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
@@ -357,13 +346,17 @@ class ObservationPreprocessor(Preprocessor):
         keys = [rows.times.double(), *(() if rows.positions is None else rows.positions.double().unbind(-1))]
         return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
 
+    def units(self, tokens: Tokens) -> Tokens:
+        """Return the tokens that pre-training hides one by one: of joined times, a token for each of their values."""
+        return observations(tokens, len(self.value_columns)) if self.join_times else tokens
+
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return tokens as the model takes them, after masking: with joined times values are carried forward."""
+        """Return what the model reads of visible tokens: of joined times, every channel's latest value at each time."""
         return carry_forward(tokens) if self.join_times else tokens
 
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
-        """Return the times [B, 1] from which the series count: `rows.origins`, or computed if that is None."""
-        return self.positions.origins_of_rows(rows.times.double(), rows.real) if rows.origins is None else rows.origins
+        """Return the time from which each of B series counts its times (`PositionScaling`), in the table's units."""
+        return self.positions.origins_of_rows(rows.times.double(), rows.real)
 
     def positions_of(
         self,
@@ -372,14 +365,15 @@ class ObservationPreprocessor(Preprocessor):
         positions: Float[Tensor, "B M P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B M A"]:
-        """Return positions, float32 [B, M, A], for times, channels and further positions in the table's units.
+        """Return the model's positions, float32 [B, M, A], of times and channels in the table's units.
 
         The axes are time, further positions and the channel, which has none if times are joined.
 
         Args:
+            times: M of each of B series.
             channels: channel numbers from 0; None without channels.
             positions: None without further positions.
-            origins: times from which the rows count.
+            origins: the time from which each series counts.
         """
         at = self.positions(times, positions, origins)
         if channels is not None and not self.join_times:
@@ -439,7 +433,7 @@ class ObservationPreprocessor(Preprocessor):
         )
 
     def warn_if_far(self, dataset: SeriesDataset) -> None:
-        """Warn (InputWarning) for each axis of time or positions that reaches far beyond the training set's."""
+        """Warn (InputWarning), for each axis of positions, if series of `dataset` reach far beyond the training's."""
         reaches, limits = self.positions.reaches(dataset), 1.5 * self.positions.training_reach.numpy() + 1.0
         units = self.positions.units.numpy()
         for axis, name in enumerate(("times", *self.position_names)):
@@ -511,10 +505,12 @@ class ObservationPreprocessor(Preprocessor):
 
 
 def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
-    """Return a mask [n], True at the first observation of each time (and further position) within a series.
+    """Return a mask over all n observations, True at the first of each different time (and place) of a series.
+
+    Where times are joined, these are the observations with which a new token begins.
 
     Args:
-        first: index of the first observation of each series.
+        first: int [S], index of the first observation of each series.
     """
     opens = np.concatenate([[True], np.diff(dataset.times) != 0])
     if dataset.positions is not None:
@@ -524,24 +520,26 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
-    """Return the names of the error columns, as a tuple; () for none.
+    """Check the columns that a user names as standard errors; return their names as a tuple, () for none.
+
+    Args:
+        dataset: the training set, whose last value columns they should be.
+        errors: the names.
+        join_times: whether all observations of a time become one token, which has no place for errors.
 
     Raises:
         InputError: they are not the last columns, one per value column; one is negative; times are joined.
     """
-    errors = tuple(errors)
-    if not errors:
-        return ()
-    if join_times:
+    errors, names = tuple(errors), dataset.value_names
+    if errors and join_times:
         raise InputError(
             "errors belong to single observations, and join_times makes one token of all observations of a time; leave "
             "out one of the two."
         )
-    rest = len(dataset.value_names) - len(errors)
-    if tuple(dataset.value_names[rest:]) != errors or rest != len(errors):
+    if errors and (tuple(names[len(names) - len(errors) :]) != errors or len(names) != 2 * len(errors)):
         raise InputError(
-            f"errors are {listed(errors)} and the value columns are {listed(dataset.value_names)}; wanted one error "
-            "for each value, with the errors last and in the order of their values."
+            f"errors are {listed(errors)} and the value columns are {listed(names)}; give one error for each value, "
+            "with the errors last and in the order of their values."
         )
     _refuse_negative(dataset, errors)
     return errors
@@ -557,8 +555,7 @@ def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
     for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)
         if len(negative):
-            row, v = negative[0]
-            at = rows.start + row
+            at, v = negative[0] + (rows.start, 0)
             series = int(np.searchsorted(dataset.offsets, at, side="right")) - 1
             raise InputError(
                 f"the error {errors[v]!r} of series {plain(dataset.ids[series])!r} at time {dataset.times[at]:.6g} is "

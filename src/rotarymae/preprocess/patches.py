@@ -15,7 +15,6 @@ from torch import Tensor
 from rotarymae.arrays.dataset import NOUNS, ArrayDataset, crop, sides
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.preprocess.base import Preprocessor, require_positive
-from rotarymae.series.windows import Windows
 from rotarymae.tokenizers import patchify
 from rotarymae.tokens import Tokens, collate
 
@@ -80,16 +79,17 @@ class PatchPreprocessor(Preprocessor):
 
     @property
     def noun(self) -> str:
+        """Name of the data in messages: "pictures", "videos", "sounds" or "arrays"."""
         return "sounds" if self.sample_rate is not None else NOUNS.get(self.axes, "arrays")
 
     @property
     def axes(self) -> int:
-        """A, one for each axis of the arrays."""
+        """Number A of position axes: one for each axis of the arrays."""
         return len(self.patch_size)
 
     @property
     def features(self) -> int:
-        """V, the values of a patch."""
+        """Number V of values of a patch."""
         return math.prod(self.patch_size) * self.channels
 
     def check(self, dataset: ArrayDataset) -> None:
@@ -120,7 +120,10 @@ class PatchPreprocessor(Preprocessor):
     def refuse_other(
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
     ) -> None:
-        """Raise InputError if an option is given that differs from the model's; None means that it is not given."""
+        """Raise InputError if an option that a user gives differs from the model's attribute of that name.
+
+        None means that an option is not given.
+        """
         given = {
             "patch_size": (None if patch_size is None else sides(patch_size), self.patch_size),
             "sample_rate": (sample_rate, self.sample_rate),
@@ -130,20 +133,9 @@ class PatchPreprocessor(Preprocessor):
             if value is not None and value != trained:
                 raise InputError(f"{name} is {value}, and the model was trained with {trained}; leave {name} out.")
 
-    def lengths(self, dataset: ArrayDataset) -> np.ndarray:
-        """Return the number of patches of each array, int [S]."""
-        return dataset.lengths
-
-    def windows(self, dataset: Any) -> Windows:
-        """Return the arrays as one window each, as they are read whole. Raises InputError for series."""
-        self.require_kind(dataset)
-        return Windows(dataset, np.arange(len(dataset)))
-
-    def examples(self, dataset: ArrayDataset, **options: Any) -> Any:
-        """Return an `ArrayExamples`, which makes batches of a data set; the options are its arguments."""
-        from rotarymae.preprocess.examples import ArrayExamples
-
-        return ArrayExamples(dataset, self, **options)
+    def tokens_of(self, dataset: ArrayDataset, index: np.ndarray) -> Tokens:
+        """Return the tokens of the arrays at `index`, int [B]: one per patch, padded to the array with most patches."""
+        return self([dataset.arrays[i] for i in index])
 
     def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
         """Cut arrays into standardised patches: return their tokens, with padding after those of smaller arrays.
@@ -164,11 +156,11 @@ class PatchPreprocessor(Preprocessor):
         require_positive(std=self.std)
 
     def scale(self, array: Tensor) -> Tensor:
-        """Return standardised cells [*sizes, C], float32."""
+        """Standardise an array in its own units [*sizes, C], channel by channel; return it as float32."""
         return ((array.double() - self.mean) / self.std).float()
 
     def unscale(self, scaled: np.ndarray) -> np.ndarray:
-        """Return cells in their own units, float32; the inverse of `scale`."""
+        """Return a standardised array [*sizes, C] in its own units, float32: undo `scale`."""
         return (torch.from_numpy(np.asarray(scaled, np.float32)) * self.std.float() + self.mean.float()).numpy()
 
     def describe(self) -> dict[str, Any]:

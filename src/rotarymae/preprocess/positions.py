@@ -25,7 +25,7 @@ MAX_UNITS = 1000.0  # in a series' span: of bursts of times the gaps within them
 
 
 class PositionScaling(nn.Module):
-    """position = (x - origin) / unit for time and P further columns, the difference in float64.
+    """Turn times and P further columns into positions near zero: (x - origin) / unit, the difference in float64.
 
     Time counts from each series' first observation that is not far before its others, or from the table's zero. The
     origins of further columns are their medians in the training set.
@@ -101,7 +101,7 @@ class PositionScaling(nn.Module):
         return scaling
 
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the time [S] from which each series counts, float64 in the table's units.
+        """Return the time that is subtracted from each series' times, float64 [S] in the table's units.
 
         It is 0, or the series' first observation that is not far before its others (`fences`).
         """
@@ -115,9 +115,12 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the time [B, 1] from which each row of padded times counts; times may be in any order.
+        """Return the time that is subtracted from the times of each of B padded series: `origins` for tensors.
+
+        Times may be in any order.
 
         Args:
+            times: in the table's units.
             real: True where there is an observation.
         """
         if self.origin == "zero":
@@ -129,7 +132,10 @@ class PositionScaling(nn.Module):
         return torch.where(real & (times >= low), times, torch.inf).amin(1, keepdim=True)
 
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return each series' largest |position| on each axis [S, 1 + P], time first; outlying times are ignored."""
+        """Return how far each series reaches from its origin on each axis, in units of position, float64 [S, 1 + P].
+
+        Time is the first axis. Times far from the others of their series are ignored.
+        """
         low, high = fences(dataset)
         origins, lengths = self.origins(dataset), np.diff(dataset.offsets)
         reach = np.zeros((len(lengths), len(self.units)))
@@ -164,9 +170,10 @@ class PositionScaling(nn.Module):
 
 
 def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
-    """Return (low, high), times [S] outside of which an observation is far from the others of its series.
+    """Return two arrays (low, high) [S]: times outside of which an observation is far from the others of its series.
 
-    They are infinite for a series of fewer than four times, or whose quartiles are equal.
+    They lie ten interquartile ranges beyond the quartiles of the series' times, and are infinite for a series of fewer
+    than four times, or whose quartiles are equal.
     """
     lengths = np.diff(dataset.offsets)
     lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(lengths))
@@ -180,9 +187,10 @@ def _quartiles(count: Any) -> tuple[Any, Any]:
 
 
 def _time_unit(dataset: SeriesDataset) -> float:
-    """Return the unit of time that is measured on a data set, 1 if no series has two times.
+    """Return a unit of time for a data set: the median over series of each one's median gap between observations.
 
-    See `PositionScaling.fit`.
+    It is at least a thousandth of the median span of the series, and 1 if no series has two times. Times far from the
+    others of their series do not count.
     """
     low, high = fences(dataset)
     lengths = np.diff(dataset.offsets)
@@ -207,9 +215,12 @@ def _time_unit(dataset: SeriesDataset) -> float:
 
 
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
-    """Return the unit [P] of each further position, float64, 1 for a constant one; see `PositionScaling.fit`.
+    """Return the unit of each of P further position columns, float64 [P]: about the distance of neighbouring places.
+
+    That is the column's span over the number of places along one axis, if they lay on a grid; 1 for a constant column.
 
     Args:
+        dataset: the series.
         columns: the positions [n, P] of all observations.
     """
     places = [len(np.unique(part, axis=0)) for part in np.split(columns, dataset.offsets[1:-1])]

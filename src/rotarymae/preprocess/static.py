@@ -149,7 +149,11 @@ def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
 
 
 def static_codes(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return the codes of every series, float64 [S, columns]; no column gives an array [S, 0].
+    """Return static columns (one value per series) as numbers, float64 [S, columns]: see `StaticColumn.codes`.
+
+    Args:
+        columns: as fitted on a training set; none gives an array [S, 0].
+        dataset: S series with columns of these names.
 
     Raises:
         InputError: a column that the data set does not have; and as `StaticColumn.codes`.
@@ -159,13 +163,22 @@ def static_codes(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
 
 
 def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) -> Float[Tensor, "S F"]:
-    """Return the features of series, float32, side by side for all columns, from their codes [S, columns]."""
+    """Return what a head reads of S series, float32 [S, F]: the features of all columns side by side.
+
+    Args:
+        columns: as fitted on a training set.
+        codes: [S, columns] their values as numbers, from `static_codes`.
+    """
     parts = [column.features(codes[:, i]) for i, column in enumerate(columns)]
     return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
 
 
 def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return the features of every series, float32 [S, F], side by side for all columns. Raises as `static_codes`."""
+    """Return what a head reads of every series of a data set, float32 [S, F]: the features of all static columns.
+
+    Raises:
+        InputError: a column that the data set does not have; text where training had numbers.
+    """
     return code_features(columns, torch.from_numpy(static_codes(columns, dataset))).numpy()
 
 

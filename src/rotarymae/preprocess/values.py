@@ -128,7 +128,7 @@ class ValueScaling(nn.Module):
 
     def _fit_channel(self, c: int, part: Float[Tensor, "n V"]) -> None:
         """Set the statistics of channel number `c`, in place, from its training values `part`."""
-        low, centre, high = _quantiles(part, (MIDDLE[0], 0.5, MIDDLE[1]))
+        low, centre, high = torch.from_numpy(np.quantile(part.numpy(), (MIDDLE[0], 0.5, MIDDLE[1]), axis=0))
         inner = _inner(part)
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
         candidates = torch.stack([(high - low) / 2, inner.std(0, correction=0), (part - centre).abs().mean(0)])
@@ -171,7 +171,12 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return values in the table's units, float64: the monotone inverse of `transform` within its limits."""
+        """Return standardised values in the table's units, float64: undo `transform` within its limits.
+
+        Args:
+            scaled: standardised values.
+            channel: the channel of each observation, from 0.
+        """
         scaled = scaled.double()
         u = _unbend(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
         return torch.where(self.as_is, scaled, self.centre[channel] + self.width[channel] * u)
@@ -194,12 +199,17 @@ class ValueScaling(nn.Module):
     def log_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return the natural logarithms of `standard_errors`, each of which counts as `LEAST_ERROR` at least."""
+        """Return the natural logarithms of `standard_errors` (same arguments), of at least `LEAST_ERROR` each."""
         return self.standard_errors(values, errors, channel).clamp(min=LEAST_ERROR).log()
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return the root mean squared distance of a channel's training values from `scaled`; both are standardised."""
+        """Return how far a channel's training values lie from some values: the root mean square, standardised.
+
+        Args:
+            scaled: the values, standardised.
+            channel: the channel of each, from 0.
+        """
         # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
         centre = torch.where(self.as_is, self.centre[channel], 0.0)
         width = torch.where(self.as_is, self.width[channel], 1.0)
@@ -207,12 +217,12 @@ class ValueScaling(nn.Module):
 
 
 def _bend(u: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
-    """Return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it."""
+    """Compress large numbers: return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it."""
     return _within(u, knee) + u.sign() * asinh((u.abs() - knee).clamp(min=0.0))
 
 
 def _unbend(y: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
-    """Return the inverse of `_bend`; what lies more than `MAX_EXPONENT` beyond the knee counts as that far."""
+    """Undo `_bend`: return the u that it maps to y; y more than `MAX_EXPONENT` beyond the knee counts as that far."""
     beyond = (y.abs() - knee).clamp(0.0, MAX_EXPONENT)
     sinh = (beyond.exp() - (-beyond).exp()) / 2  # ONNX programs have none of float64
     return _within(y, knee) + y.sign() * sinh
@@ -226,11 +236,6 @@ def _extreme(part: Float[Tensor, "n V"]) -> Float[Tensor, " V"]:
 def _within(x: Float[Tensor, "*shape V"], bound: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
     """Return x limited to ±bound."""
     return torch.minimum(torch.maximum(x, -bound), bound)
-
-
-def _quantiles(part: Float[Tensor, "n V"], shares: tuple[float, ...]) -> Float[Tensor, "k V"]:
-    """Return the quantiles of each column at the k `shares`."""
-    return torch.from_numpy(np.quantile(part.numpy(), shares, axis=0))
 
 
 def _inner(part: Float[Tensor, "n V"]) -> Float[Tensor, "n V"]:
@@ -250,9 +255,10 @@ def _inner(part: Float[Tensor, "n V"]) -> Float[Tensor, "n V"]:
 
 
 def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) -> Iterator[str]:
-    """Yield descriptions of the few values of a channel that lie far from its median and from all other values.
+    """Yield, as text for a warning, the few values of a channel that lie far from its median and all other values.
 
     Args:
+        dataset: the training set.
         rows: indices of the channel's n observations in the data set.
         away: distance of each value from the median [n, V], in widths of the distribution.
     """

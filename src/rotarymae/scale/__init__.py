@@ -3,31 +3,10 @@
 from rotarymae.scale.answers import (
     Question,
     anomalies,
+    embeddings,
     importances,
-    open_embeddings,
-    open_predictions,
-    open_stage,
     predictions,
     values,
 )
 from rotarymae.scale.shards import ShardedJob, ShardTotals, answer_shards
 from rotarymae.scale.tables import Totals, answer_arrays, answer_arrow, answer_file, embed_table
-
-__all__ = [
-    "Question",
-    "ShardTotals",
-    "ShardedJob",
-    "Totals",
-    "anomalies",
-    "answer_arrays",
-    "answer_arrow",
-    "answer_file",
-    "answer_shards",
-    "embed_table",
-    "importances",
-    "open_embeddings",
-    "open_predictions",
-    "open_stage",
-    "predictions",
-    "values",
-]

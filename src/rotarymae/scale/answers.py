@@ -33,7 +33,7 @@ from rotarymae.run_folder import (
 from rotarymae.series import SeriesDataset
 
 ModelStage = Literal["pretrained", "finetuned"]
-UNTRAINED_AT_A_TIME = 1 << 13  # observations
+UNTRAINED_AT_A_TIME = 1 << 13  # observations; any-series takes some seconds, and nobody waits longer for first answers
 QUERIES_AT_ONCE = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
 
 
@@ -56,11 +56,13 @@ class Question:
 
     Attributes:
         pipeline: the pipeline that computes it.
-        answer: function (data set, on_step) → Answers.
+        answer: function (data set, on_step) → Answers. It calls on_step, if that is not None, with (parts done, parts
+            in all).
         noun: what the answers are, for messages.
         schema: columns of the answers; None where they depend on the table.
         at: the table of query times, if any.
-        at_a_time: number of observations, about, whose answers are written at a time; None leaves it to the reader.
+        cost: function (data set) → [S], the share that each series takes of what is answered at a time; None answers
+            each part of a table at once.
     """
 
     pipeline: Pipeline
@@ -68,15 +70,36 @@ class Question:
     noun: str
     schema: pa.Schema | None = None
     at: QueryTable | None = None
-    at_a_time: int | None = None
+    cost: Callable[[Any], np.ndarray] | None = None
 
 
-def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
-    """Return the question that embeds each series, one row with the columns e0, e1, ...; see `Pipeline.embed`.
+def embeddings(
+    model: Pipeline | str | Path,
+    pool: AutoPool = "auto",
+    stage: ModelStage = "pretrained",
+    precision: Precision = "auto",
+) -> Question:
+    """Return the `Question` for the embedding of each series: one row with the columns e0, e1, ... (float32).
 
-    Raises InputError for an unknown `pool`; "auto" is what the model was trained to use.
+    Args:
+        model: a pipeline, which is taken as it is, or what `Pipeline.load` reads.
+        pool: the mean or maximum over a series' observations, the [CLS] token, or what the model was trained to use
+            ("auto").
+        stage: the pre-trained or the fine-tuned model of a folder; a folder with one model has no pre-trained one of
+            its own.
+        precision: of the matrix products of a model that is loaded.
+
+    Raises:
+        InputError: an unknown `pool` or `stage`; stage "finetuned" of a folder without such a model.
+        ModelDirectoryError: a folder that is no whole model.
     """
     choose("pool", pool, get_args(AutoPool))
+    choose("stage", stage, get_args(ModelStage))
+    pipeline = model if isinstance(model, Pipeline) else Pipeline.load(model, precision)
+    if pipeline is not model and stage == "finetuned":
+        pipeline.require_labels()
+    elif pipeline is not model and pipeline.autoencoder is not None:
+        pipeline = pipeline.pretrained
     width = encoder_of(pipeline.model).config.embed_dim
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
@@ -88,43 +111,22 @@ def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
     return Question(pipeline, answer, f"embeddings of {width} numbers", schema)
 
 
-def open_embeddings(
-    model: str | Path, stage: ModelStage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
+def predictions(
+    model: Any, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
 ) -> Question:
-    """Load a model and return the question that embeds with it; as `open_stage` and then `embeddings`."""
-    return embeddings(open_stage(model, stage, precision), pool)
-
-
-def open_stage(model: str | Path, stage: ModelStage, precision: Precision = "auto") -> Pipeline:
-    """Load a pipeline, for its pre-trained or its fine-tuned model.
+    """Return the `Question` what each series is: class and probabilities, value and interval, or expected time.
 
     Args:
-        model: what `Pipeline.load` reads.
-        stage: "pretrained" returns the part with the autoencoder, or the whole pipeline if it has none; "finetuned" the
-            whole pipeline.
-
-    Raises:
-        InputError: stage "finetuned" for a pipeline that was not fine-tuned.
-        ModelDirectoryError: as `Pipeline.load`.
-    """
-    choose("stage", stage, ("pretrained", "finetuned"))
-    pipeline = Pipeline.load(model, precision)
-    if stage == "finetuned":
-        pipeline.require_labels()
-        return pipeline
-    return pipeline if pipeline.autoencoder is None else pipeline.pretrained
-
-
-def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool = False) -> Question:
-    """Return the question that predicts each series: class and probabilities, value and interval, or expected time.
-
-    Args:
+        model: a pipeline, or what `rotarymae.load` reads: a folder, or the name of a shipped model.
         predictor: "model", "features", "combined", or "auto" for what the fit chose.
         anomaly_score: adds a column of that name, last. A pipeline without labels then gives this column alone.
+        precision: of the matrix products of a model that is loaded.
 
     Raises:
         InputError: a pipeline without labels, unless `anomaly_score`; a predictor that the pipeline does not have.
+        ModelDirectoryError: a folder that is no whole model.
     """
+    pipeline = load(model, precision) if isinstance(model, str | Path) else model
     score = _anomaly_scores(pipeline) if anomaly_score else None
     if score is not None and pipeline.labels is None:
         return score
@@ -147,17 +149,10 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
     return Question(pipeline, answer, "predictions", schema)
 
 
-def open_predictions(
-    model: str | Path, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
-) -> Question:
-    """Load a model and return the question that predicts with it; as `rotarymae.load` and then `predictions`."""
-    return predictions(load(model, precision), predictor, anomaly_score)
-
-
 def _anomaly_scores(pipeline: Pipeline) -> Question:
-    """Return the question for `Pipeline.anomaly_score`: one row per series, empty where a series has no score.
+    """Return the `Question` how odd each series is, with one row per series, empty where a series has no score.
 
-    Raises InputError for a pipeline without an autoencoder of series.
+    The score is that of `Pipeline.anomaly_score`. Raises InputError for a pipeline without an autoencoder of series.
     """
     pretrained = pipeline.pretrained
 
@@ -170,7 +165,7 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 
 
 def anomalies(pipeline: Pipeline) -> Question:
-    """Return the question that scores every observation, and the stretch around it, given the others of its series.
+    """Return the `Question` how odd each observation, and the stretch around it, is, given the others of its series.
 
     There is a row per observation, with time, channel, values and two scores per value: those of
     `Pipeline.observation_scores` and `Pipeline.stretch_scores`. Raises InputError for a pipeline without an autoencoder
@@ -187,7 +182,7 @@ def anomalies(pipeline: Pipeline) -> Question:
 
 
 def importances(pipeline: Pipeline) -> Question:
-    """Return the question that measures the importance of every observation; see `Pipeline.importance`.
+    """Return the `Question` how important each observation is for what is predicted of its series.
 
     There is a row per observation: time, channel, values, importance, and what the network alone predicts for the
     series. Observations of series longer than the model's window have no importance, with an InputWarning.
@@ -224,9 +219,10 @@ def importances(pipeline: Pipeline) -> Question:
 def values(
     pipeline: Pipeline, points: int = 100, times: Sequence[float | str] = (), at: QueryTable | None = None
 ) -> Question:
-    """Return the question that predicts values with bands, with one row per query; see `interpolate`.
+    """Return the `Question` which values, with bands, a series has at times without observations; a row per query.
 
     Args:
+        pipeline: with an autoencoder of series.
         points: number of even times from each series' first to its last observation, in every channel.
         times: if there are any, they replace `points`: numbers, dates, or texts such as "+4h" after each series' first
             observation.
@@ -245,8 +241,15 @@ def values(
             return queries_at(dataset, times)
         return grid(dataset, points)
 
-    def answer_part(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the predictions for some series, with one row per query; a table without columns for no queries."""
+    def cost(dataset: SeriesDataset) -> np.ndarray:
+        """Return the share [S] that each series takes of the memory for queries or, if more, of a wait."""
+        channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+        queries = 0 if at is not None else channels * (len(times) or points)
+        untrained = dataset.lengths / UNTRAINED_AT_A_TIME if pipeline.untrained else 0
+        return np.maximum(untrained, np.full(len(dataset), queries / QUERIES_AT_ONCE))
+
+    def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+        """Return the predictions, with one row per query; a table without columns for no queries."""
         part_queries = queries(dataset)
         if not len(part_queries.times):
             return Answers(pa.table({}), part_queries.lengths)
@@ -255,23 +258,9 @@ def values(
         where = (part_queries.times, part_queries.channels, dataset.channel_names, names)
         return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), part_queries.lengths)
 
-    def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the predictions for all series, computed in parts that fit into memory."""
-        channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
-        each, total = channels * (len(times) or points), len(dataset)
-        several = total if at is not None else max(1, QUERIES_AT_ONCE // max(1, each))
-        parts = []
-        for i in range(0, total, several):
-            stop = min(i + several, total)
-            # Progress in series: those before these, and the share of these that is done.
-            step = on_step and (lambda k, n, i=i, stop=stop: on_step(i + (stop - i) * k // n, total))
-            parts.append(answer_part(dataset if several >= total else dataset.select(np.arange(i, stop)), step))
-        return Answers(pa.concat_tables([one.columns for one in parts]), np.concatenate([one.rows for one in parts]))
-
-    # any-series takes some seconds for so many; who waits for the first answers waits no longer.
-    return Question(pipeline, answer, "values", at=at, at_a_time=UNTRAINED_AT_A_TIME if pipeline.untrained else None)
+    return Question(pipeline, answer, "values", at=at, cost=cost)
 
 
 def _one_row_each(columns: dict[str, Any], series: int) -> Answers:
-    """Return columns with one row for each of so many series as Answers."""
+    """Return `Answers` of columns {name: [S]} that have one row for each of S series."""
     return Answers(pa.table(columns), np.ones(series, np.int64))

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
 import random
 import signal
@@ -229,7 +230,8 @@ def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answ
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
     """Answer the shards in worker processes; yield (shard, None) for each success, (shard, why it failed) otherwise.
 
-    They come in the order in which they are done. The workers end when the generator does.
+    They come in the order in which they are done. The workers end when the generator or this process does; other
+    children of this process are left alone.
 
     Args:
         workers: number of processes; no more than there are shards are started.
@@ -238,7 +240,8 @@ def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iter
         RotaryMAEError: a worker was killed.
     """
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
-    pool, done = ProcessPoolExecutor(min(workers, len(shards) or 1), context, _start, (work, threads)), 0
+    ending, open_end = context.Pipe(duplex=False)
+    pool, done = ProcessPoolExecutor(min(workers, len(shards) or 1), context, _start, (work, threads, ending)), 0
     try:
         for future in as_completed([pool.submit(_answer_in_worker, shard) for shard in shards]):
             yield future.result()
@@ -249,26 +252,26 @@ def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iter
             "left. The same command goes on with them; fewer --workers need less memory."
         ) from None
     finally:
-        for process in multiprocessing.active_children():
-            process.terminate()
+        open_end.close()
         pool.shutdown(cancel_futures=True)
 
 
 _answer_here: Callable[[Shard], str | None]
 
 
-def _start(work: ShardedJob, threads: int) -> None:
-    """Set up a worker process: load the model, set the number of threads, ignore Ctrl-C, and end when the parent does.
+def _start(work: ShardedJob, threads: int, ending: Any) -> None:
+    """Set up a worker process: load the model, set the number of threads, ignore Ctrl-C.
 
-    Sets the global `_answer_here`, which answers one shard.
+    Sets the global `_answer_here`, which answers one shard. The process ends at once when the other end of the
+    connection `ending` is closed, or the parent process ends.
     """
     import torch
 
     global _answer_here
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    ends = [ending, *([] if parent is None else [parent.sentinel])]
+    threading.Thread(target=lambda: (multiprocessing.connection.wait(ends), os._exit(1)), daemon=True).start()
     torch.set_num_threads(threads)
     _answer_here = partial(_answer, work.open(), work.layout)
 

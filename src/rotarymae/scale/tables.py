@@ -21,20 +21,14 @@ from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
 from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import with_ids, write_parts
-from rotarymae.scale.answers import (
-    Answers,
-    ModelStage,
-    Question,
-    embeddings,
-    open_embeddings,
-)
+from rotarymae.scale.answers import Answers, ModelStage, Question, embeddings
 from rotarymae.series import as_text
 from rotarymae.tables import Part, TableReader, TableSchema
 
 OnProgress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Totals:
     """Numbers of a table: its series, those without any observation (`empty`), and the rows written.
 
@@ -62,10 +56,10 @@ def answer_file(
 ) -> Totals:
     """Write the answers for a table to a .csv or .parquet file, which appears only when it is complete.
 
-    A question with a table of query times (`question.at`) is answered in the order of that table.
-
     Args:
+        question: what is computed for each series.
         table: a file, folder or pattern, or an Arrow table.
+        out: the file; "-" is standard output, as CSV.
         layout: the columns of the table.
         on_step: called with (observations done, observations in all).
 
@@ -75,97 +69,123 @@ def answer_file(
     Raises:
         InputError: a table that cannot be read, or in which no series has an observation; the message names the table.
     """
-    totals, reader = Totals(), question.pipeline.reader(table, layout)
-
-    def tables() -> Iterator[pa.Table]:
-        """Yield the answers part by part and count them in `totals`; raise at the end if no series was answered."""
-        nonlocal totals
-        reason = NoObservations("it has no rows; there is nothing to answer for")
-        for part, answers in answer_parts(question, reader, on_step):
-            empty = totals.empty + int((~part.observed).sum())
-            totals, reason = (
-                Totals(totals.series + len(part.ids), empty, totals.rows + len(answers)),
-                part.why or reason,
-            )
-            yield answers
-        if totals.empty == totals.series:
-            raise reason
-
+    totals = Totals()
     try:
-        write_parts(tables() if question.at is None else [question.at.in_order(pa.concat_tables(tables()))], out)
-        if not totals.series:
-            list(tables())  # which raises: without a part nothing was written
+        write_parts(answer_table(question, question.pipeline.reader(table, layout), on_step, totals), out)
     except InputError as error:
         raise error.within(table) from error
     return totals
 
 
-def answer_parts(
-    question: Question, reader: TableReader, on_step: OnProgress | None = None
-) -> Iterator[tuple[Part, pa.Table]]:
-    """Answer a question for a table in parts that fit into memory; yield (part, answers), in the table's order.
+def answer_table(
+    question: Question, reader: TableReader, on_step: OnProgress | None = None, totals: Totals | None = None
+) -> Iterator[pa.Table]:
+    """Answer a question for a table in parts that fit into memory; yield the answers of each part, at least one.
 
-    Each `answers` is an Arrow table with the id column and the same further columns in every part. A part is yielded
-    without its data set, which has been answered. A series without an answer has a row with its id alone. Parts wait
-    until the columns are known, from the question or from the first answer. A table without rows yields nothing.
+    They are Arrow tables with the column of ids and the same further columns in every part, in the order in which the
+    series first appear. A question with a table of query times (`question.at`) is answered at once, in the order of
+    that table. A series without an answer has a row with its id alone.
 
     Args:
+        question: what is computed for each series.
+        reader: the table, with its columns.
         on_step: called with (observations done, observations in all).
+        totals: is updated to what has been yielded. With it, a table without any answer is refused; without it, such a
+            table has rows of ids alone, or none.
 
     Raises:
-        InputError: as `TableReader.parts` and the question; no series has an answer, and so the columns are unknown.
+        InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and so the
+            columns are unknown.
 
     Warns:
         InputWarning: those of the question, the first of each kind, after the last part.
     """
+    required, totals = totals is not None, totals or Totals()
+    parts = _answer_parts(question, reader, on_step, totals, required)
+    yield from parts if question.at is None else [question.at.in_order(pa.concat_tables(parts))]
+
+
+def _answer_parts(
+    question: Question, reader: TableReader, on_step: OnProgress | None, totals: Totals, required: bool
+) -> Iterator[pa.Table]:
+    """Answer a question for a table part by part; yield the answers of each part, in the order of the series.
+
+    Parts wait until the columns are known, from the question or from the first answer.
+
+    Args:
+        question: what is computed for each series.
+        reader: the table, with its columns.
+        on_step: called with (observations done, observations in all).
+        totals: is updated to what has been yielded.
+        required: whether a table without any answer is refused.
+    """
     total, done = reader.source.observations(reader.columns), 0
-    schema = question.schema
+    schema, name = question.schema, reader.id_name or reader.id
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
-    parts = _checked(question, reader)
-    if question.at_a_time is not None:
-        parts = (piece for part in parts for piece in _pieces(part, question.at_a_time))
-    for part in parts:
-        part_answers = None
+    reason = NoObservations("the table has no rows; there is nothing to answer for.")
+    for part in _parts(question, reader):
+        answers = None
         if part.dataset is not None:
             size = len(part.dataset.times)
             # Called with k of n parts of this part, it reports progress in the table.
             step = on_step and (lambda k, n, at=done, size=size: on_step(min(at + size * k // n, total), total))
             with gathered_warnings() as caught:
-                part_answers = question.answer(part.dataset, step)
+                answers = question.answer(part.dataset, step)
             raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
-            if schema is None and part_answers is not None and part_answers.columns.num_columns:
-                schema = part_answers.columns.schema
-        held.append((replace(part, dataset=None), part_answers))
-        if schema is not None:
-            named = schema, reader.id_name or reader.id
-            yield from ((one, _rows(one.ids, one.observed, answers, *named)) for one, answers in held)
-            held = []
+            if schema is None and answers.columns.num_columns:
+                schema = answers.columns.schema
+        reason = part.why or reason
+        totals.series += len(part.ids)
+        totals.empty += int((~part.observed).sum())
+        held.append((replace(part, dataset=None), answers))  # whose data set has been answered
+        for one, given in held if schema is not None else ():
+            rows = _rows(one.ids, one.observed, given, schema, name)
+            totals.rows += len(rows)
+            yield rows
+        held = held if schema is None else []
     for warning in _once(raised):
         warnings.warn(warning, stacklevel=3)
-    if held:
-        raise held[0][0].why or NoObservations("none of the series that are asked for can be answered")
+    if schema is None or (required and not totals.answered):
+        raise reason
+    if not totals.series:
+        yield with_ids(schema.empty_table(), pa.array([], reader.source.kinds.get(reader.id, pa.string())), name)
 
 
-def _pieces(part: Part, size: int) -> Iterator[Part]:
-    """Yield a part of a table in pieces of whole series, each with about `size` observations or one series."""
-    if part.dataset is None:
-        yield part
-        return
-    lengths = np.zeros(len(part.ids), np.int64)
-    lengths[part.observed] = part.dataset.lengths
-    piece = (np.cumsum(lengths) - lengths) // size
-    number = np.cumsum(part.observed) - part.observed  # of each series in the data set
-    for k in np.unique(piece):
-        inside = piece == k
-        chosen = number[inside & part.observed]
-        yield replace(
-            part,
-            ids=part.ids.filter(pa.array(inside)),
-            observed=part.observed[inside],
-            dataset=part.dataset.select(chosen) if len(chosen) else None,
-        )
+def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
+    """Yield the parts of a table in pieces of whole series, which the question can answer at once.
+
+    For a question with a table of query times, series without observations that it does not ask for are left out of
+    the part's ids; series with observations stay, as they simply get no row.
+
+    Raises:
+        InputError: after the last part, where the table of query times names a series that was not in any part.
+    """
+    seen: list[Any] = []
+    asked = None if question.at is None else set(map(as_text, question.at.ids))
+    for part in reader.parts():
+        if asked is not None:
+            ids = part.ids.to_pylist()
+            seen += ids
+            part = _some(part, part.observed | np.array([as_text(id) in asked for id in ids], bool))
+        if part.dataset is None or question.cost is None:
+            yield part
+            continue
+        cost = np.zeros(len(part.ids))
+        cost[part.observed] = question.cost(part.dataset)
+        piece = np.floor(np.cumsum(cost) - cost)
+        yield from (_some(part, piece == k) for k in np.unique(piece))
+    if question.at is not None:
+        question.at.refuse_others(seen)
+
+
+def _some(part: Part, keep: np.ndarray) -> Part:
+    """Return the series of a part that a mask [S] keeps."""
+    dataset, chosen = part.dataset, keep[part.observed]
+    if dataset is not None and not chosen.all():
+        dataset = dataset.select(chosen) if chosen.any() else None
+    return replace(part, ids=part.ids.filter(pa.array(keep)), observed=part.observed[keep], dataset=dataset)
 
 
 def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema, name: str) -> pa.Table:
@@ -220,30 +240,6 @@ def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
         yield InputWarning(texts[0] + (f" ({more} more warnings are like this.)" if more else ""))
 
 
-def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
-    """Yield the parts of a table, as the question needs them.
-
-    For a question with a table of query times, series without observations that it does not ask for are left out of
-    the part's ids; series with observations stay, as they simply get no row.
-
-    Raises:
-        InputError: after the last part, where the table of query times names a series that was not in any part.
-    """
-    seen: list[Any] = []
-    query_table = question.at
-    query_ids = set() if query_table is None else set(map(as_text, query_table.ids))
-    for part in reader.parts():
-        if query_table is not None:
-            ids = part.ids.to_pylist()
-            seen += ids
-            # One with observations has as many rows as it is asked for.
-            kept = part.observed | np.array([as_text(name) in query_ids for name in ids], bool)
-            part = replace(part, ids=part.ids.filter(pa.array(kept)), observed=part.observed[kept])
-        yield part
-    if query_table is not None:
-        query_table.refuse_others(seen)
-
-
 # ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -272,8 +268,7 @@ def embed_table(
         InputError: a table that cannot be read; stage "finetuned" of a folder without such a model.
         ModelDirectoryError: a folder that is no whole model.
     """
-    question = embeddings(model, pool) if isinstance(model, Pipeline) else open_embeddings(model, stage, pool)
-    return answer_arrow(question, table, layout)
+    return answer_arrow(embeddings(model, pool, stage), table, layout)
 
 
 def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
@@ -288,22 +283,4 @@ def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None
         InputError: a table that cannot be read, or that the question cannot answer.
     """
     layout = layout or question.pipeline.layout()
-    answers = pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))
-    return answers if question.at is None else question.at.in_order(answers)
-
-
-def answer_table(question: Question, reader: TableReader) -> Iterator[pa.Table]:
-    """Yield the answers for a table in parts, each with the id column; at least one, without rows for an empty table.
-
-    Raises:
-        InputError: as `answer_parts`; a table without rows where the columns depend on the rows.
-    """
-    empty = True
-    for _, answers in answer_parts(question, reader):
-        empty = False
-        yield answers
-    if empty:
-        if question.schema is None:
-            raise NoObservations("the table has no rows; there is nothing to answer for.")
-        nobody = pa.array([], reader.source.kinds.get(reader.id, pa.string()))
-        yield with_ids(question.schema.empty_table(), nobody, reader.id_name or reader.id)
+    return pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))

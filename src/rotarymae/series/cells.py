@@ -42,11 +42,8 @@ class Numbers:
     note: str | None = None
 
 
-def _decoded(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
 def is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is one of text."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
@@ -158,7 +155,20 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 def _parse_numbers(
     column: pa.Array, name: str, na: Sequence[str], limits: bool
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse texts as numbers; arguments, parts of the result and errors are those of `numbers`."""
+    """Parse texts [n] as numbers: plain ones, and those with decimal commas, marks between thousands, or one unit.
+
+    Args:
+        column: the texts.
+        name: of the column, for messages.
+        na: words that mean "missing", besides the usual ones.
+        limits: whether "<0.01" is read as 0.01; otherwise it is no number.
+
+    Returns:
+        float64 [n], NaN where a text is no number; {text: count} of those that are not; and a note on what was assumed.
+
+    Raises:
+        InputError: none of the texts is a number ("not-numeric").
+    """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
             return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
@@ -292,7 +302,7 @@ def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
 
 def as_integers(column: pa.Array) -> pa.Array:
     """Return a column of labels as integers if all are written as such, or are empty; else unchanged."""
-    if not is_text(_decoded(column.type)):
+    if not is_text(column.type):
         return column
     coded = column.dictionary_encode()
     whole = typed(labels(coded.dictionary, ""))
@@ -308,7 +318,7 @@ def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None)
     Returns:
         Codes int64 [n], -1 where null; and the different cells in order of first appearance.
     """
-    if read is not None and not is_text(_decoded(column.type)):
+    if read is not None and not is_text(column.type):
         column, read = read(column), None
     coded = column.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -555,7 +555,8 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            As `from_file`, and for lists or arrays whose lengths differ, naming the series.
+            Lists or arrays whose lengths differ; arrays without numbers; a series without observations; values or
+            times that are missing throughout a series, infinite, or beyond 32 bits; many duplicates.
 
         Warns
         -----
@@ -600,7 +601,8 @@ class SeriesDataset:
         columns = {named.id: labels.take(each), named.time: listed_column(when, "times")}
         columns |= {} if channels is None else {named.channel: flat_labels(channels, lengths, known)}
         channel_names = None if channel_names is None else channel_names_of(channel_names)
-        return tables.read_arrays({**columns, **of_values, **where, **fixed}, named, channel_names)
+        table = pa.table({**columns, **of_values, **where, **fixed})
+        return tables.TableReader.open(table, named, channel_names, id_name="id").read(every=True)
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -24,16 +24,21 @@ ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
-OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
+UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 JOINED = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits: 20240331
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
 @dataclass(frozen=True)
 class Times(cells.Numbers):
-    """A column of times as numbers: `unit` is "day" for dates and durations.
+    """A column of times as numbers.
 
-    `zone` is "" for dates without a zone, and None for numbers and durations.
+    Attributes:
+        values: float64 [n], NaN where a cell is missing or no time; of dates, days since 1970-01-01 UTC.
+        words: {text: count} of cells that are no times.
+        note: a sentence on what was assumed; None if nothing was.
+        unit: "day" for dates and durations; None for numbers.
+        zone: of dates; "" where they name none; None for numbers and durations.
     """
 
     unit: str | None = None
@@ -82,6 +87,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
 
 
 def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
+    """Return {text: count} of the texts that a mask [n] selects."""
     return cells.counted(texts.filter(pa.array(strange)))
 
 
@@ -107,14 +113,11 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
         )
     if not (types.is_null(kind) or cells.is_numeric(kind)):
         raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
-    numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    codes = [float(code) for code in na if cells.is_number(code)]
-    # A column that Arrow lends is read-only: torch would warn.
-    return Times(np.where(np.isin(numbers, codes), np.nan, numbers))
+    return Times(cells.numbers(column, name, na).values.astype(np.float64))
 
 
 def _from_numbers(texts: pa.Array, name: str) -> Times:
-    """Convert texts that are numbers. Raises InputError ("time-text") for others, with advice on formats."""
+    """Convert texts [n] that are numbers. Raises InputError ("time-text"), with advice on formats, if none is one."""
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
@@ -152,7 +155,15 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
 
 
 def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
-    """Return the timestamps [n], with or without zone, that an SQL expression makes of each text `c`."""
+    """Compute timestamps [n] of texts [n] by DuckDB.
+
+    Args:
+        expression: SQL, such as "TRY_CAST(c AS TIMESTAMP)", in which `c` is a text and $name a parameter.
+        **parameters: values of these.
+
+    Returns:
+        Timestamps in microseconds, of UTC where the expression gives a zone; null where it gives null.
+    """
     with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
         stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])
     return stamps.cast(pa.timestamp("us", "UTC" if getattr(stamps.type, "tz", None) else None))
@@ -203,7 +214,7 @@ def _is_written(text: str, how: str) -> bool:
 
 def _formats(text: str) -> list[str]:
     """Return the strptime formats that the words and numbers of one date allow, in any order of day, month and year."""
-    offset = OFFSET.search(text)
+    offset = UTC_OFFSET.search(text)
     parts = re.findall(r"\d+|[^\W\d_]+|\W|_", text[: offset.start()] if offset else text)
     numbers = [k for k, part in enumerate(parts) if part.isdecimal()]
     parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]

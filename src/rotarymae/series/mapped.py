@@ -37,10 +37,10 @@ class Columns(NamedTuple):
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Return runs of consecutive observations, joined, as `runs` does.
+        """Join runs of consecutive observations, in memory or, if they are many, memory-mapped.
 
-        Runs of memory-mapped columns with more than `SAMPLE` observations in all stay memory-mapped, in a temporary
-        folder.
+        They are memory-mapped, in a temporary file, if the columns are and the runs have more than `SAMPLE`
+        observations in all.
 
         Args:
             starts, lengths: int [k], first observation and number of observations of each run.
@@ -52,6 +52,7 @@ class Columns(NamedTuple):
 
 
 def is_mapped(column: np.ndarray) -> bool:
+    """Return whether an array lies in a file rather than in memory."""
     return isinstance(column, np.memmap)
 
 
@@ -59,7 +60,7 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
     """Yield slices of consecutive series with at most `size` observations, or one longer series.
 
     Args:
-        offsets: [S + 1], as in `SeriesDataset`.
+        offsets: int [S + 1], where each series begins, and where the last one ends.
         size: number of observations; `MAPPED_CHUNK` if None.
     """
     start, last = 0, len(offsets) - 1

@@ -56,6 +56,7 @@ class ReadingReport:
 
     @property
     def kept(self) -> int:
+        """Number of observations that were read: rows that are neither left out nor merged with another."""
         return self.total - self.merged - self.dropped
 
     def __add__(self, other: ReadingReport) -> ReadingReport:

@@ -27,12 +27,21 @@ MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is r
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Observations in any order: `series` [n] indexes `ids` [S]; the rest is as in SeriesDataset; values may be NaN.
+    """The rows of a table as arrays, in any order, before they are cleaned and sorted into a `SeriesDataset`.
 
     Attributes:
+        series: int [n], index of each row's series in `ids`; -1 where the id is missing.
+        ids: [S] the different ids, in order of first appearance.
+        times: float64 [n], NaN where missing.
+        channels: int32 [n], index in `channel_names`, -1 where missing and -2 where unknown; None without channels.
+        values: float [n, V], NaN where missing; a column for each of `value_names`, standard errors included.
+        time_unit: "day" where the times came as dates or durations; None for numbers.
+        time_zone: of dates; None where times were none.
+        report: what has become of the rows so far.
+        positions: float64 [n, P], a column for each of `position_names`; None without further positions.
         names: the table's names for "id", "time" and "channel".
         errors: {value column: column of its standard errors}.
-        time_step: smallest difference of times that the table can hold, where that matters.
+        time_bits: 32 where the table's times are floats of 32 bits, else 64.
         static: {column: one value for each of `ids`}.
         row: [n] number of each row in the table.
     """
@@ -52,7 +61,7 @@ class Observations:
     position_names: tuple[str, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    time_step: float = 0.0
+    time_bits: int = 64
     static: dict[str, np.ndarray] = field(default_factory=dict)
 
     def keep(self, rows: np.ndarray) -> Observations:
@@ -105,6 +114,17 @@ class Observations:
         """The number of rows of every series, int64 [S]."""
         return np.bincount(self.series, minlength=len(self.ids))
 
+    @property
+    def time_step(self) -> float:
+        """The smallest difference of times near the largest one, where it may matter, as numbers were rounded; else 0.
+
+        That is for floats of 32 bits, and for whole numbers beyond 2^53, such as Unix times in nanoseconds.
+        """
+        largest = np.abs(self.times[np.isfinite(self.times)]).max(initial=0.0)
+        if self.time_bits == 32:
+            return float(np.spacing(np.float32(largest)))
+        return float(np.spacing(largest)) if largest > 2**53 else 0.0
+
     def name(self, at: int) -> str:
         """Describe a row for messages: "series 615 at time 59750.4, channel 'u'"."""
         if self.series[at] < 0:
@@ -128,7 +148,12 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
     """Clean the rows: drop unusable ones, sort, merge duplicates, reshape; return the fields of a `SeriesDataset`.
 
     Args:
-        channels_known: whether channels without rows stay.
+        rows: the rows as they stand in the table.
+        schema: the `TableSchema`, which says whether the table is wide, what becomes of duplicates, and so on.
+        channels_known: whether channels without rows stay, as they do where a model knows them.
+
+    Returns:
+        {field: value}, all fields but the name of the ids.
 
     Raises:
         NoObservations: no row is left.
@@ -173,7 +198,11 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
 
 
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (reason, mask [n]) for rows without series, time or channel, and for unusable numbers."""
+    """Yield (reason, mask [n]) for rows that no model can use.
+
+    Those are rows without series, time, channel or position, with an infinite number or one beyond 32 bits, and with a
+    negative standard error. A missing value is no such reason.
+    """
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
         yield f"{rows.names['channel']!r} is missing", rows.channels < 0
@@ -251,25 +280,27 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Return the rows, with a doubt added to their report if times of 32 bits are too coarse for most of their gaps.
+    """Return the rows, with a doubt added to their report if times are too coarse for most of the gaps between them.
 
     Args:
         rows: sorted by series and time; nothing else of them changes.
     """
-    if not rows.time_step:
+    step = rows.time_step
+    if not step:
         return rows
     gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
-    close = gaps[gaps > 0] <= 100 * rows.time_step
+    close = gaps[gaps > 0] <= 100 * step
     if 2 * close.sum() < max(close.size, 1):
         return rows
     return rows.doubting(_coarse(rows), int(close.sum()), rows.name(0))
 
 
 def _coarse(rows: Observations) -> str:
-    """Return the sentence of the report on 32-bit times that are too coarse for the gaps between them."""
+    """Return the sentence of the report on times that are too coarse for the gaps between them."""
+    advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
-        f"gaps are short for the column {rows.names['time']!r}, which has 32 bits: {rows.time_step:.4g} is its "
-        "smallest step, so that times that differed may be equal; write it with 64 bits, or subtract the first time"
+        f"gaps are short for the column {rows.names['time']!r}, which is read with {rows.time_bits} bits: "
+        f"{rows.time_step:.4g} is its smallest step, so that times that differed may be equal; {advice}"
     )
 
 
@@ -299,9 +330,10 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield the extreme values of a column [n] that may be codes; see `suspects`.
+    """Yield the extreme values of a column that may be codes for "missing", as they lie far from all others.
 
-    Short columns have none. The column holds no NaN.
+    Args:
+        column: float [n] without NaN. If it is short, nothing is yielded.
     """
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
@@ -348,14 +380,7 @@ def sort(rows: Observations) -> Observations:
     for key in rows.keys:
         wrong |= same & (key[1:] < key[:-1])
         same &= key[1:] == key[:-1]
-    if not wrong.any():
-        return rows
-    mixed = np.zeros(len(rows.ids), bool)  # of a large table often few series
-    mixed[rows.series[1:][wrong]] = True
-    order = np.arange(len(rows.times))
-    at = np.flatnonzero(mixed[rows.series])
-    order[at] = at[np.lexsort([key[at] for key in rows.keys[::-1]])]
-    return rows.keep(order)
+    return rows.keep(np.lexsort(rows.keys[::-1])) if wrong.any() else rows
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
@@ -457,4 +482,9 @@ def melt(rows: Observations) -> Observations:
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    """Return where each of S series begins in flat columns, and where the last ends, int64 [S + 1].
+
+    Args:
+        lengths: int [S], number of observations of each series.
+    """
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -14,26 +14,3 @@ from rotarymae.system.fields import as_json, field_docs, from_fields, plain_json
 from rotarymae.system.machine import free_memory, hardware, processor, versions
 from rotarymae.system.masked import unmasked
 from rotarymae.system.progress import Reporter, duration, moment
-
-__all__ = [
-    "Reporter",
-    "as_json",
-    "check_writable",
-    "duration",
-    "field_docs",
-    "flush",
-    "free_memory",
-    "from_fields",
-    "hardware",
-    "moment",
-    "plain_json",
-    "processor",
-    "remove_leftovers",
-    "replacing",
-    "replacing_folder",
-    "sha256",
-    "sha256_of",
-    "unmasked",
-    "versions",
-    "write_text",
-]

@@ -7,12 +7,11 @@ from .guess import looks_like_id as looks_like_id
 from .guess import propose as propose
 from .guess import propose_objects as propose_objects
 from .guess import status_of as status_of
+from .labels import Facts as Facts
 from .labels import align_column as align_column
 from .labels import align_labels as align_labels
-from .labels import with_static as with_static
 from .read import Part as Part
 from .read import TableReader as TableReader
-from .read import read_arrays as read_arrays
 from .read import read_table as read_table
 from .schema import TableSchema as TableSchema
 from .source import Source as Source

@@ -16,7 +16,7 @@ from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.series.tidy import offsets_of
 from rotarymae.system import unmasked
 from rotarymae.tables.labels import align_labels
-from rotarymae.tables.read import TableReader, every_series
+from rotarymae.tables.read import TableReader
 from rotarymae.tables.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -29,21 +29,21 @@ def as_dataset(
     columns: TableSchema | None = None,
     of_training: Mapping[str, Any] | None = None,
 ) -> SeriesDataset:
-    """Convert series in any form that the estimators accept to a `SeriesDataset`, which is returned as it is.
-
-    The forms are listed in `rotarymae.estimators`.
+    """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
     Args:
-        series: the series.
-        like: a fitted preprocessor, in whose layout and with whose channel numbers the series are read; None without
+        series: a `SeriesDataset`, which is returned as it is; a data frame with a row per observation; arrays
+            [channels, n_i], or one array [S, channels, n]; a list with (times [n_i], values [n_i]) or (times, values,
+            channels) for each series; or a list of `Series`.
+        like: the preprocessor of a trained model, whose names of channels and values the data set gets; None without
             one.
-        columns: the layout of a data frame; None for the usual names.
-        of_training: the layout, as a dictionary, of the table on which `like` was fitted. It is used, changed by
-            `columns`, if the command read that table.
+        columns: the columns of a data frame; None for the usual names.
+        of_training: the fields of `TableSchema` of the table on which `like` was fitted, as a dictionary. If the
+            command read that table, a data frame is read by them, with the id, time and channel of `columns`.
 
     Raises:
-        InputError: another form; a channel that `like` does not know; and as `SeriesDataset.from_frame` and
-            `from_arrays`.
+        InputError: another form; a channel that `like` does not know; columns that are absent or not numeric; arrays
+            whose lengths differ; a series without observations.
     """
     each = list(series) if isinstance(series, list | tuple) else []
     if isinstance(series, np.ndarray) and series.ndim == 3 and series.size:
@@ -69,9 +69,9 @@ def as_dataset(
 
 
 def is_frame(series: Any) -> bool:
-    """Return whether an object is a table with named columns, lazy or not.
+    """Return whether an object is a data frame with named columns, of pandas, polars, Arrow or another library.
 
-    A pandas frame with numbers for names is not.
+    A lazy one is, too. A pandas frame whose columns have numbers for names is not: it is read as an array.
     """
     seen = nw.from_native(series, pass_through=True)
     if isinstance(seen, nw.LazyFrame):
@@ -96,7 +96,8 @@ def labels_of(
             masked array become None in both cases.
 
     Raises:
-        InputError: a label that is also a static column; and as `align_labels`.
+        InputError: a label that is also a static column; labels by id of which series have none or two, or that match
+            no series.
     """
     if isinstance(labels, str) and is_frame(series):
         if labels in dataset.static:
@@ -142,16 +143,20 @@ def _from_frame(
         reader = TableReader.open(
             frame, columns, None if like is None or columns.channel is None else like.channel_names
         )
-    return every_series(reader.read())
+    return reader.read(every=True)
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether a training table was read by the command, which has more options than the estimators."""
+    """Return whether a model's training table was read by the command, rather than by an estimator.
+
+    Args:
+        of_training: the fields of `TableSchema` that were saved with the model; the command saves all of them.
+    """
     return "tokens" in of_training
 
 
 def _joined(series: Sequence[Series]) -> SeriesDataset:
-    """Join series of one data set; their ids are 0, 1, 2, ..., as one may come twice."""
+    """Make a data set of `Series` of another one, with ids 0, 1, 2, ..., as one may come twice."""
     first = series[0]
     columns = {
         name: None if getattr(first, name) is None else np.concatenate([getattr(one, name) for one in series])
@@ -167,7 +172,8 @@ def _joined(series: Sequence[Series]) -> SeriesDataset:
 def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) -> SeriesDataset:
     """Read a list with (times, values) or (times, values, channels) for every series; a part may be None.
 
-    Raises InputError for channels of some series only, or not as `like` was fitted, and as `SeriesDataset.from_arrays`.
+    Raises InputError for channels of some series only, channels where `like` was fitted without or the reverse, and
+    arrays whose lengths differ or that hold no numbers.
     """
     parts = [[part for part in one if part is not None] for one in series]
     if len({len(one) for one in parts}) > 1:
@@ -217,7 +223,10 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Return a data set made from unnamed arrays with the value names of `like`; as it is if their number differs."""
+    """Give a data set that was made of arrays, which have no names, the names of values that a model knows.
+
+    It is returned as it is without a model (`like` is None), or if the numbers of values differ.
+    """
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset
     return replace(dataset, value_names=like.value_columns)

@@ -73,17 +73,32 @@ def scratch() -> Path:
 
 @dataclass(frozen=True)
 class Text:
-    """The form of a text file: `skip` lines come before the first row, and `names` are its columns."""
+    """The form of a text file that holds a table.
+
+    Attributes:
+        names: of the columns.
+        separator: the character between cells; " " for runs of blanks.
+        encoding: Python's name of it.
+        skip: number of lines before the first row of cells.
+        comma: whether numbers have decimal commas.
+        units: the cells of a row of units below the header; () if there is none.
+        note: a sentence on what was guessed; "" for a plain file.
+        head: the lines up to the header.
+    """
 
     names: tuple[str, ...] = ()
     separator: str = ","
     encoding: str = "utf-8"
     skip: int = 0
-    comma: bool = False  # numbers have decimal commas
-    blanks: bool = False  # columns are aligned by blanks
+    comma: bool = False
     units: tuple[str, ...] = ()
     note: str = ""
-    head: tuple[str, ...] = field(default=(), compare=False)  # the lines up to the header
+    head: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def blanks(self) -> bool:
+        """Whether columns are aligned by runs of blanks."""
+        return self.separator == " "
 
 
 def _open_unpacked(path: Path) -> Any:
@@ -135,9 +150,18 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of each of several text files, as `sniff` does.
+    """Guess the form of each of several text files: encoding, separator, header, units.
 
-    A file that begins with the same lines as the first, up to the header, and is UTF-8 has the form of the first.
+    A file that begins with the same lines as the first, up to the header, and is UTF-8 has the form of the first, so
+    that thousands of files are opened fast.
+
+    Args:
+        paths: the files.
+        format: "csv" or "tsv".
+        header_row: the line, counted from 1, that names the columns; None guesses it.
+
+    Raises:
+        InputError: a file that ends before its header ("empty-file").
     """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
@@ -212,7 +236,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if any(units) else []
     skip = start + 1 + bool(units)
     head_lines = tuple(lines[: start + 1])
-    return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes), head_lines)
+    return Text(names, best, encoding, skip, comma, units, ", ".join(notes), head_lines)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
@@ -261,6 +285,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 
 
 def _has_number(row: Sequence[str]) -> bool:
+    """Return whether a cell of a row begins like a number."""
     return any(re.match(r"[\s\"]*[-+.]?\d", cell) for cell in row)
 
 
@@ -313,7 +338,11 @@ def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
     Blank rows and cells far to the right are left out. A row that fills its first cell alone, such as a title above the
-    header, becomes a line of one cell. `changed` is as in `_transcoded`.
+    header, becomes a line of one cell.
+
+    Args:
+        path: the Excel file.
+        changed: time of its last change, only to be cached by: a changed file is copied again.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").

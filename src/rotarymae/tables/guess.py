@@ -39,22 +39,8 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
-NUMBERINGS = {
-    "id",
-    "identifier",
-    "ident",
-    "number",
-    "nr",
-    "no",
-    "num",
-    "index",
-    "idx",
-    "code",
-    "tag",
-    "table",
-    "key",
-    "serial",
-}
+NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
+              "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
@@ -80,6 +66,17 @@ class Rule:
     better: tuple[str, ...] = ()
     never: frozenset[str] = frozenset()
 
+    def rank(self, words: Sequence[str]) -> float:
+        """Return how well a column's name, split into `words`, fits: the smaller the better.
+
+        It is infinity if no word of the rule is in the name, or one that the rule excludes.
+        """
+        places = [self.words.index(word) for word in words if word in self.words]
+        if not places or set(words) & self.never:
+            return np.inf
+        bonus = 0.5 * any(word in self.better for word in words) * len(self.words)
+        return min(places) - bonus + (0 if len(words) == 1 else 0.25 + 0.01 * len(words))
+
 
 TIME = Rule(
     ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
@@ -97,7 +94,7 @@ CHANNEL = Rule(
      "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
      "sensore", "name"),
 )  # fmt: skip
-BANDS = {"passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid"}  # never ids
+BAND_WORDS = {"passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid"}  # never ids
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
      "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
@@ -127,7 +124,7 @@ class Proposal:
 
 
 def pieces(name: str) -> list[str]:
-    """Split the name of a column into lower-case words: "midpointMjdTai (d)" gives midpoint, mjd and tai."""
+    """Split the name of a column into lower-case words: "lc.midpointMjdTai (d)" gives midpoint, mjd and tai."""
     name = re.sub(r"(?<=\w)\s*[(\[][^()\[\]]*[)\]]$", "", name)  # a unit is none of its words
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
@@ -137,7 +134,7 @@ def pieces(name: str) -> list[str]:
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether the name of a column suggests ids of objects."""
+    """Return whether the name of a column suggests ids of objects: objectId and stay_id do, image_id does not."""
     words, plain = pieces(name), name.rpartition(".")[2].lower().replace("_", "")
     if set(words) & NO_IDS:
         return False
@@ -145,15 +142,22 @@ def looks_like_id(name: str) -> bool:
 
 
 def looks_like_outcome(name: str) -> bool:
-    """Return whether the name of a column suggests an outcome, which only the future tells; an id is none."""
+    """Return whether a column name, such as died, suggests an outcome, which only the future tells; an id is none."""
     return bool(set(pieces(name)) & OUTCOMES) and not looks_like_id(name)
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as described by its `cells` in some rows of a table.
+    """A column of a table, described by some of its rows.
 
-    `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
+    Attributes:
+        name: of the column.
+        words: its name, split by `pieces`.
+        cells: Arrow array [n].
+        dates, clock, text: whether it holds dates, times of day or durations, and texts that are no numbers.
+        listed: whether the table has lists, whose entries the cells are.
+        codes: int [n], number of each cell among the different ones, -1 where it is missing.
+        numbers: float64 [n], NaN where a cell is no number; None for a column that is not numeric.
     """
 
     name: str
@@ -168,6 +172,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
+        """Whether it holds numbers."""
         return self.numbers is not None
 
     @property
@@ -188,6 +193,7 @@ class Column:
 
     @property
     def distinct(self) -> int:
+        """Number of different cells, without missing ones."""
         return int(self.codes.max(initial=-1)) + 1
 
     @property
@@ -204,22 +210,17 @@ class Column:
 
     @property
     def is_error(self) -> bool:
+        """Whether its name suggests standard errors, as flux_err and sigmapsf do."""
         named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
     def rank(self, rule: Rule) -> float:
-        """Return how well the column's name fits the role of a rule: the smaller the better.
-
-        It is infinity if no word of the rule is in the name, or one that the rule excludes.
-        """
-        places = [rule.words.index(word) for word in self.words if word in rule.words]
-        if not places or set(self.words) & rule.never:
-            return np.inf
-        bonus = 0.5 * any(word in rule.better for word in self.words) * len(rule.words)
-        return min(places) - bonus + (0 if len(self.words) == 1 else 0.25 + 0.01 * len(self.words))
+        """Return how well the column's name fits the role of a rule: the smaller the better, infinity if not at all."""
+        return rule.rank(self.words)
 
     def called(self, rule: Rule) -> bool:
-        return self.rank(rule) < np.inf
+        """Return whether the column's name fits the role of a rule at all."""
+        return rule.rank(self.words) < np.inf
 
     def says(self, other: Column) -> bool:
         """Return whether the two columns tell rows apart in the same way, as the begin and the end of a time do."""
@@ -236,7 +237,7 @@ class Column:
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return the number of different combinations of codes, given as one or more arrays [n]."""
+    """Return how many different rows arrays of codes, [n] each, have together: _count([0, 0, 1], [5, 5, 5]) is 2."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
@@ -247,6 +248,7 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
     names such as "index" or "Unnamed: 0" are left out, unless they hold dates.
 
     Args:
+        source: the table.
         na: cells that mean "missing", besides the usual ones.
     """
     names = list(source.kinds)
@@ -259,7 +261,14 @@ def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe some cells of a column, or entries of its lists: dates, clock times, numbers or text, how it varies."""
+    """Describe a column by some of its cells: whether they are dates, times of day, numbers or text, and which repeat.
+
+    Args:
+        name: of the column.
+        column: its cells, Arrow array [n].
+        of_lists: whether these are entries of lists.
+        na: cells that mean "missing", besides the usual ones.
+    """
     kind, numbers = column.type, None
     column, text = cells.trimmed(column), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -285,12 +294,11 @@ def _series_per_row(source: Source) -> str | None:
 
     None if most columns are not such, or if another column is named like a time.
     """
-    stems = Counter(match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
-    stems = Counter({stem: count for stem, count in stems.items() if not DATED.match(stem)})
-    stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
-    if count < MIN_NUMBERED or 2 * count < len(source.kinds):
-        return None
-    return None if any(c.called(TIME) for c in look(source.without(stem)).values()) else stem
+    numbered = [match for match in map(NUMBERED.fullmatch, source.kinds) if match and not DATED.match(match[1])]
+    stem, count = max(Counter(match[1] for match in numbered).items(), key=lambda pair: pair[1], default=("", 0))
+    others = {*source.kinds} - {match[0] for match in numbered if match[1] == stem}
+    timed = any(TIME.rank(pieces(name)) < np.inf for name in others)
+    return None if timed or count < MIN_NUMBERED or 2 * count < len(source.kinds) else stem
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
@@ -321,7 +329,13 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose the layout of a table whose numbered columns and parts of dates are joined already.
 
-    Arguments, result and errors are those of `propose`.
+    Args:
+        source: the table, of which some rows are read.
+        schema: the roles that the user has named; the fields in `named` stay, the others are proposed.
+        named: the names of these fields.
+
+    Raises:
+        InputError: no column that could hold times or values ("no-time", "no-values").
     """
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
@@ -565,7 +579,7 @@ def _id(
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-    blocks = [c for c in blocks if not set(c.words) & BANDS]
+    blocks = [c for c in blocks if not set(c.words) & BAND_WORDS]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
     blocks = [c for c in blocks if c.runs <= 1.1 * c.distinct and n / c.runs >= MIN_RUN]
     if not blocks:
@@ -620,6 +634,7 @@ def _channel(
     named = [c for c in named if not (c.numeric and c.called(VALUE))]
 
     def repeats(*keys: np.ndarray) -> int:
+        """Return how many rows have the same series, time and `keys` as another."""
         return len(series) - _count(series, times, *keys)
 
     if named:
@@ -688,11 +703,19 @@ def _duration(columns: Mapping[str, Column]) -> str | None:
 
 
 def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Propose the label or None, and the static columns, of a table of objects; with sentences on what is doubtful.
+    """Propose the label and the static columns of a table of objects, which has one row per series.
 
     Args:
-        id: its id column, which is neither; as in `key_column`, which also says what is refused.
+        source: the table, of which some rows are read.
+        id: the name of the id column in the table of observations. If the table of objects lacks it, the only column
+            that looks like an id is taken.
         label: the label, if the user named it, which is kept.
+
+    Returns:
+        The label, or None if no column looks like one; the static columns; and sentences on what is doubtful.
+
+    Raises:
+        InputError: no column of ids, or several that look like one ("unknown-column").
     """
     key, unsure = key_column(source, id), []
     if key != id:

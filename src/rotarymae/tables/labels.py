@@ -1,11 +1,11 @@
-"""Facts about each series, from a table with one row per series or one per observation: labels, splits, facts."""
+"""One value for each series: labels, splits and static columns, from any table that has the series' ids."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +16,95 @@ from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.reading import ReadingReport
-from rotarymae.tables.guess import key_column
-from rotarymae.tables.source import Source, open_source
+from rotarymae.tables.source import open_source
 
 WORDS_FOR_NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
 MAX_CHANGING = 0.01  # of the series; more that change a static column make it none
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Columns of a table with one value for each id, to be looked up by the ids of series.
+
+    Attributes:
+        ids: Arrow array [K], the different ids of the table.
+        values: {column: Arrow array [K]}, null for an id none of whose rows has a value.
+        report: ids that have several values, as doubts; the value of their first row counts.
+    """
+
+    ids: pa.Array
+    values: dict[str, pa.Array]
+    report: ReadingReport
+
+    @classmethod
+    def read(
+        cls,
+        source: Any,
+        id: str,
+        names: Sequence[str],
+        na: Sequence[str] = (),
+        changing: float = 0,
+        words: bool = False,
+    ) -> Facts:
+        """Read columns of a table that has a row per id, or several rows with the same value.
+
+        Args:
+            source: a file or data frame.
+            id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
+            names: the columns to read.
+            na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
+            changing: share of the ids that may have several values.
+            words: whether the usual words for "missing", such as NA, always mean that in text files, and numbers become
+                floats. Otherwise the words do so only next to numbers alone, and whole numbers become integers.
+
+        Raises:
+            InputError: an absent column; too many ids with several values ("several-values"); an infinite value
+                ("unusable-cell").
+        """
+        table = open_source(source)
+        if id in ("file", "id") and id not in table.columns and {*names} <= {*table.columns}:
+            id, table = "file", table.with_ids_of_files()
+        columns = table.read([id, *names], distinct=True)
+        if table.is_text:
+            columns[id] = cells.as_integers(columns[id])
+        rows, ids = cells.encode(columns[id], lambda column: cells.labels(column, id))
+        values, report = {}, ReadingReport()
+        for name in names:
+            column = _plain(columns[name], name, na, table.is_text, words)
+            values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, changing)
+            report += doubts
+        return cls(ids, values, report)
+
+    def of(self, series: np.ndarray) -> tuple[dict[str, pa.Array], pa.Array]:
+        """Look up series by their ids [S].
+
+        A text file's ids may be read as integers in one table and as text in another; if either is text, both become
+        text.
+
+        Returns:
+            {column: Arrow array [S]}, null for a series without a value; and the place [S] of each series in `ids`,
+            null if it is not there.
+        """
+        looked_up, ids = pa.array(series), self.ids
+        if cells.is_text(looked_up.type) != cells.is_text(ids.type):
+            looked_up, ids = (pa.array(list(map(cells.as_text, each.to_pylist()))) for each in (looked_up, ids))
+        if looked_up.type != ids.type and cells.is_numeric(looked_up.type):
+            looked_up = looked_up.cast(pa.float64())
+        place = pc.index_in(looked_up, value_set=ids.cast(looked_up.type))  # pyright: ignore
+        return {name: column.take(place) for name, column in self.values.items()}, place
+
+    def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:
+        """Return a data set with the columns as further static columns; missing is NaN in numbers, else None.
+
+        Series whose ids are not in the table, which messages call `table`, are a doubt in the data set's report.
+        """
+        values, place = self.of(dataset.ids)
+        report, lost = dataset.reading or ReadingReport(), place.is_null().to_numpy(zero_copy_only=False)
+        if lost.any():
+            reason = f"series are not in {table}; what is static of them is missing"
+            report += ReadingReport(doubts={reason: int(lost.sum())}, first={reason: listed(dataset.ids[lost][:1])})
+        static = {name: _static(column) for name, column in values.items()}
+        return replace(dataset, static=dataset.static | static, reading=report)
 
 
 def align_labels(
@@ -37,8 +121,7 @@ def align_labels(
         source: a file or data frame with one row per series, or several rows with the same label.
         id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
         label: its column of labels.
-        unlabelled: a series without a label, or a row of the table with an empty label, is an "error", or gets the
-            label None ("none").
+        unlabelled: a series without a label is an "error", or gets the label None ("none").
         na: cells that mean "missing", besides empty ones.
 
     Returns:
@@ -52,26 +135,21 @@ def align_labels(
         InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes.
     """
     choose("unlabelled", unlabelled, ("error", "none"))
-    ids, values = _read(source, id, label, na)
-    gone = values.is_null().to_numpy(zero_copy_only=False)
-    if gone.any() and unlabelled == "error":
-        raise InputError(
-            f"column {label!r} is missing (null, NaN or empty) in {gone.sum()} of {len(gone)} rows, the first in row "
-            f"{gone.argmax()} (counted from 0); fill the column or drop those rows.",
-            code="missing-label",
-        )
-    _refuse_infinite(values, f"column {label!r}", "infinite-label", lambda at: f"row {at} (counted from 0)")
-    labels, surplus = _aligned(dataset, ids.filter(pa.array(~gone)), values.filter(pa.array(~gone)), label)
-    lost = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)]
+    facts = Facts.read(source, id, [label], na)
+    values, place = facts.of(dataset.ids)
+    known = facts.ids.filter(facts.values[label].is_valid())
+    others = known.filter(pc.invert(pc.is_in(known, value_set=facts.ids.take(place.drop_null())))).to_pylist()  # pyright: ignore
+    lost = dataset.ids[values[label].is_null().to_numpy(zero_copy_only=False)]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
-        others = f" There are labels of {listed(surplus)}." if surplus else ""
+        text = f" There are labels of {listed(others)}." if others else ""
         raise InputError(
-            f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.{others}"
+            f"{len(lost)} series have no label in column {label!r}: {listed(lost)}; add their labels or select the "
+            f"others.{text}"
         )
-    if surplus:
-        text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
+    if others:
+        text = f"{len(others):,} labels belong to no series and are not used: {listed(others)}."
         warnings.warn(text, InputWarning, stacklevel=2)
-    aligned = _array(labels)
+    aligned = _array(values[label])
     texts = Counter(name for name in aligned.tolist() if isinstance(name, str) and name.lower() in WORDS_FOR_NO_LABEL)
     for name, count in texts.items():
         text = f"{count:,} series have the label {name!r}, which is taken as a class; if it says that there is none, "
@@ -82,94 +160,34 @@ def align_labels(
 def align_column(
     dataset: SeriesDataset, source: Any, id: str, name: str, na: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, bool]:
-    """Read one value for each series of a data set from a column of a table, matched by id.
+    """Read one value for each series of a data set from a column of a table, matched by id, to split the series by it.
 
     Args:
-        source, id, na: as in `align_labels`.
+        source: a file or data frame.
+        id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
         name: the column. Dates become days since 1970-01-01.
+        na: cells that mean "missing", besides empty ones.
 
     Returns:
         Values [S], None for a series without one; and whether they were dates.
 
     Raises:
-        InputError: as `align_labels`, but not for series without a value, unless that is all; dates that are not ISO
-            dates.
+        InputError: an id with two values; no value for any series; dates that are not ISO dates; an absent column.
     """
-    ids, values = _read(source, id, name, na)
+    values = Facts.read(source, id, [name], na).of(dataset.ids)[0][name]
+    known = values.drop_null()
+    if not len(known):
+        raise InputError(f"no series has a value of the column {name!r}; check that the ids are those of the series.")
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
-        texts = values.drop_null()
-        as_days = bool(len(texts)) and bool(cells.matches(texts, dates.ISO).all())
+        as_days = bool(cells.matches(known, dates.ISO).all())
         if not as_days:
             dates.refuse_other_dates(values, name)
-    if as_days:
-        values = pa.array(dates.times(values, name).values, from_pandas=True)
-    aligned, _ = _aligned(dataset, ids, values, name)
-    if aligned.null_count == len(aligned):
-        raise InputError(f"no series has a value of the column {name!r}; check that the ids are those of the series.")
-    return _array(aligned), as_days
+    return _array(pa.array(dates.times(values, name).values, from_pandas=True) if as_days else values), as_days
 
 
-def with_static(
-    dataset: SeriesDataset, source: Any, id: str, names: tuple[str, ...], na: tuple[str, ...] = ()
-) -> SeriesDataset:
-    """Return a data set with further static columns from a table with one row per series, matched by id.
-
-    Args:
-        source: a file or data frame.
-        id: its column of ids; if it lacks that, the only one that looks like an id is taken.
-        names: the columns.
-        na: cells that mean "missing", besides the usual ones.
-
-    Raises:
-        InputError: an absent column, an infinite value, many series with several values.
-
-    Warns:
-        InputWarning: series that the table lacks, whose values are missing; a few series with several values.
-    """
-    table, static = open_source(source), dict(dataset.static)
-    id = key_column(table, id)
-    columns = table.read([id, *names])
-    codes, ids = cells.encode(_ids(table, columns[id], id))
-    place = _match(dataset.ids, ids)
-    for name in names:
-        values, report = static_column(columns[name], name, codes, ids, na, parse=table.is_text)
-        for loss in report.losses():
-            warnings.warn(loss, InputWarning, stacklevel=3)
-        static[name] = static_values(values.take(place))
-    if place.null_count:
-        lost = dataset.ids[place.is_null().to_numpy(zero_copy_only=False)]
-        text = f"{len(lost):,} series are not in {table.name}: {listed(lost)}; what is static of them is missing."
-        warnings.warn(text, InputWarning, stacklevel=3)
-    return replace(dataset, static=static)
-
-
-def static_column(
-    column: pa.Array, name: str, series: np.ndarray, ids: pa.Array, na: Sequence[str] = (), parse: bool = False
-) -> tuple[pa.Array, ReadingReport]:
-    """Return one value per series [S] of a column that repeats it on every row, and the doubts as a report.
-
-    Missing cells, those of `na` included, are ignored. If a few series have different values, the first of each counts.
-    With `parse`, texts that all look like numbers become numbers, as in text files.
-
-    Args:
-        series: [rows], index of each row's series in `ids` [S]; -1 without one.
-
-    Raises:
-        InputError: an infinite value ("unusable-cell"); many series with several values ("several-values").
-    """
-    codes, values = cells.encode(column, lambda column: _plain(column, name, na, parse, words=True))
-    _refuse_infinite(
-        values,
-        f"static column {name!r}",
-        "unusable-cell",
-        lambda at: f"series {listed([ids[series[np.argmax(codes == at)]].as_py()])}",
-    )
-    return _first_of_each(codes, values, name, series, ids, MAX_CHANGING)
-
-
-def static_values(values: pa.Array) -> np.ndarray:
-    """Return static cells as a numpy array; missing numbers are NaN, other missing cells None."""
+def _static(values: pa.Array) -> np.ndarray:
+    """Return cells as a numpy array; missing numbers are NaN, other missing cells None."""
     numbers = cells.is_numeric(values.type) or pa.types.is_null(values.type)
     if numbers and (values.null_count or pa.types.is_floating(values.type)):
         return values.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
@@ -177,44 +195,12 @@ def static_values(values: pa.Array) -> np.ndarray:
 
 
 def _array(values: pa.Array) -> np.ndarray:
+    """Return cells as a numpy array; of Python objects if some are missing, which are None."""
     return np.array(values.to_pylist(), object) if values.null_count else cells.label_values(values)
 
 
-def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
-    return cells.labels(cells.as_integers(column) if table.is_text else column, name)
-
-
-def _refuse_infinite(values: pa.Array, what: str, code: str, place: Callable[[int], str]) -> None:
-    """Raise InputError if a value is infinite; `place` says where the value of an index is in the table."""
-    if pa.types.is_floating(values.type) and (infinite := pc.is_inf(values)).true_count:  # pyright: ignore
-        where = place(infinite.index(True).as_py())
-        raise InputError(f"{what} is infinite, first in {where}; correct it, or leave the cell empty.", code=code)
-
-
-def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
-    """Read the id column and another column of a table, as (ids, values); rows without an id are left out.
-
-    Values are labels, numbers or dates, null where missing. If the table lacks a column `id` that is called "id" or
-    "file", the ids are the names of the files. Raises InputError for an absent column, one for both, and no rows.
-    """
-    table = open_source(source)
-    if id in ("file", "id") and id not in table.columns and name in table.columns:
-        id, table = "file", table.with_ids_of_files()
-    if id == name:
-        raise InputError(
-            f"column {id!r} is given twice, as id and as label; name each column once.", code="column-twice"
-        )
-    columns = table.read([id, name], distinct=not table.in_memory)
-    if not len(columns[id]):
-        raise InputError(f"the labels table has no rows (columns: {listed(table.columns)}).", code="no-observations")
-    ids, values = _ids(table, columns[id], id), columns[name]
-    if not pa.types.is_temporal(values.type):
-        values = _plain(values, name, na, parse=table.is_text, words=False)
-    return ids.filter(ids.is_valid()), values.filter(ids.is_valid())
-
-
 def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
-    """Return a column as labels or numbers, null where a cell is missing.
+    """Return a column as labels, numbers or dates, null where a cell is missing.
 
     Args:
         na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
@@ -223,9 +209,11 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
             floats. Otherwise the words do so only next to numbers alone, and whole numbers become integers.
 
     Raises:
-        InputError: cells that are neither text, numbers nor booleans.
+        InputError: cells that are neither text, numbers, booleans nor dates.
     """
     column = cells.trimmed(column)
+    if pa.types.is_temporal(column.type):
+        return column
     if cells.is_text(column.type):
         column = cells.without(column, ("", *na))
         if not parse:
@@ -242,16 +230,24 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
 
 
 def _first_of_each(
-    codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, tolerated: float = 0.0
+    codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, changing: float
 ) -> tuple[pa.Array, ReadingReport]:
-    """Return the first present value of each series [S], null where there is none, and the doubts as a report.
+    """Return the first present value of each id [K], null where there is none, and a report of ids with several.
 
     Args:
-        codes: [rows], index of each row's cell in `values`; -1 where it is missing.
-        series: [rows], index of each row's series in `ids` [S]; -1 without one.
-        tolerated: share of the series that may have several values, which are a doubt; InputError for more.
+        codes: int [rows], index of each row's cell in `values`; -1 where it is missing.
+        values: the different cells of the column `name`.
+        series: int [rows], index of each row's id in `ids` [K]; -1 where it is missing.
+        changing: share of the ids that may have several values.
+
+    Raises:
+        InputError: more ids than that have several values ("several-values"); an infinite value ("unusable-cell").
     """
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
+    if pa.types.is_floating(values.type) and (bad := np.isinf(values.to_numpy())[codes[rows]]).any():
+        where = listed([ids[series[rows[bad.argmax()]]].as_py()])
+        text = f"column {name!r} is infinite, first in series {where}; correct it, or leave the cell empty."
+        raise InputError(text, code="unusable-cell")
     first = np.full(len(ids), -1)
     first[series[rows[::-1]]] = codes[rows[::-1]]  # the last that is written is that of the first row
     kept = values.take(pa.array(first, mask=first < 0))
@@ -260,7 +256,7 @@ def _first_of_each(
         return kept, ReadingReport()
     several, row = np.unique(series[differs]), differs[0]
     where = f"{listed(values.take([first[series[row]], codes[row]]).to_pylist())} in {ids[series[row]].as_py()!r}"
-    if len(several) > tolerated * len(ids):
+    if len(several) > changing * len(ids):
         raise InputError(
             f"column {name!r} has several values within series {listed(ids.take(several).to_pylist())}: {where} "
             f"({len(several)} series in all); keep one value per series.",
@@ -268,27 +264,3 @@ def _first_of_each(
         )
     reason = f"series have several values in column {name!r}; the first counts"
     return kept, ReadingReport(doubts={reason: len(several)}, first={reason: where})
-
-
-def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, list[Any]]:
-    """Match rows (ids, values) to the series: return a value for each [S], null without one, and ids of no series.
-
-    Raises InputError for an id with different values ("several-values").
-    """
-    series, known = cells.encode(ids)
-    kept, _ = _first_of_each(*cells.encode(values), name, series, known)
-    place = _match(dataset.ids, known)
-    return kept.take(place), np.delete(np.array(known.to_pylist(), object), place.drop_null()).tolist()
-
-
-def _match(ids: np.ndarray, known: pa.Array) -> pa.Array:
-    """Return for each of `ids` [S] its index in `known`, null if it is not there.
-
-    A text file's ids may be read as integers in one table and as text in another; if either is text, both become text.
-    """
-    ours = pa.array(ids)
-    if cells.is_text(ours.type) != cells.is_text(known.type):
-        ours, known = (pa.array(list(map(cells.as_text, each.to_pylist()))) for each in (ours, known))
-    if ours.type != known.type and cells.is_numeric(ours.type):
-        ours = ours.cast(pa.float64())
-    return pc.index_in(ours, value_set=known.cast(ours.type))  # pyright: ignore

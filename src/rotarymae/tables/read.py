@@ -22,8 +22,8 @@ from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import Columns, map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
-from rotarymae.tables.guess import looks_like_id, looks_like_outcome
-from rotarymae.tables.labels import static_column, static_values, with_static
+from rotarymae.tables.guess import key_column, looks_like_id, looks_like_outcome
+from rotarymae.tables.labels import MAX_CHANGING, Facts
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import FILE_NAME, Source, open_source
 
@@ -33,10 +33,13 @@ READ = 1 << 20  # observations that are read at a time from a table larger than 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some series of a table, in the order in which they first appear there.
+    """Some series of a table, whole ones, which are read and answered together.
 
-    `ids` [S] are in the table's type, and `observed` bool [S] says which have observations: those of `dataset`. That is
-    None if none has, and `why` says why.
+    Attributes:
+        ids: Arrow array [S] of the table's type, in the order in which the series first appear in the table.
+        observed: bool [S], which of them have observations that can be used.
+        dataset: the data set of these; None if there are none.
+        why: the error that says why `dataset` is None; else None.
     """
 
     ids: pa.Array
@@ -46,49 +49,42 @@ class Part:
 
     @property
     def report(self) -> ReadingReport:
+        """The fate of the rows of these series, counted."""
         reading = self.dataset.reading if self.dataset is not None else self.why and self.why.reading
         return reading or ReadingReport()
 
 
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
-    """Read a whole table of observations; arguments are those of `TableReader.open`, and `memory` of its `read`."""
+    """Read a whole table of observations.
+
+    Args:
+        source: a file, a folder, a pattern, "-" for standard input, a data frame, or an open `Source`.
+        schema: which columns to read, and how.
+        memory: bytes that reading may take; half of what is free, if None. A larger table is sorted on disk.
+        **known: further arguments of `TableReader.open`, such as the `channel_names` of a model.
+
+    Raises:
+        InputError: a table that cannot be read, or is not as `schema` says; no observation at all.
+
+    Warns:
+        InputWarning: once for each kind of row that is left out, and of what looks wrong.
+    """
     return TableReader.open(source, schema, **known).read(memory)
-
-
-def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Build a data set from the flat columns, {name: [rows]}, that `schema` names.
-
-    Without `channel_names`, the channels are those that occur, sorted. Raises InputError for a series without any
-    observation, and as `TableReader.build`; warns of what is left out, is changed, or looks wrong.
-    """
-    values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
-    dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
-    announce(every_series(dataset).reading)
-    return dataset
-
-
-def every_series(dataset: SeriesDataset) -> SeriesDataset:
-    """Return the data set as it is, or raise InputError if reading left out series.
-
-    Labels in the order of the series would then be wrong.
-    """
-    if dataset.reading is not None and dataset.reading.empty:
-        empty, count = dataset.reading.empty, dataset.reading.series
-        raise InputError(f"{len(empty)} of {count} series have no observation left: {listed(empty)}. Leave them out.")
-    return dataset
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableReader:
-    """A table with the columns of it that are read.
+    """A table of observations whose columns have been found: it reads them as a data set, at once or in parts.
 
     Attributes:
-        schema: with every column by name.
+        source: the table.
+        schema: which column is what.
         values: the columns of values, then those of errors.
-        channel_names, value_names: those of a model, or of a table that is read in parts.
+        channel_names: the channels of a model, or of a whole table that is read in parts; None takes those that occur.
+        value_names: what a model calls the values; None for the names of the columns.
         id_name: what the ids are called in the data set.
-        objects: the objects' table, where it has static columns.
-        factors: {column: factor} by which its numbers are multiplied.
+        objects: the table with one row per series, where it has static columns; else None.
+        factors: {column: factor} by which its numbers are multiplied, as it is in another unit than a model's.
     """
 
     source: Source
@@ -186,32 +182,42 @@ class TableReader:
 
     @property
     def id(self) -> str:
+        """The column of ids; "file" where each file is a series."""
         return self.schema.id
 
     @cached_property
-    def _of_objects(self) -> tuple[str, ...]:
-        """The static columns that are read from the objects' table, because the table of observations lacks them."""
-        return tuple(name for name in self.schema.static if self.objects and name not in self.source.columns)
+    def columns(self) -> list[str]:
+        """The names of the columns that have a cell for each observation, without the static ones."""
+        schema = self.schema
+        names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values, *schema.flags]
+        return [name for name in dict.fromkeys(names) if name is not None]
 
     @cached_property
-    def columns(self) -> list[str]:
-        """Return the names of the columns that are read."""
-        schema = self.schema
-        names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
-        names += [*schema.static, *schema.flags]
-        skipped = {None, *self._of_objects}
-        return [name for name in dict.fromkeys(names) if name is not None and name not in skipped]
+    def _static(self) -> list[tuple[str, Facts]]:
+        """The static columns of the table of observations and those of the objects' table, each with the table's name.
+
+        They are read once for the whole table, so that they are alike in all parts of it.
+        """
+        schema, facts = self.schema, []
+        for table in (self.source, self.objects):
+            names = [name for name in schema.static if (name in self.source.columns) == (table is self.source)]
+            if table is not None and names:
+                id = schema.id if table is self.source else key_column(table, schema.id)
+                facts.append((table.name, Facts.read(table, id, names, schema.na, MAX_CHANGING, words=True)))
+        return facts
 
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, memory: float | None = None) -> SeriesDataset:
+    def read(self, memory: float | None = None, every: bool = False) -> SeriesDataset:
         """Read all series; `reading` of the result says what became of the rows.
 
         Args:
             memory: bytes; a table that takes more gets memory-mapped columns. None means half of what is free.
+            every: whether series without observations are refused, as labels may be given in the order of the series.
 
         Raises:
-            InputError: a file that cannot be read; columns that are not numeric; as `dataset_fields`.
+            InputError: a file that cannot be read; columns that are not numeric; many rows that repeat the series, time
+                and channel of others ("duplicates"); in a strict reading, any cell that cannot be used.
             NoObservations: a table without an observation.
 
         Warns:
@@ -234,6 +240,9 @@ class TableReader:
             if dataset is None:
                 raise why
             report = _joined(reports)
+            if every and report.empty:
+                said = f"{len(report.empty)} of {report.series} series have no observation left: {listed(report.empty)}"
+                raise InputError(f"{said}. Leave them out.")
         except InputError as error:
             raise (error if self.source.in_memory else error.within(self.source.name)) from error
         report = self._with_notes(report)
@@ -304,7 +313,7 @@ class TableReader:
         # Those of a text file are integers if all of a column are.
         integers = {name for name in labels if self.source.is_text and self.source.kinds[name] != FILE_NAME}
         if whole:
-            pieces: Any = [self.source.read(self.columns, coded={*labels, *schema.static})]
+            pieces: Any = [self.source.read(self.columns)]
         else:
             # Labels are alike in all parts, and these have the channels of the whole.
             names = {*integers, schema.channel} & {*labels}
@@ -323,6 +332,8 @@ class TableReader:
             observed, dataset, why = np.zeros(len(ids), bool), None, None
             try:
                 dataset = reader.build(columns)
+                for name, facts in self._static:
+                    dataset = facts.add_to(dataset, name)
                 there = set(dataset.ids.tolist())
                 observed = np.array([id in there for id in cells.label_values(known.drop_null()).tolist()])
             except NoObservations as error:
@@ -341,21 +352,23 @@ class TableReader:
             report = report + cut
             if self.schema.strict:
                 raise InputError(f"{reason}: {first}. Correct it, or read without strict.", code="unusable-cell")
-        units = {name: unit for name, unit in self.source.units.items() if name in self.columns}
+        read = {*self.columns, *self.schema.static}
+        units = {name: unit for name, unit in self.source.units.items() if name in read}
+        report = sum((facts.report for _, facts in self._static), report)
         return replace(report, notes=(*self.source.notes, *report.notes), units=units)
 
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array]) -> SeriesDataset:
-        """Build a data set from columns of the table, or of a part with whole series.
+        """Build a data set, without static columns, from columns of the table, or of a part with whole series.
 
         Args:
             columns: {name: [rows]} for all of `self.columns`.
 
         Raises:
             NoObservations: no rows, or none with a value.
-            InputError: no line of a text file fits its header ("unequal-lines"); as `rows`, `dataset_fields` and
-                `with_static`.
+            InputError: no line of a text file fits its header ("unequal-lines"); columns that are not numeric; many
+                rows that repeat others ("duplicates"); in a strict reading, any cell that cannot be used.
         """
         schema = self.schema
         if not len(columns[schema.id]):
@@ -369,12 +382,10 @@ class TableReader:
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
         known = self.channel_names is not None or schema.wide
         dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, known), id_name=self.id_name)
-        if self.objects is not None:
-            dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
-        """Convert columns to observations in the order of the rows, with static columns as one value per series.
+        """Convert columns to observations in the order of the rows; those without a time may become static columns.
 
         Flagged rows, and those of an unknown channel, are left out already; NaN stays.
 
@@ -386,11 +397,6 @@ class TableReader:
         """
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
-        static = {}
-        for name in schema.static:
-            if name not in self._of_objects:
-                values, doubts = static_column(columns[name], name, series, ids, schema.na, parse=self.source.is_text)
-                static[name], report = static_values(values), report + doubts
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
             """Read a column as numbers [n], converted by its factor.
@@ -417,10 +423,6 @@ class TableReader:
             words={schema.time: when.words} if when.words else {},
             notes=notes,
         )
-        kind, step = columns[schema.time].type, 0.0
-        if pa.types.is_float32(kind):
-            largest = np.nanmax(np.abs(when.values[np.isfinite(when.values)]), initial=0)
-            step = float(np.spacing(np.float32(largest)))
         pairs = {**dict(error_columns(self.values)), **dict(zip(schema.values, schema.errors, strict=False))}
         rows = Observations(
             series=series,
@@ -438,8 +440,7 @@ class TableReader:
             position_names=schema.positions,
             names={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
             errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
-            time_step=step,
-            static=static,
+            time_bits=32 if pa.types.is_float32(columns[schema.time].type) else 64,
         )
         if schema.channel is None:
             return rows.leave_out(flags, "missing")
@@ -465,7 +466,7 @@ class TableReader:
             facts = _facts(rows, np.where(timed, -1, codes), names)
             note = f"{(~timed).sum():,} rows without a time are static: {listed(facts)}"
             rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ()).keep(timed)
-            rows = replace(rows, static=rows.static | facts)
+            rows = replace(rows, static=facts)
         rows = rows.leave_out([(reason, flag[rows.row]) for reason, flag in flags], "missing")
         strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
         unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
@@ -475,14 +476,16 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table, which have `counts` series each.
 
-    A part in which no series has a fact lacks its column: it is 0 there if it is 0 or 1 elsewhere, else missing.
+    A part may lack a column that rows without a time make (see `_facts`). If no part has a value of that channel, it is
+    False there; else it is missing, and so it is in parts that only know whether a series has such a row.
     """
     static = {}
     for name in dict.fromkeys(name for part in parts for name in part):
-        known = np.concatenate([part[name] for part in parts if name in part])
-        absent = 0.0 if known.dtype.kind == "f" and np.isin(known, (0, 1)).all() else np.nan
-        columns = (part.get(name, np.full(count, absent)) for part, count in zip(parts, counts, strict=True))
-        static[name] = np.concatenate(list(columns))
+        kinds = {part[name].dtype.kind for part in parts if name in part}
+        absent = False if kinds == {"b"} else np.nan
+        unknown = [name not in part or (part[name].dtype.kind == "b" and "f" in kinds) for part in parts]
+        columns = zip(parts, counts, unknown, strict=True)
+        static[name] = np.concatenate([np.full(n, absent) if lacks else part[name] for part, n, lacks in columns])
     return static
 
 
@@ -497,7 +500,7 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
 
 
 def announce(report: ReadingReport | None) -> None:
-    """Warn of losses and changes in reading that a user would not expect."""
+    """Warn of losses and changes in reading that a user would not expect, one warning for each kind; None has none."""
     for loss in [] if report is None else report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
 
@@ -505,8 +508,8 @@ def announce(report: ReadingReport | None) -> None:
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
     """Turn rows without a time into static columns: {channel: one value per series [S]}.
 
-    A column holds the first value of each series, NaN without one. If a channel has no value at all, its column is 1
-    for series with such a row, else 0.
+    A column holds the first value of each series, NaN without one. If a channel has no value at all, its column says
+    whether a series has such a row.
 
     Args:
         codes: [n], the channel of each row in `names`; -1 for rows that are no facts.
@@ -517,8 +520,8 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
         which = np.flatnonzero(codes == c)
         which = which[np.unique(rows.series[which], return_index=True)[1]]
         valued = not np.isnan(rows.values[which, 0]).all()
-        column = np.full(len(rows.ids), np.nan) if valued else np.zeros(len(rows.ids))
-        column[rows.series[which]] = rows.values[which, 0] if valued else 1.0
+        column = np.full(len(rows.ids), np.nan) if valued else np.zeros(len(rows.ids), bool)
+        column[rows.series[which]] = rows.values[which, 0] if valued else True
         columns[str(names[c])] = column
     return columns
 

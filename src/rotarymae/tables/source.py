@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -68,7 +68,6 @@ FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts,
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
 SAMPLE_BYTES = 1 << 24  # bytes of text; more are not read for a sample of rows
-ROWS_AT_ONCE = 1 << 18  # rows that are read at a time
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
 
@@ -80,11 +79,15 @@ class Source:
         name: the table's, for messages.
         kinds: {column: Arrow type}; all are text in a text file. A nested column is listed by its fields,
             "column.field".
-        sql: column → its expression over `relation`.
-        relation: what DuckDB reads, after FROM; with a column `filename`, if there are several files.
+        sql: {column: its SQL expression over `relation`}.
+        relation: the SQL that DuckDB reads, after FROM; with a column `filename`, if there are several files.
+        paths: the files; none for a data frame.
+        format: of the files, a value of `FORMATS`; "memory" for a data frame.
         table: the table that is called "rotarymae_table" in `relation`, where it is in memory.
         read_from: the files that DuckDB reads: `paths`, or copies of them that it can read.
-        unreadable: columns whose name occurs twice, or that hold values of mixed type → why they cannot be read.
+        unreadable: {column: error to raise if it is read}, for names that occur twice and values of mixed type.
+        units: {column: unit}, as far as the table says units.
+        notes: sentences on how the table is read, where that was guessed.
     """
 
     name: str
@@ -101,10 +104,12 @@ class Source:
 
     @property
     def in_memory(self) -> bool:
+        """Whether the table is a data frame, and not one of files."""
         return self.format == "memory"
 
     @property
     def columns(self) -> list[str]:
+        """The names of the columns that can be read, in their order."""
         return list(self.kinds)
 
     @property
@@ -127,11 +132,6 @@ class Source:
         kinds, sql = dict.fromkeys(names, pa.float64()), dict.fromkeys(names, "NULL::DOUBLE")
         return replace(self, kinds={**self.kinds, **kinds}, sql={**self.sql, **sql})
 
-    def without(self, stem: str) -> Source:
-        """Return the table without the numbered columns of one stem: for "FLUX." without FLUX.1, FLUX.2, ..."""
-        kinds = {name: kind for name, kind in self.kinds.items() if not _has_stem(name, stem)}
-        return replace(self, kinds=kinds)
-
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, joined to one list per row.
 
@@ -144,7 +144,8 @@ class Source:
         Raises:
             InputError: no such columns ("unknown-column").
         """
-        names = sorted((name for name in self.kinds if _has_stem(name, stem)), key=lambda name: int(name[len(stem) :]))
+        of_stem = [name for name in self.kinds if name.startswith(stem) and name[len(stem) :].isdecimal()]
+        names = sorted(of_stem, key=lambda name: int(name[len(stem) :]))
         if not names:
             raise InputError(
                 f"{self.name} has no columns {stem}1, {stem}2, ...; its columns are {listed(self.columns, 20)}.",
@@ -157,10 +158,11 @@ class Source:
             "number": f"[{numbers}]",
             values: f"[{', '.join(self.sql[name] for name in names)}]",
         }
-        kinds = {"series": pa.int64(), "number": pa.list_(pa.int64()), values: pa.list_(self.kinds[names[0]])}
+        kinds = {name: kind for name, kind in self.kinds.items() if name not in of_stem}
+        kinds |= {"series": pa.int64(), "number": pa.list_(pa.int64()), values: pa.list_(self.kinds[names[0]])}
         return replace(
             self,
-            kinds={**self.without(stem).kinds, **kinds},
+            kinds=kinds,
             sql={**self.sql, **cells_of},
             relation=f"(SELECT *, row_number() OVER () AS _row FROM {self.relation})",
             notes=(*self.notes, f"each row is a series of {len(names):,} columns {stem}1, {stem}2, ..."),
@@ -232,30 +234,27 @@ class Source:
         runs = (f"(SELECT * FROM {self.relation} LIMIT {count} OFFSET {start})" for start in starts)
         return replace(self, relation=f"({' UNION ALL '.join(runs)})")
 
-    def read(
-        self, columns: Sequence[str], distinct: bool = False, coded: Set[str] = frozenset(), equal: bool = True
-    ) -> dict[str, pa.Array]:
+    def read(self, columns: Sequence[str], distinct: bool = False, equal: bool = True) -> dict[str, pa.Array]:
         """Read columns: {name: Arrow array}; of lists, there is a row for each entry, and the other cells repeat.
 
         Args:
-            distinct: different rows only, in any order.
-            coded: of these columns, those of text are read as dictionaries, which take less memory.
+            distinct: different rows only, in the order of their first appearance.
             equal: whether lists of one row that differ in length are refused, rather than filled with null.
 
         Raises:
-            InputError: as `need`; a file that cannot be read ("unreadable"); a row whose lists differ in length
-                ("unequal-lists").
+            InputError: a column that is absent, occurs twice or is of mixed type; a file that cannot be read
+                ("unreadable"); a row whose lists differ in length ("unequal-lists").
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
         rows = f"(SELECT {self._selected(columns, number=equal)} FROM {self.relation})"
-        query = f"SELECT {'DISTINCT ' if distinct else ''}{self._flattened(columns, equal)} FROM {rows}"
-        texts = [k for k, name in enumerate(columns) if name in coded]
+        query = f"SELECT {self._flattened(columns, equal)} FROM {rows}"
+        if distinct:
+            every = ", ".join(f"c{i}" for i in range(len(columns)))
+            query = f"SELECT {every} FROM (SELECT {self._flattened(columns)}, _row FROM {rows}) GROUP BY {every} "
+            query += "ORDER BY min(_row)"
         with named(self.name, self.format):
-            reader = self._database.sql(query).to_arrow_reader(ROWS_AT_ONCE)
-            parts = itertools.chain([reader.schema.empty_table()], (pa.Table.from_batches([one]) for one in reader))
-            parts = (_coded(self._with_equal_lists(one), texts) for one in parts)
-            table = pa.concat_tables(parts).unify_dictionaries()
+            table = self._with_equal_lists(self._database.sql(query).to_arrow_table())
         return self._restored(table, columns)
 
     def rejected(self) -> tuple[int, str]:
@@ -312,7 +311,8 @@ class Source:
             size: about how many observations a part has; more if a series is longer.
 
         Raises:
-            InputError: as `need`; a file that cannot be read ("unreadable").
+            InputError: a column that is absent, occurs twice or is of mixed type; a file that cannot be read
+                ("unreadable").
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
@@ -405,12 +405,9 @@ class Source:
         """
         arrays = {}
         for i, name in enumerate(columns):
-            column, kind = table.column(i), self.kinds[name]
-            coded = pa.types.is_dictionary(column.type)
+            array, kind = to_arrow(table.column(i)), self.kinds[name]
             kind = kind.value_type if is_list(kind) else kind
-            array = column.combine_chunks() if coded else to_arrow(column)
             if array.type != kind and not pa.types.is_string_view(kind):
-                kind = pa.dictionary(pa.int32(), kind) if coded else kind
                 with suppress(pa.ArrowException):
                     array = array.cast(kind)
             arrays[name] = array
@@ -446,23 +443,13 @@ def connection() -> duckdb.DuckDBPyConnection:
     return _database_of(os.getpid())
 
 
-def _coded(table: pa.Table, columns: Sequence[int]) -> pa.Table:
-    """Return the table with some columns, as far as they are text, encoded as dictionaries."""
-    for k in columns:
-        if cells.is_text(table.schema.field(k).type):
-            table = table.set_column(k, table.column_names[k], to_arrow(table.column(k)).dictionary_encode())
-    return table
-
-
-def _has_stem(name: str, stem: str) -> bool:
-    return name.startswith(stem) and name[len(stem) :].isdecimal()
-
-
 def _quoted(name: str) -> str:
+    """Return the name of a column as SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _literal(text: str) -> str:
+    """Return a text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -561,7 +548,7 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
-    A column of mixed type is no error before it is read: see `Source.unreadable`.
+    A column of mixed type is no error before it is read.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
@@ -764,9 +751,9 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
-    """Return the columns that occur twice in one of several files, as `_twice`; the files must have the same columns.
+    """Check that files have the same columns, in any order; return {column: error} for names that occur twice in one.
 
-    The order of columns does not matter.
+    Such a column is refused only if it is read.
 
     Args:
         layouts: the column names of each of `paths`, which messages call `name` together.
@@ -791,9 +778,13 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files; those of one form are read in one query.
+    """Open text files, whose cells are all read as text; those of one form are read in one query.
 
-    Columns whose name occurs twice are `Source.unreadable`.
+    Args:
+        paths: the files.
+        format: "csv" or "tsv".
+        name: of the table, for messages.
+        header_row: the line, counted from 1, that names the columns; None guesses it.
 
     Raises:
         InputError: a file that ends before its header ("empty-file"); files of different columns; too many columns.
@@ -836,9 +827,14 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
 
 
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
-    """Open Parquet files, whose types may differ where one can be converted to the other.
+    """Open Parquet files as one table, whose types may differ where one can be converted to the other.
 
-    Raises InputError for files of different columns, and for too many columns.
+    Args:
+        paths: the files.
+        name: of the table, for messages.
+
+    Raises:
+        InputError: files of different columns, or too many columns.
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
@@ -850,9 +846,15 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
-    """Open JSON files: of records, or a single one of one object with a list for each column.
+    """Open JSON files as one table: files of records, or a single one of one object with a list for each column.
 
-    Raises InputError for too many columns, ValueError for neither form or lists of unequal length.
+    Args:
+        paths: the files.
+        name: of the table, for messages.
+
+    Raises:
+        InputError: too many columns.
+        ValueError: a file of neither form, or lists of unequal length.
     """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
@@ -885,8 +887,13 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     """Read files whole, by the library of their format, and join their rows to one table in memory.
 
-    Of several files, columns whose name occurs twice in one are left out. Raises InputError for a file that cannot be
-    read ("unreadable"), files of different columns, and too many columns.
+    Args:
+        paths: the files.
+        format: "arrow", or "astropy" for FITS and ECSV files.
+        name: of the table, for messages.
+
+    Raises:
+        InputError: a file that cannot be read ("unreadable"), files of different columns, too many columns.
     """
     tables, units, notes, files = [], {}, (), []
     for path in paths:

@@ -442,7 +442,7 @@ class FitConfig(
         from rotarymae.masking import Masking
 
         by_kind = "blocks" if kind == "observations" else "ratio"
-        return Masking.named(by_kind if self.masking == "auto" else self.masking, self.mask_ratio)
+        return Masking(by_kind if self.masking == "auto" else self.masking, self.mask_ratio)
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
         """Return the configuration of a masked autoencoder.

@@ -16,7 +16,7 @@ import torch
 
 from rotarymae import losses
 from rotarymae.config import RoMAEConfig
-from rotarymae.masking import MaskRatio, split
+from rotarymae.masking import Masking, split
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.training import compile_blocks
@@ -84,7 +84,7 @@ class _Step:
     def seconds(self) -> float:
         """Return the seconds of one training step, after waiting for the GPU."""
         start = time.perf_counter()
-        loss = losses.reconstruction(self.model.predict(*split(self.tokens, MaskRatio(0.75)(self.tokens)))).mean
+        loss = losses.reconstruction(self.model.predict(*split(self.tokens, Masking("ratio", 0.75)(self.tokens)))).mean
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
