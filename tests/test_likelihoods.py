@@ -46,6 +46,39 @@ def test_decoders_give_first_parameters_then_second_ones(kind):
 
 
 @pytest.mark.parametrize("kind", DENSITIES)
+@pytest.mark.parametrize("precision", [torch.float64, torch.float32])
+def test_the_probability_beyond_a_limit_is_scipys_in_both_tails_and_has_a_finite_gradient(kind, precision):
+    likelihood, _ = example(kind)
+    freedom = torch.tensor([-4.6, 0.0, 3.0, 40.0, 150.0])
+    limits = torch.tensor([-1e6, -300.0, -30.0, -3.0, -0.1, 0.1, 3.0, 30.0, 300.0, 1e6])
+    grid = torch.stack(torch.meshgrid(freedom, limits, indexing="ij"), -1).flatten(0, 1).to(precision)
+    raw = torch.stack([torch.full_like(grid[:, 0], 0.3), torch.full_like(grid[:, 0], -1.0), grid[:, 0]], -1)
+    raw = raw[:, : likelihood.outputs].requires_grad_()
+    for side in (1, -1):
+        beyond = likelihood.log_beyond(raw, grid[:, 1], side)
+        (gradient,) = torch.autograd.grad(beyond.sum(), raw)
+        assert beyond.isfinite().all() and gradient.isfinite().all()
+        exact = reference(kind, raw.detach().double())
+        wanted = (exact.logsf if side == 1 else exact.logcdf)(grid[:, 1].double().numpy())
+        known = wanted > -700  # where scipy's own tail of Student's t is no zero
+        close = {"rtol": 1e-7, "atol": 1e-12} if precision == torch.float64 else {"rtol": 1e-4, "atol": 1e-6}
+        np.testing.assert_allclose(beyond.detach().double().numpy()[known], wanted[known], **close)
+        ahead = (side * (grid[:, 1] - 0.3)) > 20  # a far limit pulls the mean towards it, as strongly as it is far
+        assert (side * gradient[ahead, 0] > 0).all()
+
+
+@pytest.mark.parametrize("kind", LIKELIHOODS)
+def test_a_limit_costs_nothing_on_its_own_side_and_more_the_farther_it_is_missed(kind):
+    likelihood, _ = example(kind)
+    raw = torch.tensor([[0.0, 0.0, 0.0]])[:, : likelihood.outputs].expand(4, -1)
+    target, upper = torch.tensor([30.0, -1.0, -2.0, -1.0]), torch.tensor([-1.0, -1.0, -1.0, 0.0])
+    costs = likelihood.loss(raw, target, sides=upper)
+    assert costs[0] < 1e-3 and costs[0] < costs[1] < costs[2]
+    assert costs[3] == likelihood.loss(raw, target)[3]
+    assert likelihood.loss(raw, -target, sides=-upper).equal(costs)
+
+
+@pytest.mark.parametrize("kind", DENSITIES)
 def test_density_moments_and_quantiles_are_scipys(kind):
     likelihood, raw = example(kind)
     parameters = likelihood.parameters(raw)

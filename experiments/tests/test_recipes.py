@@ -39,7 +39,7 @@ def test_each_can_be_configured(name):
     assert all(isinstance(setup, Setup) and setup.cases and setup.seeds for setup in setups.values())
     for setting in SETTINGS:
         assert setups["smoke", setting] != setups["small", setting]
-    assert setups["paper", "paper"] != setups["paper", "ours"]
+    assert (setups["paper", "paper"] != setups["paper", "ours"]) == (recipe.paper is not None)
     cases = {case for setup in setups.values() for case in setup.cases}
     assert {row.case for row in recipe.rows} <= cases
     with pytest.raises(InputError, match=r"scale 'smal'.*Did you mean 'small'"):

@@ -44,15 +44,6 @@ def test_contiformer_replayed(seed):
     np.testing.assert_allclose(made.clean * made.scale + made.offset, clean, atol=1e-12)
 
 
-def test_scaled_curves_fill_the_unit_square():
-    made = spirals.contiformer_spirals()
-    for axis in range(2):
-        assert made.clean[..., axis].min() == 0
-        assert made.clean[..., axis].max() == 1
-    # the noise is scaled with the curves
-    np.testing.assert_allclose((made.noisy - made.clean).std(axis=(0, 1)) * made.scale, 0.05, rtol=0.02)
-
-
 def test_romae_replayed():
     made, rng = spirals.romae_spirals(20, seed=5), np.random.RandomState(5)
     clean, kind = replay(rng, 20)
@@ -61,37 +52,6 @@ def test_romae_replayed():
     np.testing.assert_allclose(made.times, np.linspace(0, 6 * np.pi, 150)[:75])
     np.testing.assert_allclose(made.clean, clean[:, :75], atol=1e-12)
     np.testing.assert_allclose(made.noisy, made.clean + 0.1 * rng.randn(20, 75, 2), atol=1e-12)
-
-
-def polar(curve, centre):
-    x, y = curve[..., 0] - centre, curve[..., 1]
-    return np.hypot(x, y), np.unwrap(np.arctan2(y, x))
-
-
-def test_chirality_and_reversal():
-    raw = spirals.romae_spirals(400, chirality="counter-clockwise", noise=0)
-    # a + b t is negative at t = 0 where a is; from t = 1 on nothing has more than a hair's probability
-    radius, angle = polar(raw.clean[:, 8:], 5)
-    np.testing.assert_allclose(angle[0] - angle[0, 0], raw.times[8:] - raw.times[8], atol=1e-9)
-    assert (np.diff(radius) > 0).all()
-
-    raw = spirals.contiformer_spirals(400)
-    inwards = ~raw.counter_clockwise
-    radius, angle = polar((raw.clean * raw.scale + raw.offset)[inwards], -5)
-    # reversed in time: it starts where the formula ends, at z = 1 with the greatest radius, and winds inwards
-    np.testing.assert_allclose(angle[:, 0], 1, atol=1e-9)
-    assert (np.diff(angle) > 0).all() and (np.diff(radius) < 0).all()
-    assert radius[:, 0].mean() == pytest.approx(50 * 0.3, rel=0.02)
-
-
-def test_both_types_occur_and_parameters_spread_as_said():
-    made = spirals.romae_spirals(2000, noise=0)
-    assert made.counter_clockwise.mean() == pytest.approx(0.5, abs=0.05)
-    b = spirals.romae_spirals(2000, noise=0, chirality="counter-clockwise")
-    radius = np.hypot(b.clean[:, -1, 0] - 5, b.clean[:, -1, 1])
-    t = b.times[-1]
-    assert radius.mean() == pytest.approx(0.3 * t, rel=0.01)
-    assert radius.std() == pytest.approx(0.02 * math.hypot(1, t), rel=0.06)
 
 
 def test_split_is_200_and_100_and_validation_comes_from_training():

@@ -71,6 +71,7 @@ def test_a_zip_that_is_missing_or_cut(tmp_path):
         tiny_imagenet.read(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_dir(), reason=f"{REAL} is not there")
 def test_the_files_at_hand():
     found = tiny_imagenet.read(REAL)

@@ -35,10 +35,12 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
         answer: the model's predictions at their times.
 
     Returns:
-        Array [n, V]: negative log-likelihoods of standardised values, or squared errors for likelihood="point".
+        Array [n, V]: negative log-likelihoods of standardised values, or squared errors for likelihood="point". That
+        of a limit is of the probability that a value lies beyond it.
     """
     truth = standardise_truth(pipeline, hidden, answer, limits=False)  # a gross outlier scores by its size
-    return answer.likelihood.loss(answer.parameters, torch.from_numpy(truth)).numpy()
+    sides = None if hidden.sides is None else torch.from_numpy(hidden.sides[:, : truth.shape[1]])
+    return answer.likelihood.loss(answer.parameters, torch.from_numpy(truth), sides=sides).numpy()
 
 
 def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:

@@ -26,6 +26,8 @@ class Batch:
         static: [B, F] features of each series, which a head reads next to the series; None without.
         log_errors: [B, M, V] logarithm of the standard error of each hidden value, standardised as the value is; None
             where errors are not known.
+        sides: [B, M, V] of each hidden value: -1 for an upper limit, 1 for a lower one, 0 for a value that was
+            measured; None where all were.
     """
 
     series: np.ndarray
@@ -34,6 +36,7 @@ class Batch:
     targets: Tensor | None = None
     static: Tensor | None = None
     log_errors: Tensor | None = None
+    sides: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
         """Return the batch with its tensors on `device`; copies may run asynchronously."""

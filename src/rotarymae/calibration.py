@@ -153,8 +153,12 @@ class Calibration(nn.Module):
         weights: Float[Tensor, " n"],
         learnt: Float[Tensor, " n"],
         log_errors: Float[Tensor, " n"] | None = None,
+        sides: Float[Tensor, " n"] | None = None,
     ) -> None:
         """Fit the coefficients, in place, to n values that were hidden and the model's predictions of them.
+
+        Where some of the values are limits, the mean is fitted by likelihood, too, as the spread is: the mean of the
+        values that were measured is not that of all.
 
         Args:
             parameters: of the model's predicted distribution of each hidden value.
@@ -164,6 +168,7 @@ class Calibration(nn.Module):
             weights: the number of independent values that each counts as.
             learnt: 1 where the model was trained on the series, 0 elsewhere.
             log_errors: logarithms of their standard errors, standardised; None where unknown.
+            sides: of values that are limits, as in `Likelihood.loss`; None where none is.
         """
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
         distance, side = log_distance(around), around.side
@@ -180,7 +185,8 @@ class Calibration(nn.Module):
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             """Return the loss of these weights of methods: half the weighted sum of errors², over local ones."""
-            return (weights * (mean(knots, offsets) - truth).square() / scale).sum() / 2
+            errors = LIKELIHOODS["point"].loss(mean(knots, offsets)[:, None], truth, sides=sides)
+            return (weights * errors / scale).sum() / 2
 
         fitted = self._minimise(squared, slice(0, len(BLENDED)))
         if not self.likelihood.has_spread:
@@ -190,15 +196,16 @@ class Calibration(nn.Module):
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return the negative log-likelihood of all hidden values, given the coefficients of the spread."""
+            """Return the negative log-likelihood of all hidden values, given the coefficients."""
             coefficients = at(knots, around, self.reach) + offsets[output]
             constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
-            answer = student_t(blended, constant + slope * uncalibrated, freedom[side])
+            centre = blended if sides is None else blend(coefficients, predicted, guesses)
+            answer = student_t(centre, constant + slope * uncalibrated, freedom[side])
             if log_errors is not None:
                 answer = density.widen(answer, 2 * log_errors.double())
-            return (weights * density.loss(answer, truth)).sum()
+            return (weights * density.loss(answer, truth, sides=sides)).sum()
 
-        self._minimise(unlikely, slice(len(BLENDED), len(PRIOR)))
+        self._minimise(unlikely, slice(len(BLENDED) if sides is None else 0, len(PRIOR)))
 
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
@@ -322,11 +329,12 @@ def calibrate(
         return calibration
     calibration.season.fill_(season)
     learnt_from = torch.cat([torch.full((len(part[0]),), number) for number, part in known])
-    weights, parameters, guesses, distance, side, described, output, truth, *errors = (
+    weights, parameters, guesses, distance, side, described, output, truth, sides, *errors = (
         torch.cat(columns) for columns in zip(*(part for _, part in known), strict=True)
     )
     around = Surroundings(guesses, distance, side, described)
-    calibration.fit(parameters, around, output, truth, weights, learnt_from, errors[0] if errors else None)
+    limits = sides if sides.any() else None
+    calibration.fit(parameters, around, output, truth, weights, learnt_from, errors[0] if errors else None, limits)
     return calibration
 
 
@@ -340,8 +348,9 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         seed: of the series drawn and of what is hidden.
 
     Returns:
-        The weights [n] of values, the model's parameters [n, P], the four fields of `Surroundings`, outputs and true
-        values [n], and the logarithms of standard errors [n] where they are known; None where nothing can be hidden.
+        The weights [n] of values, the model's parameters [n, P], the four fields of `Surroundings`, outputs, true
+        values and sides of limits [n], and the logarithms of standard errors [n] where they are known; None where
+        nothing can be hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     windows = preprocessor.windows(_sample(dataset, len(HIDES) * HIDDEN_PER_DRAW, seed)).dataset
@@ -358,7 +367,8 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         truth, output = masked.values[..., : preprocessor.features], outputs(masked.positions, preprocessor)
         known = masked.observed_values[..., : preprocessor.features]
         group = (output * 3 + around.side) * KNOTS + log_distance(around).round().long().clamp(max=KNOTS - 1)
-        parts = [parameters.double(), *around, output, truth]
+        sides = torch.zeros_like(truth) if batch.sides is None else batch.sides
+        parts = [parameters.double(), *around, output, truth, sides]
         if batch.log_errors is not None:
             parts.append(batch.log_errors)
         for row in range(len(known)):

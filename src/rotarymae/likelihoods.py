@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
+from numpy.polynomial.legendre import leggauss
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,6 +21,7 @@ from rotarymae.config import LikelihoodKind
 LOG_2PI = math.log(2 * math.pi)
 # Standardised values: a spread below 1e-4 or above 1e4 is noise of the optimiser, and its exponential a risk.
 MAX_LOG_VARIANCE = 18.0
+NODES, TAIL = 64, 25.0  # of the quadrature of a tail, up to where its density has fallen by exp(-25)
 MIN_FREEDOM = 2.0  # degrees of freedom of Student's t at and below which it has no variance
 
 
@@ -53,11 +55,21 @@ class Likelihood(ABC):
 
     @abstractmethod
     def loss(
-        self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"], beta: float = 0.0
+        self,
+        parameters: Float[Tensor, "*shape P"],
+        target: Float[Tensor, "*shape"],
+        beta: float = 0.0,
+        sides: Float[Tensor, "*shape"] | None = None,
     ) -> Float[Tensor, "*shape"]:
         """Return the loss of each value: the negative log-likelihood in nats, or the squared error without a spread.
 
+        The likelihood of a limit is the probability that the value lies beyond it. Without a spread, its loss is the
+        squared distance of a prediction on the wrong side, and 0 on the right one.
+
         Args:
+            target: the values, or the limits of those that were not measured.
+            sides: -1 where `target` is an upper limit of the value, 1 where it is a lower one, and 0 where it is the
+                value itself; None where all are values.
             beta: each term is multiplied by its predicted variance to this power, through which no gradient flows; 0
                 leaves it as it is.
         """
@@ -98,8 +110,9 @@ class Point(Likelihood):
 
     outputs = 1
 
-    def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0) -> Tensor:
-        return (parameters[..., 0] - target).square()
+    def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0, sides: Tensor | None = None) -> Tensor:
+        away = parameters[..., 0] - target
+        return away.square() if sides is None else away.masked_fill(sides * away > 0, 0.0).square()
 
     def log_variance(self, parameters: Tensor) -> Tensor:
         return torch.full_like(parameters[..., 0], -torch.inf)
@@ -118,9 +131,25 @@ class Density(Likelihood):
     def log_prob(self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]) -> Tensor:
         """Return the logarithm of the density at each target, in nats, the constant included."""
 
-    def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0) -> Tensor:
+    @abstractmethod
+    def log_tail(self, parameters: Float[Tensor, "*shape P"], distance: Float[Tensor, "*shape"]) -> Tensor:
+        """Return the logarithm of the probability of a value more than a distance, at least 0, above the location."""
+
+    def log_beyond(self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any) -> Tensor:
+        """Return the logarithm of the probability of a value beyond a limit; it and its gradient are finite everywhere.
+
+        Args:
+            side: 1 for values above the limit, -1 for values below; a number or a tensor [*shape].
+        """
+        ahead = side * (limit - self.mean(parameters))  # how far the limit lies from the location, on the value's side
+        tail = self.log_tail(parameters, torch.where(ahead >= 0, ahead, -ahead))
+        return torch.where(ahead >= 0, tail, torch.log1p(-tail.exp()))
+
+    def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0, sides: Tensor | None = None) -> Tensor:
         """Return the negative log-likelihood of each target, weighted by the predicted variance to the power `beta`."""
         terms = -self.log_prob(parameters, target)
+        if sides is not None:
+            terms = torch.where(sides == 0, terms, -self.log_beyond(parameters, target, sides))
         return terms * (beta * self.log_variance(parameters).detach()).exp() if beta else terms
 
 
@@ -138,6 +167,11 @@ class Gaussian(Density):
         """Return the log density of `target` under the normal distribution."""
         mean, log_variance = parameters.unbind(-1)
         return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
+
+    def log_tail(self, parameters: Tensor, distance: Tensor) -> Tensor:
+        """Return the log probability of a value so far above the mean under the normal distribution."""
+        deviations = distance * (-0.5 * parameters[..., 1]).exp()
+        return torch.special.erfcx(deviations / math.sqrt(2)).log() - 0.5 * deviations.square() - math.log(2)
 
     def log_variance(self, parameters: Tensor) -> Tensor:
         return parameters[..., 1]
@@ -178,6 +212,21 @@ class StudentT(Density):
         constant = torch.lgamma((freedom + 1) / 2) - torch.lgamma(freedom / 2) - 0.5 * (freedom * math.pi).log()
         return constant - 0.5 * log_scale - (freedom + 1) / 2 * torch.log1p(squared / freedom)
 
+    def log_tail(self, parameters: Tensor, distance: Tensor) -> Tensor:
+        """Return the log probability of a value so far above the location under Student's t, by quadrature.
+
+        With distance = scale · sqrt(freedom) · sinh(s), s has a density proportional to cosh(s)^-freedom, which falls
+        exponentially: 64 nodes give its integral to 1e-6, wherever it begins.
+        """
+        freedom = self.freedom(parameters)
+        start = (distance * (-0.5 * parameters[..., 1]).exp() / freedom.sqrt()).asinh()
+        length = (TAIL / freedom).exp().acosh().detach()  # cosh(length)^-freedom = exp(-TAIL)
+        nodes, weights = (torch.as_tensor(part, dtype=start.dtype, device=start.device) for part in leggauss(NODES))
+        further = _log_cosh(start[..., None] + length[..., None] * (nodes + 1) / 2) - _log_cosh(start)[..., None]
+        integral = length / 2 * (weights * (-freedom[..., None] * further).exp()).sum(-1)
+        constant = torch.lgamma((freedom + 1) / 2) - torch.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
+        return constant + integral.log() - freedom * _log_cosh(start)
+
     def log_variance(self, parameters: Tensor) -> Tensor:
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
@@ -207,6 +256,11 @@ class StudentT(Density):
         shares = torch.as_tensor(share, dtype=torch.float64).cpu().numpy()
         scales = torch.as_tensor(stdtrit(freedom, shares), dtype=parameters.dtype, device=parameters.device)
         return parameters[..., 0] + scales * (0.5 * parameters[..., 1]).exp()
+
+
+def _log_cosh(s: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Return log(cosh(s)) for s of at least 0."""
+    return s + torch.log1p((-2 * s).exp()) - math.log(2)
 
 
 LIKELIHOODS: dict[LikelihoodKind, Likelihood] = {"point": Point(), "gaussian": Gaussian(), "student_t": StudentT()}

@@ -31,7 +31,12 @@ class Loss(NamedTuple):
         return self.sum / self.count
 
 
-def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
+def reconstruction(
+    out: Reconstruction,
+    normalize_targets: bool = False,
+    beta: float = 0.0,
+    sides: Float[Tensor, "B M V"] | None = None,
+) -> Loss:
     """Return the loss of the masked tokens under the model's likelihood: a sum, and the number of its terms.
 
     The terms are those of all real masked tokens and features; a target that was not observed counts for nothing. With
@@ -41,6 +46,8 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
     With `beta` each likelihood term is weighted by its predicted variance to that power, held constant (β-NLL,
     arXiv:2203.09168): the gradient of a mean is divided by its variance, so without it what is hard to predict is
     learnt slowest, and with 1 means learn as under squared error. It means nothing to a model without a variance.
+
+    Where `sides` is not 0 a target is a limit of the value, as in `Likelihood.loss`.
 
     Raises:
         InputError: `normalize_targets` with one feature, which would make every target zero.
@@ -57,7 +64,7 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
         target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
     missing = target.isnan()
     target = target.masked_fill(missing, 0.0)
-    terms = LIKELIHOODS[out.likelihood].loss(_at_least_float32(out.parameters), target, beta)
+    terms = LIKELIHOODS[out.likelihood].loss(_at_least_float32(out.parameters), target, beta, sides)
     if out.masked.padding is not None:
         missing = missing | out.masked.padding[..., None]
     # masked_fill, not a product: values at padded positions must not reach the gradient even if it overflows.

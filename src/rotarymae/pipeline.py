@@ -644,7 +644,7 @@ class Pipeline:
             raise InputError(f"{X.noun} were given; the model was trained on {known.noun}. Give {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
-            return read_table(Path(X), self.layout(), **names)
+            X = read_table(Path(X), self.layout(), **names)
         if is_flat(X):
             X = np.asarray(X)[:, None]
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
@@ -652,7 +652,7 @@ class Pipeline:
     def _frame_columns(self) -> TableSchema:
         """Return the columns to read from a data frame: those of the training table, then the model's errors."""
         known = self.require_series()
-        names = {"id", "time", "channel", "values", "static"}
+        names = {"id", "time", "channel", "values", "static", "upper_limits", "lower_limits"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
         lists: dict[str, Any] = {name: tuple(given[name]) for name in ("values", "static") if name in given}
         lists["values"] = (*lists.get("values", TableSchema.values), *known.errors)
@@ -804,7 +804,7 @@ class AnySeriesPipeline(Pipeline):
             return read_table(Path(X), self.layout())
         if is_flat(X):
             X = np.asarray(X)[:, None]
-        return as_dataset(X, None, self.layout(), self.columns)
+        return as_dataset(X, None, self.layout(), self.columns).with_limits(False)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
         """Return the names of the columns of values that the pipeline predicts: all but those of errors."""
@@ -812,7 +812,7 @@ class AnySeriesPipeline(Pipeline):
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         """Return how a table is laid out: by the usual names, changed by `given`, {field of TableSchema: value}."""
-        return TableSchema.resolve(given or {}, self.columns)
+        return replace(TableSchema.resolve(given or {}, self.columns), limits="drop")
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
         """Open a table, a file or a data frame, of any channels, to be read whole or in parts."""
@@ -826,6 +826,7 @@ class AnySeriesPipeline(Pipeline):
             queries: times and channels for each of them.
             on_step: called with how much is done and how much there is; None for none.
         """
+        dataset = dataset.with_limits(False)
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:

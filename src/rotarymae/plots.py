@@ -127,6 +127,7 @@ def interpolation(
     *,
     shown: ArrayLike,
     errors: ArrayLike | None = None,
+    sides: ArrayLike | None = None,
     hidden: ArrayLike | None = None,
     curve: Curve | None = None,
     time_label: str = "time",
@@ -141,6 +142,8 @@ def interpolation(
         channels: int [n], indices into `channel_names`.
         shown: indices into `channel_names` of the channels to draw, at least one; panels are in ascending order.
         errors: [n], one standard deviation in the unit of the values; None draws no bars.
+        sides: int [n], -1 for upper limits, which are drawn as arrows down, 1 for lower limits, arrows up, and 0 for
+            values; None means all are values.
         hidden: bool [n]; None means that none is.
         curve: predicted curve; None for none.
         linear_up_to: makes the value axis linear up to that value and logarithmic beyond, of either sign; None
@@ -149,6 +152,7 @@ def interpolation(
     """
     t, y, channel, drawn = _on_axis(times, dates), np.asarray(values), np.asarray(channels), np.sort(shown)
     hollow = np.zeros(len(y), bool) if hidden is None else np.asarray(hidden)
+    side = np.zeros(len(y), int) if sides is None else np.asarray(sides)
     styles, columns = channel_style(channel_names), min(2, len(drawn))
     rows = -(-len(drawn) // columns)
     figure = Figure((5.6, 0.9 + (1.5 * rows if len(drawn) > 1 else 2.4)))
@@ -170,11 +174,12 @@ def interpolation(
             (~hollow, "seen" if hollow.any() else "observed", colour),
             (hollow, "hidden", "white"),
         ):
-            row = pick & (channel == c)
+            row = pick & (channel == c) & (side == 0)
             if row.any():
                 bars = None if errors is None else np.abs(np.asarray(errors)[row])
                 look = {"markersize": 4.5, "markerfacecolor": face, "elinewidth": 0.8, "zorder": 4}
                 axes.errorbar(t[row], y[row], bars, fmt=marker, color=colour, label=label, **look)
+        _draw_limits(axes, t, y, np.where(channel == c, side, 0), colour)
         entries |= dict(zip(*axes.get_legend_handles_labels()[::-1]))
         # A label of the whole figure would lie on the legend.
         last = i >= len(drawn) - columns
@@ -188,6 +193,19 @@ def interpolation(
     figure.supylabel(literal(value_label), fontsize=10)
     legend_below(figure, [(handle, name) for name, handle in entries.items()])
     return figure
+
+
+def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.ndarray, colour: str) -> None:
+    """Draw an arrow from each limit to the side on which the value lies.
+
+    Args:
+        times, values: [n], values at which limits are drawn.
+        sides: int [n], -1 for upper limits, 1 for lower ones, 0 for what is no limit and is not drawn.
+    """
+    for side, label, marker in ((-1, "upper limit", r"$\downarrow$"), (1, "lower limit", r"$\uparrow$")):
+        at = sides == side
+        if at.any():
+            axes.plot(times[at], values[at], color=colour, marker=marker, markersize=7, linestyle="none", label=label)
 
 
 def _limit(axes: Any, values: np.ndarray) -> None:
@@ -233,13 +251,14 @@ def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = 
 
 
 class Excerpt(NamedTuple):
-    """A part of a series: name, what is odd in it, times and values [n], and bool [n], which observations are odd."""
+    """A part of a series: name, what is odd in it, times and values [n], which are odd, and the sides of limits."""
 
     name: str
     oddity: str
     times: ArrayLike
     values: ArrayLike
-    odd: ArrayLike
+    odd: ArrayLike  # bool [n]
+    sides: ArrayLike  # int [n], as in `interpolation`
 
 
 @styled
@@ -256,8 +275,10 @@ def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
     for spare in panels.flat[len(parts) :]:
         spare.set_visible(False)
     for axes, part in zip(panels.flat, parts):
-        times, values, odd = (np.asarray(column) for column in part[2:])
-        axes.plot(times, values, color=FAINT, linewidth=0.8, marker=".", markersize=3)
+        times, values, odd, sides = (np.asarray(column) for column in part[2:])
+        seen = sides == 0
+        axes.plot(times[seen], values[seen], color=FAINT, linewidth=0.8, marker=".", markersize=3)
+        _draw_limits(axes, times, values, sides, FAINT)
         axes.plot(times[odd], values[odd], "o", color=COLOURS[1], markerfacecolor="none", markersize=6)
         axes.set_title(f"{literal(part.name)}\n{part.oddity}", fontsize=8)
     figure.supylabel(literal(value), fontsize=9)

@@ -30,7 +30,7 @@ from rotarymae.labels import Labels
 from rotarymae.model_files import CONFIG, MODEL
 from rotarymae.partners import INTERVAL
 from rotarymae.partners.decide import decide
-from rotarymae.series import SeriesDataset, as_dates, plain
+from rotarymae.series import SeriesDataset, as_dates, measured, plain
 from rotarymae.splits import Fold, SplitColumn
 from rotarymae.system import (
     as_json,
@@ -190,9 +190,10 @@ def write_tables(outcome: Outcome, out: Path) -> None:
         columns = interpolation_columns(
             hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
         )
-        observed = np.asarray(hidden.values)
+        observed = measured(hidden)
         columns |= {
-            _column_of_value(value, "observed", names): pa.array(observed[:, v]) for v, value in enumerate(names)
+            _column_of_value(value, "observed", names): pa.array(observed[:, v], from_pandas=True)  # limits are null
+            for v, value in enumerate(names)
         }
         write_table(with_ids(pa.table(columns), pa.array(ids.tolist()), name), out / "interpolations.parquet")
 
@@ -264,6 +265,8 @@ def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
 def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
     """Return time, channel and values of a data set as columns of a table, with a row per observation.
 
+    A data set with limits has for each value a column NAME_limit, too: "<" for upper limits, ">" for lower ones.
+
     Args:
         dataset: the series.
         others: names of further columns of that table; a value of the same name is called NAME_value.
@@ -271,7 +274,11 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
     columns = _time_and_channel(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     taken = (*others, *columns)
     values = zip(dataset.value_names, dataset.values.T, strict=True)
-    return columns | {_free_name(name, taken): pa.array(column) for name, column in values}
+    columns |= {_free_name(name, taken): pa.array(column) for name, column in values}
+    if dataset.sides is not None:
+        marks = zip(dataset.value_names, np.array(["<", "", ">"])[dataset.sides + 1].T, strict=True)
+        columns |= {_free_name(f"{name}_limit", taken): pa.array(column) for name, column in marks}
+    return columns
 
 
 def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import as_queries
 from rotarymae.reconstruction import reconstruct
-from rotarymae.series import SeriesDataset, channel_index, hide, known_at
+from rotarymae.series import SeriesDataset, channel_index, hide, known_at, measured
 from rotarymae.splits import Split
 from rotarymae.system import Reporter
 from rotarymae.targets import has_label, narrowed, one_per_series, truth_at
@@ -391,7 +391,7 @@ def compare_at_hidden(
 ) -> dict[str, Any]:
     """Return the errors of the model and of other methods at hidden observations, for each value column.
 
-    Only observations that all methods answer are compared.
+    Only observations that all methods answer are compared, and no limits.
 
     Args:
         preprocessor: the model's, which standardises values.
@@ -400,13 +400,14 @@ def compare_at_hidden(
         guesses: {method: predictions [n, V]} in the table's units, with the model's under "model".
 
     Returns:
-        {value: row}. A row has "hidden_observations", their number; "methods", {method: {error: number}}; and, where
+        {value: row}. A row has "hidden_observations", their number; "limits", how many limits are left out, if there
+        are any; "methods", {method: {error: number}}; and, where
         `answers` has bands, "share_inside_band", {share: number}. The same stands under "channels", {channel: row}, if
         the data has channels, and in "by_distance", a list of rows with "above", the least distance to the nearest
         observation in units of position. Errors are standardised; those in the table's unit stand next to them for each
         channel, or for a value without channels.
     """
-    scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
+    scaler, truth = preprocessor.values, np.asarray(measured(hidden), np.float64)
     channels = channel_index(hidden)
     scaled = {name: scaler.transform(guess, channels) for name, guess in guesses.items() if name != "model"}
     scaled["model"] = answers.scaled_mean
@@ -422,7 +423,8 @@ def compare_at_hidden(
             own_unit: also return errors in the table's units.
         """
         # A channel that training never saw has no mean: methods are compared where all of them answer.
-        rows = rows[np.all([np.isfinite(guess[rows, v]) for guess in guesses.values()], axis=0)]
+        limits = int(np.isnan(truth[rows, v]).sum())
+        rows = rows[np.all([np.isfinite(guess[rows, v]) for guess in (truth, *guesses.values())], axis=0)]
         methods = {}
         for name, guess in guesses.items():
             methods[name] = {SCALED_RMSE: _root_mean_square(scaled[name][rows, v] - scaled_truth[rows, v])}
@@ -431,6 +433,7 @@ def compare_at_hidden(
                 methods[name][RMSE] = _root_mean_square(away)
                 methods[name][MEDIAN_ERROR] = float(np.median(np.abs(away))) if len(rows) else np.nan
         row: dict[str, Any] = {"hidden_observations": len(rows), "methods": methods}
+        row |= {"limits": limits} if limits else {}
         if inside and len(rows):
             row["share_inside_band"] = {f"{share:g}": float(x[rows, v].mean()) for share, x in inside.items()}
         return row

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rotarymae.series import SeriesDataset, channel_index
+from rotarymae.series import SeriesDataset, channel_index, measured
 
 MOST_SLOTS = 4096  # of a series; what repeats more slowly is not seen
 MAX_SERIES = 50
@@ -75,7 +75,7 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
         for channel in np.unique(channels[rows]):
             chosen = channels[rows] == channel
             times, first = np.unique(np.asarray(dataset.times[rows], float)[chosen], return_index=True)
-            values = np.asarray(dataset.values[rows], float)[chosen, 0][first]
+            values = np.asarray(measured(dataset.columns.take(rows)), float)[chosen, 0][first]
             finite = np.isfinite(values)
             times, values = times[finite][:MOST_SLOTS], values[finite][:MOST_SLOTS]
             if len(times) >= LEAST_PAIRS and values.std() > 0:

@@ -203,7 +203,8 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
         features: number V of values of a token.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
-    distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
+    seen = visible.observed_values[..., :features].all(-1)
+    distance, index = away.masked_fill(~seen[:, None], torch.inf).min(-1)
     nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
     guesses = nearest[..., None].expand(*nearest.shape, len(GUESSES))
     between = torch.full(nearest.shape, BETWEEN, device=positions.device)

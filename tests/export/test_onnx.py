@@ -65,9 +65,13 @@ def series_of(feeds, pipeline):
     for k, column in enumerate(known.static if "static" in given else ()):
         codes, names = given["static"][:, k], column.categories
         static[column.name] = codes if names is None else np.array([names[int(code)] for code in codes], object)
+    values, width = np.concatenate([values[i, row] for i, row in enumerate(rows)]), len(known.value_columns)
+    sides = np.zeros((len(values), width), np.int8)
+    sides[:, : values.shape[1] - width] = values[:, width:]
     return SeriesDataset(
         times=np.concatenate([given["time"][i, row] for i, row in enumerate(rows)]),
-        values=np.concatenate([values[i, row] for i, row in enumerate(rows)]),
+        values=values[:, :width],
+        sides=sides if known.limits else None,
         offsets=np.concatenate([[0], np.cumsum(mask.sum(1))]),
         ids=np.arange(len(mask)),
         value_names=known.value_columns,
@@ -143,10 +147,13 @@ def test_programs_of_other_models(curves):
 FEW_STEPS = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
 
 
-@pytest.mark.parametrize("kind", ["joined times", "errors and positions"])
-def test_programs_of_joined_times_errors_and_further_positions(whole, curves, kind, tmp_path):
+@pytest.mark.parametrize("kind", ["joined times", "errors and limits", "errors and positions"])
+def test_programs_of_joined_times_errors_limits_and_further_positions(whole, curves, kind, tmp_path):
     if kind == "joined times":
         options, data = {"likelihood": "student_t", "join_times": True}, curves
+    elif kind == "errors and limits":
+        sides = np.random.default_rng(1).integers(-1, 2, curves.values.shape).astype(np.int8)
+        options, data = {"errors": ("flux_err",)}, dataclasses.replace(curves, sides=sides * np.array([1, 0], np.int8))
     else:
         where = np.random.default_rng(1).uniform(40, 60, (len(curves.times), 2))
         data = dataclasses.replace(curves, positions=where, position_names=("lat", "lon"))

@@ -377,14 +377,11 @@ def test_one_bad_cell_is_left_out_counted_and_named(changes, column, reason, cou
 def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
     cells = ["1", "<0.5", "n/a", "NEG", "NEG", "2.5"]
     with pytest.warns(InputWarning) as caught:
-        data = SeriesDataset.from_frame(frame(flux=cells), **(ROLES | {"values": "flux"}))
-    assert re.search(
-        says("3 cells of 'flux' cannot be read", "'NEG' 2", "'<0.5' 1", "--na NEG"), str(caught[0].message)
-    )
-    assert data.reading is not None and data.reading.words == {"flux": {"NEG": 2, "<0.5": 1}}
+        data = SeriesDataset.from_frame(frame(flux=cells), **(ROLES | {"values": "flux"}), limits="drop")
+    assert re.search(says("2 cells of 'flux' cannot be read", "'NEG' 2", "--na NEG"), str(caught[0].message))
+    assert re.search(says("1 values of 'flux' are limits, and are left out", "first: series"), str(caught[2].message))
+    assert data.reading is not None and data.reading.words == {"flux": {"NEG": 2}}
     assert data.values.ravel().tolist() == [1.0, 2.5] and data.reading.missing == {"'flux' is missing": 4}
-    limits = SeriesDataset.from_frame(frame(flux=cells), **(ROLES | {"values": "flux"}), limits="number", na=["NEG"])
-    assert sorted(limits.values.ravel().tolist()) == [0.5, 1.0, 2.5]
 
 
 @pytest.mark.parametrize(
@@ -768,6 +765,7 @@ def test_fingerprint_sees_everything():
         "channel_names": ("g", "i"),
         "positions": np.zeros((6, 1)),
         "position_names": ("lat",),
+        "sides": np.zeros(data.values.shape, np.int8),
         "static": data.static | {"ra": np.zeros(2)},
         "time_unit": "day",
     }

@@ -153,7 +153,7 @@ def test_columns_are_proposed_by_pieces_of_their_names(base, tmp_path, kind):
     schema = proposal.schema
     assert (schema.id, schema.time, schema.channel) == tuple(names[:3])
     assert schema.values == (value,) and schema.errors == ((error,) if error else ()) and not schema.wide
-    assert kind != "ztf" or any("'diffmaglim' are limits" in text for text in proposal.unsure)
+    assert kind != "ztf" or any("'diffmaglim' is a limit" in text for text in proposal.unsure)
 
 
 def test_a_sensor_log_is_one_series_with_a_channel_per_column(tmp_path):

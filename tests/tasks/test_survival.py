@@ -353,7 +353,7 @@ def test_damaged_partners_are_refused(run, tmp_path):
         folder = tmp_path / str(change["rates"])
         partners.save(folder)
         described = json.loads((folder / "predictor.json").read_text())
-        described["partners"]["features"] |= change
+        described["partners"]["features"]["trees"] |= change
         (folder / "predictor.json").write_text(json.dumps(described))
         with pytest.raises(ModelDirectoryError, match="rates"):
             Predictor.load(folder)

@@ -19,11 +19,9 @@ import numpy as np
 from statsmodels.datasets import co2, elnino, sunspots
 
 from rotarymae.any_series import AnySeries
-from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.pipeline import AnySeriesPipeline
-from rotarymae.queries import Queries, as_queries
-from rotarymae.series import SeriesDataset, channel_index
-from rotarymae.series import hide as hold_out
+from rotarymae.queries import Queries
+from rotarymae.series import SeriesDataset
 from rotarymae.untrained import interpolate_any
 from rotarymae_experiments import prior
 
@@ -317,80 +315,6 @@ def spikes(model: AnySeries, sets: dict[str, list[Series]], seed: int = 11) -> d
         areas = (roc_auc_score(truth, each) for each in (scores, np.concatenate(simple)))
         by_set[name] = dict(zip(("ours", "running median"), map(float, areas), strict=True))
     return by_set
-
-
-def lending(model: AnySeries, dataset: SeriesDataset, seed: int = 5) -> dict[str, float]:
-    """Return the errors where one channel of each series is hidden for a stretch, with and without the other channels.
-
-    A quarter of the series' span is hidden, of the channel with the most observations there. Errors are in spreads of
-    the channel.
-    """
-    draw, rows, hidden = np.random.default_rng(seed), [], []
-    times, channels = np.asarray(dataset.times), channel_index(dataset)
-    values = np.asarray(dataset.values)[:, 0]
-    for i in range(len(dataset)):
-        of_series = np.arange(dataset.offsets[i], dataset.offsets[i + 1])
-        first, last = times[of_series[0]], times[of_series[-1]]
-        start = first + draw.uniform(0, 0.75) * (last - first)
-        inside = of_series[(times[of_series] >= start) & (times[of_series] <= start + 0.25 * (last - first))]
-        if not len(inside) or len(np.unique(channels[of_series])) < 2:
-            continue
-        channel = np.bincount(channels[inside]).argmax()
-        gone = inside[channels[inside] == channel]
-        same = of_series[channels[of_series] == channel]
-        if len(same) - len(gone) >= 4 and values[same].std() > 0:
-            rows.append(i)
-            hidden.append((gone, same))
-    which, alone = np.zeros((2, len(times)), bool)
-    for gone, same in hidden:
-        which[gone], alone[same] = True, True
-    part, inside = dataset.select(np.array(rows)), np.isin(np.repeat(np.arange(len(dataset)), dataset.lengths), rows)
-    spread = np.concatenate([np.full(len(gone), values[same].std()) for gone, same in hidden])
-    queries = as_queries(part.mask_observations(which[inside]))
-    errors, truth = {"series": float(len(rows))}, values[which]
-    for name, kept in (("with the others", ~which), ("alone", alone & ~which)):
-        mean = interpolate_any(model, part.mask_observations(kept[inside]), queries).mean[:, 0]
-        errors[name] = float(np.sqrt(np.square((mean - truth) / spread).mean()))
-    return errors
-
-
-def several_channels(model: AnySeries, data_dir: Path, count: int = 300) -> dict[str, dict[str, float]]:
-    """Return `lending` of drawn functions, PLAsTiCC's bands and PhysioNet's vital signs."""
-    from rotarymae_experiments.data import physionet, plasticc
-
-    drawn = prior.draw(4 * 10**6, 0, np.arange(4 * count))
-    several = [i for i in range(4 * count) if int(drawn.channels[i].max()) > 0][:count]
-    parts = [
-        [part[i][~drawn.padding[i]].numpy() for i in several] for part in (drawn.times, drawn.values, drawn.channels)
-    ]
-    tables = {"drawn functions": SeriesDataset.from_arrays(*parts, duplicates="mean")}
-    if (data_dir / "plasticc").is_dir():
-        curves = plasticc.read(data_dir / "plasticc")[0]
-        tables["PLAsTiCC"] = curves.select(np.random.default_rng(0).permutation(len(curves))[:count])
-    if (data_dir / "physionet2012").is_dir():
-        records = physionet.read(data_dir / "physionet2012")
-        records = records.select(np.random.default_rng(0).permutation(len(records))[:count])
-        vitals = ("HR", "SysABP", "DiasABP", "MAP", "NISysABP", "NIDiasABP", "NIMAP", "Temp", "RespRate")
-        assert records.channel_names is not None and records.channels is not None, "variables are channels"
-        kept = np.isin(records.channels, [records.channel_names.index(name) for name in vitals])
-        there = np.add.reduceat(kept, records.offsets[:-1]) > 0
-        inside = np.repeat(there, records.lengths)
-        tables["PhysioNet"] = records.select(np.flatnonzero(there)).mask_observations(kept[inside])
-    return {name: lending(model, table) for name, table in tables.items()}
-
-
-def physionet_rows(model: AnySeries, folder: Path) -> dict[str, float]:
-    """Return mean squared errors at hidden rows of PhysioNet 2012, by the protocol of the recipe `physionet`."""
-    from rotarymae_experiments.data import physionet
-
-    test = physionet.prepare(physionet.read(folder)).test
-    visible, gone, _ = hold_out(test, 0.5, by="time")
-    truth = np.asarray(gone.values)
-    guesses = {
-        "ours": interpolate_any(model, visible, as_queries(gone)).mean,
-        "line": predict_simply([LINE], visible, visible, gone)[LINE],
-    }
-    return {name: float(np.square(guess - truth).mean()) for name, guess in guesses.items()}
 
 
 def speed(model: AnySeries, count: int = 1000) -> dict[str, float]:

@@ -215,9 +215,12 @@ def _read_table(
     layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)
     objects = layout.objects or (None if labels.labels is None else str(labels.labels))
     layout = replace(layout, static=config.static, errors=errors, objects=objects)
+    if known is not None and not known.limits:
+        layout = replace(layout, limits="drop")
     channels = None if known is None else known.channel_names
     others = labels.columns if labels.split_by is None else (*labels.columns, labels.split_by)
     dataset = tables.read_table(table, layout, channel_names=channels, others=others)
+    dataset = dataset if known is None else dataset.with_limits(known.limits)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":

@@ -129,7 +129,8 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
         lines.append(
             ("gaps", f"median {typical:.4g}{unit}, longest {longest:.4g}{unit}; a series spans {span:.4g}{unit}")
         )
-    columns = {name: some.values[:, i] for i, name in enumerate(some.value_names)}
+    values = series.measured(some)
+    columns = {name: values[:, i] for i, name in enumerate(some.value_names)}
     if some.channels is not None and some.channel_names is not None:
         order = np.argsort(-counts, kind="stable")[:MAX_CHANNELS_SHOWN]
         shown = ", ".join(f"{some.channel_names[i]} {counts[i]:,}" for i in order)
@@ -137,18 +138,16 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
             ("channels", shown + (f", ... ({len(counts)} in all)" if len(counts) > MAX_CHANNELS_SHOWN else ""))
         )
         if len(columns) == 1:  # each channel may have a unit of its own
-            columns = {str(some.channel_names[i]): some.values[some.channels == i, 0] for i in order}
+            columns = {str(some.channel_names[i]): values[some.channels == i, 0] for i in order}
     for name, column in columns.items():
         known = column[np.isfinite(column)]
         if not len(known):
-            lines.append((name, "never observed"))
+            lines.append((name, f"{len(column):,} limits, and no value" if len(column) else "never observed"))
             continue
         low, middle, high = np.quantile(known, (0, 0.5, 1))
-        missing = f"; {len(column) - len(known):,} missing" if len(known) < len(column) else ""
+        limits = f"; {len(column) - len(known):,} limits" if len(known) < len(column) else ""
         unit = f" {dataset.reading.units[name]}" if dataset.reading and name in dataset.reading.units else ""
-        lines.append(
-            (name, f"{low:.5g} to {high:.5g}{unit}, median {middle:.5g}, deviation {known.std():.4g}{missing}")
-        )
+        lines.append((name, f"{low:.5g} to {high:.5g}{unit}, median {middle:.5g}, deviation {known.std():.4g}{limits}"))
     return lines
 
 

@@ -50,6 +50,9 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
     codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in names]
     group = np.unique(np.stack(codes), axis=1, return_inverse=True)[1]
     score = table[column].to_numpy().astype(float)
+    marked = f"{value}_limit"
+    marks = table[marked].to_numpy() if marked in table.column_names else np.full(len(score), "")
+    sides = (marks == ">").astype(int) - (marks == "<")
     shown: list[tuple[int, int]] = []
     for row in np.argsort(np.nan_to_num(-score, nan=np.inf)):
         rows = np.flatnonzero(group == group[row])
@@ -62,4 +65,5 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
         rows = rows[max(0, at - AROUND) : at + AROUND + 1]
         odd = rows == row if noun == "observation" else score[rows] >= score[row] / 2
         name, oddity = ", ".join(str(table[name][row]) for name in names), f"{noun}, score {score[row]:.3g}"
-        yield plots.Excerpt(name, oddity, table["time"].take(rows).to_numpy(), table[value].take(rows).to_numpy(), odd)
+        columns = (table[name].take(rows).to_numpy() for name in ("time", value))
+        yield plots.Excerpt(name, oddity, *columns, odd, sides[rows])

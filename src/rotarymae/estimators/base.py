@@ -22,7 +22,8 @@ from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_comman
 from rotarymae.train import open_start, train
 from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
-FRAME_COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
+# Parameters that name a data frame's columns.
+FRAME_COLUMNS = ("id", "time", "channel", "values", "upper_limits", "lower_limits", "static")
 CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
 
@@ -40,7 +41,11 @@ class EstimatorOptions:
     channel: str | None = None
     """For data frames: the column of channels; without it there is one channel."""
     values: tuple[str, ...] = ("value",)
-    """For data frames: the columns of values."""
+    """For data frames: the columns of values; cells such as "<0.01" are limits."""
+    upper_limits: tuple[str, ...] = ()
+    """For data frames: columns of detection limits of the first values; where a value is missing, it lies below."""
+    lower_limits: tuple[str, ...] = ()
+    """For data frames: the same, of values that lie above where they are missing, such as magnitudes."""
     random_state: int | np.random.RandomState | None = 0
     """The seed of the split, the order, the masks, the augmentation and the first weights; None draws one."""
     verbose: bool = False

@@ -20,7 +20,7 @@ from rotarymae.interpolation import interpolated, standardise_truth
 from rotarymae.model_files import ANY_SERIES
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries
-from rotarymae.series import hide
+from rotarymae.series import hide, measured
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -136,7 +136,8 @@ class RoMAEInterpolator(_Unsupervised):
         """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
 
         For a model that learnt to forecast (`masking="future"`) the latest ones are hidden. It is computed from
-        standardised values, all channels and value columns together; 1 is perfect, 0 as good as the mean.
+        standardised values, all channels and value columns together, without limits; 1 is perfect, 0 as good as the
+        mean.
 
         Parameters
         ----------
@@ -163,7 +164,8 @@ class RoMAEInterpolator(_Unsupervised):
         queries = as_queries(hidden)
         answer = pipeline.answer(visible, queries)
         truth = standardise_truth(pipeline, hidden, answer)
-        return float(r2_score(truth.ravel(), answer.scaled_mean.ravel()))
+        seen = np.isfinite(measured(hidden)[:, : truth.shape[1]])
+        return float(r2_score(truth[seen], answer.scaled_mean[seen]))
 
 
 @documented

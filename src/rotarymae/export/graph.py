@@ -4,7 +4,8 @@ The preprocessor is the module that training and prediction use. Inputs that eve
 N observations, which need not be in the order of time:
 
     time      float64 [B, N]      in the table's unit; dates are days since 1970-01-01 UTC
-    values    float64 [B, N, V]   in the order of `value_names`, then the columns of errors, if the model weighs them
+    values    float64 [B, N, V]   in the order of `value_names`, then the columns of errors, if the model weighs
+                                  them, then -1, 0 or 1 for upper limit, value and lower limit, if it reads limits
     channel   int64   [B, N]      index into `channel_names`, from 0; only of a model with channels
     position  float64 [B, N, P]   in the order of `position_names`; only of a model with further positions
     mask      bool    [B, N]      True where there is an observation; values elsewhere are ignored

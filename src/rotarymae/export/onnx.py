@@ -168,6 +168,9 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
     values = known.values.inverse(draw.normal(size=(*shape, len(known.value_names))), number)
     if known.errors:  # from no error to one that is larger than its value
         values = np.concatenate([values, np.abs(values) * draw.uniform(0, 2, values.shape)], axis=-1)
+    if known.limits:
+        sides = draw.integers(-1, 2, (*shape, known.features))
+        values = np.concatenate([values, np.where(draw.random(sides.shape) < 0.3, sides, 0)], axis=-1)
     lengths = np.concatenate([[observations], draw.integers(2, observations + 1, series - 1)])
     feeds = {"time": times, "values": values, "channel": number, "position": _places(known, draw, shape)}
     feeds |= {"mask": np.arange(observations) < lengths[:, None], "static": _static_codes(known, series, draw)}

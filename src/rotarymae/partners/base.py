@@ -1,4 +1,4 @@
-"""What every partner of the network (boosting, convolutions, Cox's regression) offers, and checks of saved files."""
+"""The base of every partner of the network (boosting, convolutions, Cox's regression), and checks of saved files."""
 
 from __future__ import annotations
 

@@ -89,11 +89,12 @@ METHODS = INTERPOLATION | FORECASTS
 def channel_means(dataset: SeriesDataset) -> Floats:
     """Return the mean of each value column in each channel [channels, V]; NaN for a channel without observations."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
-    total, count = np.zeros((channels, len(dataset.value_names))), np.zeros((channels, 1))
+    total = np.zeros((channels, len(dataset.value_names)))
+    count = np.zeros(total.shape)
     for rows in chunks(dataset):
-        np.add.at(total, rows.channels, rows.values)
-        count[:, 0] += np.bincount(rows.channels, minlength=channels)
-    return divide(total, np.broadcast_to(count, total.shape))
+        np.add.at(total, rows.channels, np.nan_to_num(rows.values))
+        np.add.at(count, rows.channels, np.isfinite(rows.values))
+    return divide(total, count)
 
 
 def predict_simply(
@@ -125,8 +126,9 @@ def predict_simply(
     keys, first = np.unique(queried[queries], return_index=True)
     begins, ends = (np.searchsorted(known[order], keys, side=side) for side in ("left", "right"))
     for rows, begin, end in zip(np.split(queries, first[1:]), begins, ends, strict=True):
-        points = order[begin:end]
-        for v in range(means.shape[1]) if len(points) else ():
-            for name, method in methods.items():
+        for v in range(means.shape[1]):
+            points = order[begin:end]
+            points = points[np.isfinite(seen.values[points, v])]  # limits are no values
+            for name, method in methods.items() if len(points) else ():
                 out[name][rows, v] = method(hidden_rows.times[rows], seen.times[points], seen.values[points, v], season)
     return out

@@ -22,6 +22,7 @@ from rotarymae.series import with_thinned
 # those; few of the features for each tree and a penalty, as more freedom diverged on one PLAsTiCC fold.
 COMMON: dict[str, Any] = {
     "min_data_in_leaf": 10,
+    "max_bin": 63,
     "lambda_l2": 1.0,
     "deterministic": True,
     "force_col_wise": True,
@@ -35,8 +36,9 @@ SLOW = {"learning_rate": 0.05, "num_iterations": 800, "num_leaves": 6, "feature_
 # joint trajectories.
 RISK = SLOW | {"num_iterations": 100}
 QUICK = {"learning_rate": 0.07, "num_iterations": 160, "num_leaves": 15, "feature_fraction": 0.1}
-# Few series are learnt by heart: they are joined by copies that lack some observations, up to so many series in all.
-MOST_COPIES, WITH_COPIES = 8, 16_000
+# Few series are learnt by heart: they are joined by copies that lack some observations, up to so many series and
+# observations in all.
+MOST_COPIES, WITH_COPIES, OBSERVATIONS = 8, 24_000, 10_000_000
 MIN_FEATURES = 20  # of each tree, where there are so many
 SEEDS = 3  # boosted trees are fitted so often, and their scores averaged
 MAX_TEXT = 2**28  # bytes of a file of trees; 100 classes take some 2**24
@@ -297,8 +299,8 @@ class BoostedFeatures:
     ) -> Self:
         """Compute features of the series, and of copies that lack some observations, and fit trees to them.
 
-        There are up to 8 copies of each series of observations, fewer where these would be more than 16,000 in all, and
-        none of arrays.
+        There are up to 8 copies of each series of observations, fewer where there would be more than 24,000 series or
+        10 million observations in all, and none of arrays.
 
         Args:
             task: "classification", "regression" or "survival".
@@ -308,7 +310,8 @@ class BoostedFeatures:
             static: columns of `dataset` with one value per series, which become features.
             seed: of trees and copies; the same gives the same trees.
         """
-        copies = 0 if dataset.kind == "patches" else min(MOST_COPIES, max(WITH_COPIES // len(dataset) - 1, 0))
+        room = min(WITH_COPIES // len(dataset), OBSERVATIONS // int(dataset.lengths.sum()))
+        copies = 0 if dataset.kind == "patches" else min(MOST_COPIES, max(room - 1, 0))
         if copies:
             dataset = with_thinned(dataset, copies, seed)  # pyright: ignore
         features, names = series_features(dataset, static)

@@ -27,7 +27,7 @@ from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, save_arrays
 from rotarymae.partners.combine import log_loss
 from rotarymae.preprocess import StaticColumn
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, measured
 
 LENGTH = 9  # of a kernel
 KERNELS = np.full((84, LENGTH), -1.0, np.float32)
@@ -238,11 +238,11 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
     channels, columns = len(dataset.channel_names or (None,)), len(dataset.value_names)
     out = np.zeros((len(dataset), channels, columns, length))
     for s, one in enumerate(dataset):
-        even = np.linspace(one.times[0], one.times[-1], length)
+        even, values = np.linspace(one.times[0], one.times[-1], length), measured(one)
         for c, v in np.ndindex(channels, columns):
-            seen = np.isfinite(one.values[:, v]) & (True if one.channels is None else one.channels == c)
+            seen = np.isfinite(values[:, v]) & (True if one.channels is None else one.channels == c)
             if seen.any():
-                out[s, c, v] = np.interp(even, one.times[seen], one.values[seen, v])
+                out[s, c, v] = np.interp(even, one.times[seen], values[seen, v])
     return out.reshape(len(dataset), -1, length)
 
 

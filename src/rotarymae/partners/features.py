@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.partners.base import Floats
-from rotarymae.partners.shapes import FEATURES, Groups, Integers, between, compute, course
-from rotarymae.series import SeriesDataset, error_columns
+from rotarymae.partners.shapes import FEATURES, Groups, Integers, between, compute, course, divide
+from rotarymae.series import SeriesDataset, error_columns, measured
 
 # Channels times value columns (without one of errors). With more, trees drown in features of a shape that few channels
 # have: on PhysioNet's 37 variables ten numbers each beat thirteen.
@@ -35,7 +35,8 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     the whole series, how each channel goes before and after the peak (`course`), and how two channels differ
     (`between`); with several value columns and channels these are computed for the first column only. A column of
     standard errors (`flux_err` for `flux`) has no features itself. Times count from the series' first observation, in
-    the data's unit. For arrays see `array_features`.
+    the data's unit. Limits are not values; a data set with limits has features of these (`limits_of`), too. For arrays
+    see `array_features`.
     """
     names = tuple(str(name) for name in dataset.value_names)
     parts = [_features(rows, names, dataset.channel_names or ("all",)) for rows in chunks(dataset)]
@@ -75,15 +76,42 @@ def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[
             out |= {f"all: {names[v]} {name}": column for name, column in table.items()}
             if rows.num_channels == 1 and full:
                 out |= course(groups, {name: column[:, None] for name, column in table.items()}, names[v], ("all",))
+    for v in columns if rows.sides is not None else ():
+        for name, column in limits_of(rows, v, of_channel, rows.num_series * rows.num_channels).items():
+            of_each = zip(channel_names, column.reshape(-1, rows.num_channels).T, strict=True)
+            out |= {f"{channel}: {names[v]} {name}": part for channel, part in of_each}
     if rows.num_channels > 1:
         seen = np.bincount(of_channel, minlength=rows.num_series * rows.num_channels).reshape(-1, rows.num_channels)
         out["all: channels"] = (seen > 0).sum(1).astype(np.float64)
     return out
 
 
+def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str, Floats]:
+    """Return the share of upper and of lower limits among a group's observations, and the tightest limit of each kind.
+
+    The tightest upper limit is the lowest, the tightest lower limit the highest; NaN without any.
+
+    Args:
+        rows: observations, some of which are limits.
+        v: the value column.
+        keys: [n] group of each observation, 0 .. total - 1.
+        total: number of groups.
+    """
+    assert rows.sides is not None, "only of observations with limits"
+    out, count = {}, np.bincount(keys, minlength=total)
+    for side, kind, tighter in ((-1, "upper", np.minimum), (1, "lower", np.maximum)):
+        at = rows.sides[:, v] == side
+        tightest = np.full(total, -side * np.inf)
+        tighter.at(tightest, keys[at], rows.limits[at, v])
+        out[f"share of {kind} limits"] = divide(np.bincount(keys[at], minlength=total), count)
+        out[f"tightest {kind} limit"] = np.where(np.isfinite(tightest), tightest, np.nan)
+    return out
+
+
 # What each feature is, in the order of the table; `features` says of which channels and columns there is one.
 FORMULAS = {one.name: one.formula for one in FEATURES} | {
     "course, signal of course": " ".join((course.__doc__ or "").partition("Args:")[0].split()),
+    "share of .. limits, tightest .. limit": " ".join((limits_of.__doc__ or "").partition("Args:")[0].split()),
     "A - B: relative .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
 }
 
@@ -131,7 +159,10 @@ class SeriesRows:
         series: [n] index of the series that owns each observation, 0 .. num_series - 1.
         channels: [n] index of the channel; 0 if the data set has no channels.
         times: [n].
-        values: [n, V], NaN where one is missing.
+        values: [n, V], NaN where one is missing or a limit.
+        num_series, num_channels: their numbers.
+        limits: [n, V], the limits where `sides` is -1 (upper ones) or 1 (lower ones); has no meaning elsewhere.
+        sides: [n, V]; None without limits.
     """
 
     series: Integers  # [n] index of the series that owns the row
@@ -140,16 +171,20 @@ class SeriesRows:
     values: Floats  # [n, V]
     num_series: int
     num_channels: int
+    limits: Floats  # [n, V]
+    sides: NDArray[np.int8] | None = None
 
     @classmethod
     def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> SeriesRows:
         """Return the observations of the series at `index`, numbered in that order; None means all series."""
         index = np.arange(len(dataset)) if index is None else index
-        times, channels, values, _ = dataset.gather(index)
+        columns = dataset.gather(index)
+        times, channels = np.asarray(columns.times, np.float64), columns.channels
+        values, limits = (np.asarray(part, np.float64) for part in (measured(columns), columns.values))
         number = np.zeros(len(times), np.int64) if channels is None else np.asarray(channels, np.int64)
         series = np.repeat(np.arange(len(index)), np.asarray(dataset.lengths)[index])
         named = 1 if dataset.channel_names is None else len(dataset.channel_names)
-        return cls(series, number, np.asarray(times, np.float64), np.asarray(values, np.float64), len(index), named)
+        return cls(series, number, times, values, len(index), named, limits, columns.sides)
 
 
 def chunks(dataset: SeriesDataset) -> Iterator[SeriesRows]:

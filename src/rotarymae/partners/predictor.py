@@ -1,4 +1,4 @@
-"""What a run predicts by: the network, a method next to it (a partner: boosting, convolutions, Cox), or all combined.
+"""The predictor of a run: the network, a method next to it (a partner: boosting, convolutions, Cox), or all combined.
 
 All are compared on the validation series. Unless a user decides otherwise the combination predicts, or what is better
 than it by more than one nat in all. A saved predictor is the folder `partners` of a pipeline, whose config.json has the

@@ -32,6 +32,7 @@ class Preprocessor(nn.Module):
         static: the fitted columns with one value per series; empty where the data have none.
         static_features: number of features of each series that a head reads in addition to its tokens.
         errors: names of the columns of standard errors; empty where there are none.
+        limits: whether some of the values of training were limits.
         window, overlap: longer series are cut into pieces of `window` observations that share `overlap` of them at
             least; None cuts nothing.
 
@@ -45,6 +46,7 @@ class Preprocessor(nn.Module):
     parts: ClassVar[str]
     static: ClassVar[tuple[Any, ...]] = ()
     errors: ClassVar[tuple[str, ...]] = ()
+    limits: ClassVar[bool] = False
     window: ClassVar[int | None] = None
     overlap: ClassVar[int] = 0
 

@@ -97,14 +97,15 @@ class DatasetExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of some members: tokens to read, and hidden tokens to predict or targets, if there are any.
 
-        It also has the static features, and the log standard errors of hidden values, where the preprocessor has some.
+        It also has the static features, and the log standard errors of hidden values and the sides of hidden limits,
+        where the preprocessor has some.
 
         Args:
             index: int [B], numbers of the members.
             epoch: a new epoch draws new augmentation and masks; None means evaluation, with the same masks each time
                 and no augmentation.
         """
-        tokens, masked, errors = self.tokens(index, epoch), None, None
+        tokens, masked, errors, sides = self.tokens(index, epoch), None, None, None
         step, at = rounding_step(tokens.length), torch.from_numpy(index)
         if epoch is not None:
             tokens = self._augmented(tokens, index, epoch)
@@ -112,10 +113,11 @@ class DatasetExamples:
             tokens, masked = self._split_at_random(self.masking, tokens, index, epoch)
             masked, features = round_up(masked, step), self.preprocessor.features
             errors = masked.values[..., features : 2 * features] if self.preprocessor.errors else None
+            sides = self.preprocessor.sides(masked) if self.preprocessor.limits else None
         # After hiding: what is hidden must not be carried forward.
         tokens = self.preprocessor.complete(round_up(tokens, step))
         targets, static = (None if part is None else part[at] for part in (self.targets, self.static))
-        return Batch(index, tokens, masked, targets, static, errors)
+        return Batch(index, tokens, masked, targets, static, errors, sides)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         """Return the tokens with the augmentations that are on: series cut early, tokens dropped, noise added.

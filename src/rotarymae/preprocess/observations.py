@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
@@ -20,7 +20,7 @@ from rotarymae.preprocess.positions import Origin, PositionScaling
 from rotarymae.preprocess.static import StaticColumn, fit_static
 from rotarymae.preprocess.values import TransformKind, ValueScaling, asinh
 from rotarymae.series.cells import plain
-from rotarymae.series.columns import channel_index, error_columns
+from rotarymae.series.columns import channel_index, error_columns, measured
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import row_chunks
 from rotarymae.tokens import Tokens, pad_rows
@@ -107,7 +107,7 @@ class Rows(NamedTuple):
 
     Attributes:
         times: float64 [B, N].
-        values: [B, N, W], the predicted columns first, then their errors.
+        values: [B, N, W], the predicted columns first, then their errors, then the sides of their limits.
         real: [B, N], True where there is an observation.
         channels: int64 [B, N] from 0; None of series without channels.
         positions: float64 [B, N, P]; None of series without further positions.
@@ -136,6 +136,8 @@ class ObservationPreprocessor(Preprocessor):
         static: the columns with one value per series that a head reads together with the series, fitted.
         errors: the columns that hold the standard error of each value, which are read and weighed, but not predicted;
             they come behind the values in a data set. Empty where there are none.
+        limits: whether the training set had limits: values that are only known to lie below or above a number. The
+            encoder then reads of each value whether it is one (-1 for upper limits, 1 for lower ones, else 0).
         window, overlap: length of the windows that longer series are cut into, and the observations that two share at
             least; None cuts nothing.
         dates: whether times were dates or durations, which count in days; None is not known.
@@ -155,6 +157,7 @@ class ObservationPreprocessor(Preprocessor):
     join_times: bool = False
     static: tuple[StaticColumn, ...] = ()  # pyright: ignore
     errors: tuple[str, ...] = ()  # pyright: ignore
+    limits: bool = False  # pyright: ignore
     window: int | None = None  # pyright: ignore
     overlap: int = 0  # pyright: ignore
     dates: bool | None = None
@@ -209,8 +212,8 @@ class ObservationPreprocessor(Preprocessor):
             settings: window and overlap.
 
         Raises:
-            InputError: as the two `fit` methods; `join_times` for a data set without channels, with further inputs or
-                with errors; `errors` that are negative or not the last value columns, one for each other column.
+            InputError: as the two `fit` methods; `join_times` for a data set without channels, with further inputs,
+                errors or limits; `errors` that are negative or not the last value columns, one for each other column.
         """
         errors = _check_errors(dataset, errors, join_times)
         names = dataset.value_names[: len(dataset.value_names) - len(errors)]
@@ -219,6 +222,11 @@ class ObservationPreprocessor(Preprocessor):
             raise InputError(
                 "join_times joins the channels observed at one time, and the data set has no channels; leave it "
                 "out, or name the column of channels."
+            )
+        if join_times and dataset.sides is not None:
+            raise InputError(
+                "limits belong to single observations, and join_times makes one token of all observations of a time; "
+                "leave out one of the two (--limits drop)."
             )
         if join_times and inputs is not None and inputs.width:
             raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
@@ -234,6 +242,7 @@ class ObservationPreprocessor(Preprocessor):
             inputs=inputs or Inputs(),
             join_times=join_times,
             errors=errors,
+            limits=dataset.sides is not None,
             dates=dataset.time_unit is not None,
             **settings,
         )
@@ -266,7 +275,9 @@ class ObservationPreprocessor(Preprocessor):
     @property
     def input_features(self) -> int:
         """Number E of further inputs of a token; of joined times, whether and how lately each value was observed."""
-        return 2 * self.features if self.join_times else len(self.errors) + self.inputs.width
+        if self.join_times:
+            return 2 * self.features
+        return len(self.errors) + self.inputs.width + (self.features if self.limits else 0)
 
     @property
     def static_features(self) -> int:
@@ -289,6 +300,10 @@ class ObservationPreprocessor(Preprocessor):
     def rows(self, dataset: SeriesDataset, index: np.ndarray) -> Rows:
         """Collect the series at `index`, int [B], as arrays, padded to the longest."""
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
+        values = np.asarray(columns.values)
+        if self.limits:
+            sides = np.zeros(values.shape, np.int8) if columns.sides is None else columns.sides
+            values = np.concatenate([values, sides[:, : self.features]], axis=1)
 
         def padded(flat: np.ndarray) -> Tensor:
             """Lay out a column of all observations by series: [B, N, C]."""
@@ -298,7 +313,7 @@ class ObservationPreprocessor(Preprocessor):
         channels, positions = columns.channels, columns.positions
         return Rows(
             padded(np.asarray(columns.times, np.float64))[..., 0],
-            padded(np.asarray(columns.values)),
+            padded(values),
             real,
             None if channels is None else padded(channels.astype(np.int64))[..., 0],
             None if positions is None else padded(positions),
@@ -315,7 +330,7 @@ class ObservationPreprocessor(Preprocessor):
         return Tokens(*parts)
 
     def forward(self, rows: Rows) -> Tokens:
-        """Return tokens as the model takes them: scaled values, then the errors' logarithms and the further inputs.
+        """Return tokens as the model takes them: scaled values, errors' logarithms, further inputs, sides of limits.
 
         Of joined times, each token has every channel's latest value.
         """
@@ -333,9 +348,11 @@ class ObservationPreprocessor(Preprocessor):
             channel = torch.where(real, rows.channels, 0)
         parts = [self.values.transform(values[..., :width], channel)]
         if self.errors:
-            parts.append(self.values.log_errors(values[..., :width], values[..., width:], channel))
+            parts.append(self.values.log_errors(values[..., :width], values[..., width : 2 * width], channel))
         if self.inputs.width:
             parts.append(self.inputs.compute(values, channel, self.value_columns))
+        if self.limits:
+            parts.append(values[..., -width:])
         scaled = torch.cat(parts, -1).float()
         positions = self.positions_of(rows.times, rows.channels, rows.positions, self.origins(rows))
         if not self.join_times:
@@ -351,8 +368,17 @@ class ObservationPreprocessor(Preprocessor):
         return observations(tokens, len(self.value_columns)) if self.join_times else tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return what the model reads of visible tokens: of joined times, every channel's latest value at each time."""
+        """Return what the model reads of visible tokens: of joined times, every channel's latest value at each time.
+
+        Limits do not count as observed, so that no query takes one for the value of its neighbour.
+        """
+        if self.limits:
+            return replace(tokens, observed=self.sides(tokens) == 0, check_values=False)
         return carry_forward(tokens) if self.join_times else tokens
+
+    def sides(self, tokens: Tokens) -> Float[Tensor, "B N V"]:
+        """Return the sides of limits in tokens of a preprocessor with `limits`: -1 for upper, 1 for lower, else 0."""
+        return tokens.values[..., -self.features :]
 
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
         """Return the time from which each of B series counts its times (`PositionScaling`), in the table's units."""
@@ -412,6 +438,8 @@ class ObservationPreprocessor(Preprocessor):
                 code="other-positions",
             )
         _refuse_negative(dataset, self.errors)
+        if dataset.sides is not None and not self.limits:
+            raise InputError("the data set has limits, and the model was trained without; read it with --limits drop.")
         self.warn_of_other_times(dataset.time_unit)
         self.warn_if_far(dataset)
         self.warn_of_other_units(dataset)
@@ -460,11 +488,11 @@ class ObservationPreprocessor(Preprocessor):
             return
         some, width, strange = dataset.sample(MAX_COMPARED), len(self.value_names), []
         channels = channel_index(some)
-        scaled = self.values.transform(some.values[:, :width], channels)
+        scaled = self.values.transform(measured(some)[:, :width], channels)
         for c, v in np.ndindex(len(self.channel_names or (None,)), width):
             if self.transforms[v] == "none":  # of which no usual spread is known
                 continue
-            part = scaled[channels == c, v]
+            part = scaled[(channels == c) & ~np.isnan(scaled[:, v]), v]
             if len(part) < MIN_SERIES_TO_COMPARE**2:
                 continue
             low, middle, high = np.quantile(part, (0.25, 0.5, 0.75))  # which single wild values do not move
@@ -497,6 +525,7 @@ class ObservationPreprocessor(Preprocessor):
             "further positions": ", ".join(f"{name} (unit {unit:.4g})" for name, unit in units) or "none",
             "channel spacing": self.channel_spacing,
             "measurement errors": ", ".join(self.errors) or "none",
+            "limits": "read as limits" if self.limits else "none",
             "further inputs": self.inputs.describe(),
             "tokens": "one per time, with all channels" if self.join_times else "one per observation",
             "static columns": ", ".join(column.name for column in self.static) or "none",

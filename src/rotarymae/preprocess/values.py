@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.cells import plain
-from rotarymae.series.columns import channel_index
+from rotarymae.series.columns import channel_index, measured
 from rotarymae.series.dataset import SeriesDataset
 
 TransformKind = Literal["robust", "standard", "asinh", "none"]
@@ -280,7 +280,9 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) 
 
 
 def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return, for each channel, the ascending indices of its observations."""
+    """Return, for each channel, the ascending indices of its observations without limits."""
     channels = channel_index(dataset)
     order = np.argsort(channels, kind="stable")
+    if dataset.sides is not None:
+        order = order[np.isfinite(measured(dataset)[order]).all(1)]
     return np.split(order, np.searchsorted(channels[order], np.arange(1, len(dataset.channel_names or (None,)))))

@@ -113,6 +113,7 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
     present, counts = np.unique(channels, return_counts=True)
     if len(present) > PANELS:
         caption += f" Of {len(present)} channels the {PANELS} with most observations."
+    limited = parts[0].sides is not None
     middle = float(np.median(values[:, 0]))
     away = np.abs(values[:, 0] - middle)
     spread = float(np.median(away)) or 1.0
@@ -125,6 +126,7 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
         [str(name) for name in preprocessor.channel_names or ("",)],
         shown=present[np.argsort(-counts, kind="stable")[:PANELS]],
         errors=errors,
+        sides=np.concatenate([one.sides[:, 0] for one in parts]) if limited else None,
         time_label=f"{time} (UTC)" if dates else time,
         value_label=first,
         # Far from zero a logarithmic axis has hardly a tick.

@@ -175,6 +175,7 @@ def anomalies(pipeline: Pipeline) -> Question:
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the scores, with one row per observation."""
+        dataset = pipeline.dataset(dataset)  # so that all parts of a table have the same columns
         single, stretch = odd_observations(pipeline, dataset, on_step)
         return Answers(pa.table(score_columns(dataset, anomaly_score=single, stretch_score=stretch)), dataset.lengths)
 
@@ -194,6 +195,7 @@ def importances(pipeline: Pipeline) -> Question:
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the columns of importances, with one row per observation."""
+        dataset = pipeline.dataset(dataset)
         fits = np.flatnonzero(dataset.lengths <= limit)
         importance = [np.full(length, np.nan) for length in dataset.lengths]
         if len(fits):

@@ -3,6 +3,7 @@ from .cells import is_number as is_number
 from .cells import plain as plain
 from .columns import channel_index as channel_index
 from .columns import error_columns as error_columns
+from .columns import measured as measured
 from .dataset import SeriesDataset as SeriesDataset
 from .dates import as_dates as as_dates
 from .dates import parse_time as parse_time

@@ -25,8 +25,7 @@ THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may 
 MIN_THOUSANDS = 10  # such cells, next to whole numbers below 1,000, that show what the comma is
 SPACED = r"^[-+]?\d{1,3}([ '’\x{00a0}\x{202f}]\d{3})+([.,]\d+)?$"  # 1 234,5 and 1'234.5
 BEFORE_UNIT = r"^([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([%°µμA-Za-z][^\d]{0,15}|[%°])$"  # 5.1 mg/dL
-LIMIT_MARKS = ("<", ">", "≤", "≥")
-LIMIT = r"^([<>]=?|[≤≥])\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\.?$"
+UPPER, LOWER = (rf"^[{mark}]=?\s*([-+−]?[.,]?\d.*)$" for mark in ("<≤", ">≥"))  # limits: the rest is a number
 MAX_WORD = 60  # characters of a cell that is named
 
 
@@ -34,12 +33,14 @@ MAX_WORD = 60  # characters of a cell that is named
 class Numbers:
     """A column as numbers [n], NaN where a cell is missing or no number; float32 if the column was, else float64.
 
-    `words` counts the cells that are not numbers.
+    `words` counts the cells that are not numbers. `sides` int8 [n] is -1 for upper limits ("<0.01"), 1 for lower ones,
+    and 0 elsewhere, where `values` has the limit as a number; None without limits.
     """
 
     values: np.ndarray
     words: dict[str, int] = field(default_factory=dict)
     note: str | None = None
+    sides: np.ndarray | None = None
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -124,18 +125,18 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     Args:
         name: of the column, for messages.
         na: cells that mean "missing", besides the usual ones: texts, or numbers in any spelling.
-        limits: whether "<0.01" is read as 0.01; otherwise it counts as a word.
+        limits: whether cells such as "<0.01" are read as limits; otherwise they count as words.
 
     Returns:
-        The values, NaN where a cell is missing or no number; {word: count} of cells that were not numbers; and a note,
-            or None, on what was assumed of decimal marks or units.
+        The values, NaN where a cell is missing or no number; {word: count} of cells that were not numbers; a note, or
+            None, on what was assumed of decimal marks or units; and the sides of limits.
 
     Raises:
         InputError: the column holds no numbers at all ("not-numeric").
     """
-    kind, words, note = column.type, {}, None
+    kind, words, note, sides = column.type, {}, None, None
     if is_text(kind):
-        values, words, note = _parse_numbers(column, name, na, limits)
+        values, words, note, sides = _parse_numbers(column, name, na, limits)
     elif pa.types.is_null(kind):
         return Numbers(np.full(len(column), np.nan))
     elif pa.types.is_float32(kind):
@@ -149,36 +150,39 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     codes = [np.asarray(float(code)).astype(values.dtype) for code in na if is_number(code)]
     if codes:
         values = np.where(np.isin(values, codes), np.nan, values).astype(values.dtype)
-    return Numbers(values, words, note)
+    return Numbers(values, words, note, sides)
 
 
 def _parse_numbers(
     column: pa.Array, name: str, na: Sequence[str], limits: bool
-) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse texts [n] as numbers: plain ones, and those with decimal commas, marks between thousands, or one unit.
+) -> tuple[np.ndarray, dict[str, int], str | None, np.ndarray | None]:
+    """Parse texts [n] as numbers: plain ones, limits, those with decimal commas, marks between thousands, or a unit.
 
     Args:
         column: the texts.
         name: of the column, for messages.
         na: words that mean "missing", besides the usual ones.
-        limits: whether "<0.01" is read as 0.01; otherwise it is no number.
+        limits: whether "<0.01" is read as a limit; otherwise it is no number.
 
     Returns:
-        float64 [n], NaN where a text is no number; {text: count} of those that are not; and a note on what was assumed.
+        float64 [n], NaN where a text is no number; {text: count} of those that are not; a note on what was assumed; and
+        the sides of limits, as in `Numbers`.
 
     Raises:
         InputError: none of the texts is a number ("not-numeric").
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
-            return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
+            return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None, None
     if (truths := matches(cells, "^(?i:true|false)$")).any() and truths.sum() == len(cells) - cells.null_count:
-        return numbers(cells.cast(pa.bool_()), name).values, {}, None
+        return numbers(cells.cast(pa.bool_()), name).values, {}, None, None
+    texts, sides = cells, np.zeros(len(cells), np.int8)
+    for side, pattern in ((-1, UPPER), (1, LOWER)) if limits else ():
+        sides[matches(cells, pattern)] = side
+        cells = _replaced(cells, pattern, r"\1")
     cells = _replaced(cells, "^[−–]", "-")
     cells = _replaced(cells, r"^([-+]?\d*\.?\d*)[dD]([-+]?\d+)$", r"\1e\2")  # Fortran's 1.5D+02
     cells, note = _with_points(cells)
-    if limits:
-        cells = _replaced(cells, r"^([<>]=?|[≤≥])\s*|\.$", "", LIMIT)
     good = matches(cells, NUMBER)
     measured = matches(cells, BEFORE_UNIT) & ~good
     if measured.any() and not good.any():
@@ -194,8 +198,9 @@ def _parse_numbers(
             f"column {name!r} holds text and no numbers: {words}; convert it, or name another column.",
             code="not-numeric",
         )
-    values = where(good, cells).cast(pa.float64())
-    return values.to_numpy(zero_copy_only=False), counted(cells.filter(pa.array(strange))), note
+    values = where(good, cells).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    sides[~good] = 0
+    return values, counted(texts.filter(pa.array(strange))), note, sides if sides.any() else None
 
 
 def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) -> pa.Array:

@@ -47,6 +47,15 @@ def channel_index(observed: Any) -> np.ndarray:
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
+def measured(observed: Any) -> np.ndarray:
+    """Return the values [n, V] of observations, with NaN in place of limits; the values themselves without limits.
+
+    Args:
+        observed: a data set, a series, or `Columns`.
+    """
+    return observed.values if observed.sides is None else np.where(observed.sides == 0, observed.values, np.nan)
+
+
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
     """Return given channel names as a tuple of Python values. Raises InputError for no list or repeated names."""
     if isinstance(given, str) or not isinstance(given, Iterable):

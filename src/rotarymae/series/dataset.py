@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rotarymae.batch import normalize_index
 from rotarymae.errors import InputError, InputWarning, listed
@@ -62,6 +63,7 @@ class Series:
     time_zone: str | None = None
     positions: np.ndarray | None = None
     position_names: tuple[str, ...] = ()
+    sides: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,6 +101,9 @@ class SeriesDataset:
         Finite.
     position_names : tuple of str
         Names of the P columns of `positions`.
+    sides : ndarray of shape [n, V] or None
+        int8: -1 where a value is known only to lie below the number in `values` (an upper limit), 1 where it lies above
+        (a lower limit), 0 where it was measured. None where all were.
 
     Raises
     ------
@@ -120,6 +125,7 @@ class SeriesDataset:
     reading: ReadingReport | None = None
     positions: np.ndarray | None = None
     position_names: tuple[str, ...] = ()
+    sides: np.ndarray | None = None
 
     noun: ClassVar[str] = "series"  # what messages call its members
     kind: ClassVar[str] = "observations"  # that of its preprocessor
@@ -130,6 +136,7 @@ class SeriesDataset:
         shapes = {"times": (n,), "values": (n, len(self.value_names)), "offsets": (count + 1,)}
         shapes |= {} if self.channels is None else {"channels": (n,)}
         shapes |= {} if self.positions is None else {"positions": (n, len(self.position_names))}
+        shapes |= {} if self.sides is None else {"sides": shapes["values"]}
         for name, shape in shapes.items():
             actual = getattr(self, name).shape
             if actual != shape:
@@ -192,7 +199,7 @@ class SeriesDataset:
     @property
     def columns(self) -> Columns:
         """Return the columns of all observations, as they are kept."""
-        return Columns(self.times, self.channels, self.values, self.positions)
+        return Columns(self.times, self.channels, self.values, self.positions, self.sides)
 
     @property
     def lengths(self) -> np.ndarray:
@@ -246,6 +253,7 @@ class SeriesDataset:
         columns = {"times": self.times, "values": self.values, "offsets": self.offsets, "ids": self.ids}
         columns |= {} if self.channels is None else {"channels": self.channels}
         columns |= {} if self.positions is None else {"positions": self.positions}
+        columns |= {} if self.sides is None else {"sides": self.sides}
         columns |= {f"static {name}": self.static[name] for name in sorted(self.static)}
         # Strings are hashed as JSON, whose bytes do not depend on the width of the longest one.
         digest.update(json.dumps(names).encode())
@@ -392,8 +400,43 @@ class SeriesDataset:
             return self
         places = [self.value_names.index(name) for name in names]
         first = places == list(range(len(places)))  # a view, of mapped columns too
-        kept = self.values[:, : len(places)] if first else self.values[:, places]
-        return replace(self, values=kept, value_names=tuple(names))
+        chosen: Any = slice(len(places)) if first else places
+        sides = None if self.sides is None else self.sides[:, chosen]
+        return replace(self, values=self.values[:, chosen], value_names=tuple(names), sides=sides)
+
+    def with_limits(self, kept: bool) -> SeriesDataset:
+        """Mark limits, or leave them out, as a model needs it.
+
+        Parameters
+        ----------
+        kept : bool
+            True for a model that reads limits: `sides` is filled with zeros where it is None. False for others:
+            observations with a limit are left out.
+
+        Returns
+        -------
+        SeriesDataset
+            The same series.
+
+        Raises
+        ------
+        InputError
+            A series has no observation that is no limit.
+
+        Warns
+        -----
+        InputWarning
+            Limits are left out: how many.
+        """
+        if kept:
+            return replace(self, sides=np.zeros(self.values.shape, np.int8)) if self.sides is None else self
+        if self.sides is None:
+            return self
+        limits = (self.sides != 0).any(1)
+        if limits.any():
+            text = f"{limits.sum():,} limits are left out: the model was trained without any, and does not read them."
+            warnings.warn(text, InputWarning, stacklevel=2)
+        return replace(self.mask_observations(~limits), sides=None)
 
     def mask_observations(self, keep: np.ndarray) -> SeriesDataset:
         """Keep only some observations of each series.
@@ -610,7 +653,7 @@ class SeriesDataset:
         """Make the table that `from_frame` reads back.
 
         Its columns are id, time, positions, channel (if any), values and static columns. Times are numbers, also where
-        they were dates: read back, `time_unit` is None.
+        they were dates: read back, `time_unit` is None. A column of values that has limits is one of texts ("<0.01").
 
         Parameters
         ----------
@@ -640,5 +683,10 @@ class SeriesDataset:
         if self.channels is not None and self.channel_names is not None:
             columns.append(pa.array(list(self.channel_names)).take(pa.array(self.channels)))
         columns += [pa.array(column) for column in self.values.T]
+        for v, name in enumerate(self.value_names):
+            if self.sides is not None and self.sides[:, v].any():
+                marks = pa.array(np.array(["<", "", ">"])[self.sides[:, v] + 1])
+                texts = columns[names.index(name)].cast(pa.string())
+                columns[names.index(name)] = pc.binary_join_element_wise(marks, texts, "")  # pyright: ignore
         columns += [pa.array(column).take(pa.array(each)) for column in self.static.values()]
         return pa.Table.from_arrays(columns, names=names)

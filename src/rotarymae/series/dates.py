@@ -79,7 +79,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     elif 2 * elapsed.sum() > there.sum():
         note = f"times such as {texts.filter(pa.array(elapsed))[0].as_py()!r} are elapsed hours and minutes"
         values = _elapsed(texts)
-        return Times(values, _words(texts, there & np.isnan(values)), note, "day")
+        return Times(values, _words(texts, there & np.isnan(values)), note, unit="day")
     else:
         return _from_numbers(texts, name)
     read = _typed(stamps, name)

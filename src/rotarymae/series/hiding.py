@@ -38,14 +38,14 @@ def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesData
 def with_thinned(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
     """Return the S series, followed by `copies` · S copies of them, which lack some observations.
 
-    A copy keeps its first observation, and each other one with a probability that is drawn for the copy, from 0.5 to 1.
+    A copy keeps its first observation, and each other one with a probability that is drawn for the copy, from 0.3 to 1.
 
     Args:
         seed: of the draw.
     """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     draw = np.random.default_rng(seed)
-    share = draw.uniform(0.5, 1, len(every))
+    share = draw.uniform(0.3, 1, len(every))
     share[: len(dataset)] = 1
     keep = draw.random(len(every.times)) < np.repeat(share, every.lengths)
     keep[every.offsets[:-1]] = True

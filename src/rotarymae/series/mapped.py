@@ -18,18 +18,17 @@ SAMPLE = 1 << 22  # observations; statistics of a larger set are taken from so m
 
 
 class Columns(NamedTuple):
-    """The columns of n observations: times [n], channels [n], values [n, V], further positions [n, P]."""
+    """The columns of n observations: times [n], channels [n], values and sides [n, V], further positions [n, P]."""
 
     times: np.ndarray
     channels: np.ndarray | None
     values: np.ndarray
     positions: np.ndarray | None
+    sides: np.ndarray | None = None
 
     def take(self, rows: Any) -> Columns:
         """Return the rows that a mask, an order or a slice selects."""
-        channels = None if self.channels is None else self.channels[rows]
-        positions = None if self.positions is None else self.positions[rows]
-        return Columns(self.times[rows], channels, self.values[rows], positions)
+        return Columns(*(None if column is None else column[rows] for column in self))  # pyright: ignore
 
     def runs(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
         """Copy runs of consecutive observations into memory, joined; `starts` and `lengths` [k] delimit them."""

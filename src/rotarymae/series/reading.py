@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series.cells import LIMIT_MARKS
 
 NO_ZONE = "times have no zone and are taken as UTC"
 MAX_REASONS = 12  # that one line names
@@ -25,7 +24,8 @@ class ReadingReport:
         doubts: {sentence: count} of what is used but may be wrong or was changed: {"series had times that did not
             ascend": 1}.
         first: {reason: first row or series} for all of these.
-        words: texts among numbers, by column: {"value": {"<0.01": 3}}. They count as missing values.
+        limits: {column: number of cells} that are limits of the value, and not the value: {"lactate": 12}.
+        words: texts among numbers, by column: {"value": {"NEG": 3}}. They count as missing values.
         lost: values that were observed and are dropped because another value of their row is missing.
         merged: rows with the same series, time and channel as another row.
         series: number of series.
@@ -40,6 +40,7 @@ class ReadingReport:
     left_out: dict[str, int] = field(default_factory=dict)
     doubts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
     words: dict[str, dict[str, int]] = field(default_factory=dict)
     lost: int = 0
     merged: int = 0
@@ -69,6 +70,8 @@ class ReadingReport:
         """Return one line: "351 of 4,485 rows dropped: 'mag' is missing in 351"."""
         dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
         parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]
+        limits = [f"{count:,} of {name!r}" for name, count in self.limits.items()]
+        parts += [f"limits: {', '.join(limits[:MAX_REASONS])}"] if limits else []
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
         parts += [f"{len(self.empty):,} series without observations left out"] if self.empty else []
         return "; ".join([*parts, *self.notes])
@@ -111,10 +114,8 @@ class ReadingReport:
                 f"{'; '.join(each[:MAX_REASONS])}."
             )
         words = sum(map(Counter, self.words.values()), Counter())
-        limits = sum(count for word, count in words.items() if word.startswith(LIMIT_MARKS))
-        na = [word for word, _ in words.most_common() if not word.startswith(LIMIT_MARKS)]
-        remedy = f" If they mean missing: --na {' '.join(map(shlex.quote, na[:20]))}." if na else ""
-        remedy += f" {limits:,} are limits: --limits number reads them as their number." if limits else ""
+        na = [word for word, _ in words.most_common(20)]
+        remedy = f" If they mean missing: --na {' '.join(map(shlex.quote, na))}." if na else ""
         sentences += [f"{text}; they are left out.{remedy}" for text in self._words_by_column()]
         if self.empty:
             sentences.append(f"{len(self.empty):,} series have no observation and are left out: {listed(self.empty)}.")

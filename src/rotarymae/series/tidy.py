@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rotarymae.errors import InputError, NoObservations, listed
+from rotarymae.series.columns import measured
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
@@ -63,10 +64,11 @@ class Observations:
     errors: dict[str, str] = field(default_factory=dict)
     time_bits: int = 64
     static: dict[str, np.ndarray] = field(default_factory=dict)
+    sides: np.ndarray | None = None
 
     def keep(self, rows: np.ndarray) -> Observations:
         """Select rows by a mask [n] or by their indices in a new order; ids and static columns stay whole."""
-        columns = ("series", "times", "channels", "values", "positions", "row")
+        columns = ("series", "times", "channels", "values", "positions", "row", "sides")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
@@ -159,7 +161,7 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
         NoObservations: no row is left.
         InputError: a cell that cannot be used, in a strict reading ("unusable-cell"); many duplicates ("duplicates").
     """
-    rows = with_typical_errors(rows)
+    rows = with_errors_of_limits(with_typical_errors(rows))
     if schema.wide and schema.tokens == "channel":
         rows = melt(rows)
     else:
@@ -194,7 +196,8 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
         "reading": rows.report,
     }
     names = ("value_names", "channels", "channel_names", "positions", "position_names", "time_unit", "time_zone")
-    return fields | {name: getattr(rows, name) for name in names}
+    sides = rows.sides if rows.sides is not None and rows.sides.any() else None
+    return fields | {name: getattr(rows, name) for name in names} | {"sides": sides}
 
 
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
@@ -251,6 +254,17 @@ def with_typical_errors(rows: Observations) -> Observations:
         reason = f"series have {name!r} but no {error!r} at all, and are read with the median error of the others"
         rows = replace(rows, values=values).doubting(reason, len(which), listed(which[:1]))
     return rows
+
+
+def with_errors_of_limits(rows: Observations) -> Observations:
+    """Return the rows with a standard error of 0 for limits that have none: the value lies beyond the limit itself."""
+    if rows.sides is None:
+        return rows
+    values = rows.values.copy()
+    for name, error in rows.errors.items():
+        e = rows.value_names.index(error)
+        values[(rows.sides[:, rows.value_names.index(name)] != 0) & np.isnan(values[:, e]), e] = 0.0
+    return replace(rows, values=values)
 
 
 def far_times(rows: Observations) -> Observations:
@@ -312,10 +326,10 @@ def suspects(rows: Observations) -> Observations:
     """
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
-    order, doubts = np.arange(len(rows.times))[by_channel], []
+    order, doubts, values = np.arange(len(rows.times))[by_channel], [], measured(rows)
     for v, name in enumerate(rows.value_names):
         for c, at in enumerate(np.split(order, ends)):
-            column = rows.values[at, v]
+            column = values[at, v]
             where = [] if rows.channel_names is None else [f"channel {rows.channel_names[c]!r}"]
             where += [f"column {name!r}"] if not where or len(rows.value_names) > 1 else []
             for value in _outliers(column[~np.isnan(column)]):
@@ -380,7 +394,14 @@ def sort(rows: Observations) -> Observations:
     for key in rows.keys:
         wrong |= same & (key[1:] < key[:-1])
         same &= key[1:] == key[:-1]
-    return rows.keep(np.lexsort(rows.keys[::-1])) if wrong.any() else rows
+    if not wrong.any():
+        return rows
+    mixed = np.zeros(len(rows.ids), bool)  # of a large table often few series
+    mixed[rows.series[1:][wrong]] = True
+    order = np.arange(len(rows.times))
+    at = np.flatnonzero(mixed[rows.series])
+    order[at] = at[np.lexsort([key[at] for key in rows.keys[::-1]])]
+    return rows.keep(order)
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
@@ -414,8 +435,9 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     `duplicates` says.
 
     Args:
-        duplicates: "mean" averages, weighted by standard errors if there are any; "first" and "last" keep one; "error"
-            keeps the first, with a doubt in the report, if few rows are concerned.
+        duplicates: "mean" averages, weighted by standard errors if there are any, and keeps the first where one is a
+            limit; "first" and "last" keep one; "error" keeps the first, with a doubt in the report, if few rows are
+            concerned.
         strict: whether "error" refuses few rows, too.
 
     Raises:
@@ -427,6 +449,8 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     first = np.flatnonzero(np.concatenate([[True], ~again]))
     counts = np.diff(np.append(first, len(rows.times)))
     differs = again & ((rows.values[1:] != rows.values[:-1]) & ~np.isnan(rows.values[1:])).any(1)
+    if rows.sides is not None:
+        differs |= again & (rows.sides[1:] != rows.sides[:-1]).any(1)
     rows = rows.noting(merged=int(again.sum()))
     if duplicates == "error" and differs.any():
         place = np.searchsorted(first, np.argmax(differs), side="right") - 1
@@ -458,7 +482,10 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
             exact = np.isfinite(total) & (counts > 1)  # an error of 0 has no weight
             mean[exact, v] = (np.add.reduceat(weight * values[:, v], first) / total)[exact]
             mean[exact, e] = total[exact] ** -0.5
-    mean[counts == 1] = values[first[counts == 1]]
+    whole = counts == 1
+    if rows.sides is not None:
+        whole |= np.logical_or.reduceat((rows.sides != 0).any(1), first)
+    mean[whole] = values[first[whole]]
     return replace(merged, values=mean.astype(rows.values.dtype))
 
 
@@ -477,6 +504,7 @@ def melt(rows: Observations) -> Observations:
         channels=column.astype(np.int32),
         channel_names=rows.value_names,
         values=rows.values[row, column][:, None],
+        sides=None if rows.sides is None else rows.sides[row, column][:, None],
         value_names=("value",),
     )
 

@@ -65,7 +65,7 @@ def as_dataset(
             "list of arrays [channels, time], or a list with (times, values) or (times, values, channels) of every "
             "series. Observations (time, value, channel) of a series become these by tuple(zip(*observations))."
         )
-    return dataset if like is None else _with_channels(dataset, like)
+    return dataset if like is None else _with_channels(dataset, like).with_limits(like.limits)
 
 
 def is_frame(series: Any) -> bool:
@@ -140,6 +140,8 @@ def _from_frame(
         schema = TableSchema.for_model(like, of_training, given)
         reader = TableReader.open(frame, schema, like.channel_names, like.value_columns)
     else:
+        if like is not None and not like.limits:
+            columns = replace(columns, limits="drop")
         reader = TableReader.open(
             frame, columns, None if like is None or columns.channel is None else like.channel_names
         )
@@ -160,7 +162,7 @@ def _joined(series: Sequence[Series]) -> SeriesDataset:
     first = series[0]
     columns = {
         name: None if getattr(first, name) is None else np.concatenate([getattr(one, name) for one in series])
-        for name in ("times", "channels", "values", "positions")
+        for name in ("times", "channels", "values", "positions", "sides")
     }
     static = {name: label_values(pa.array([one.static[name] for one in series])) for name in first.static}
     names = ("channel_names", "value_names", "time_unit", "time_zone", "position_names")

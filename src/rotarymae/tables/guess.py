@@ -282,7 +282,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
     if not is_date and not is_clock and not words:
         with suppress(InputError):
-            read = cells.numbers(column, name, na)
+            read = cells.numbers(column, name, na, limits=True)
             mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
             numbers = read.values.astype(np.float64) if mostly or not text else None
     text = text and numbers is None
@@ -464,9 +464,24 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
         if name not in values and 0 < marked < n / 2:
             unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
-    if limits:
-        unsure.append(f"{listed(limits)} are limits of what could be seen, and are not read as values")
+    several = len(values) > 1 or given.get("wide") or schema.wide or {"upper_limits", "lower_limits"} & named
+    for name in limits:
+        if several or not _fills(columns[name], columns.get(values[0])):
+            unsure.append(f"{name!r} is a limit of what could be seen, and is not read")
+            continue
+        faint = "mag" in name.lower() or "mag" in values[0].lower()
+        role, other = ("lower_limits", "--upper-limits") if faint else ("upper_limits", "--lower-limits")
+        given[role], several = (name,), True
+        side = "above" if faint else "below"
+        unsure.append(f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})")
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
+
+
+def _fills(limit: Column, value: Column | None) -> bool:
+    """Return whether a column of limits has numbers where the column of values has none."""
+    if limit.numbers is None or value is None or value.numbers is None:
+        return False
+    return bool((~np.isnan(limit.numbers) & np.isnan(value.numbers)).any())
 
 
 def _unread(

@@ -17,7 +17,7 @@ import pyarrow as pa
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.cells import to_arrow
-from rotarymae.series.columns import error_columns
+from rotarymae.series.columns import error_columns, measured
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import Columns, map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
@@ -144,7 +144,8 @@ class TableReader:
         role_of |= dict.fromkeys(values, "values")
         objects = None if schema.objects is None else open_source(schema.objects)
         elsewhere = [name for name in schema.static if objects and name not in names and name in objects.columns]
-        may_lack = (*schema.static, *(values if schema.wide else ())) if for_model else ()
+        limits = (*schema.upper_limits, *schema.lower_limits)
+        may_lack = (*schema.static, *(values if schema.wide else ()), *limits) if for_model else ()
         absent = [name for name in may_lack if name not in names and name not in elsewhere]
         for name, role in role_of.items():
             if name not in [*names, *absent, *elsewhere] and not (role == "id" and alone):
@@ -189,7 +190,8 @@ class TableReader:
     def columns(self) -> list[str]:
         """The names of the columns that have a cell for each observation, without the static ones."""
         schema = self.schema
-        names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values, *schema.flags]
+        names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
+        names += [*schema.upper_limits, *schema.lower_limits, *schema.flags]
         return [name for name in dict.fromkeys(names) if name is not None]
 
     @cached_property
@@ -247,7 +249,7 @@ class TableReader:
             raise (error if self.source.in_memory else error.within(self.source.name)) from error
         report = self._with_notes(report)
         announce(report)
-        return replace(dataset, reading=report)
+        return replace(dataset, reading=report, sides=dataset.sides if report.limits else None)
 
     def _mapped(self, datasets: Iterator[SeriesDataset]) -> SeriesDataset | None:
         """Join data sets to one with memory-mapped columns; None without any.
@@ -262,6 +264,7 @@ class TableReader:
             """Yield the columns of each data set; keep what is stored once per series."""
             nonlocal first
             for one in datasets:
+                one = one.with_limits(kept=self.schema.limits == "censored")
                 first = one if first is None else first
                 per_series.append((one.lengths, one.ids, one.static))
                 yield one.columns
@@ -398,19 +401,31 @@ class TableReader:
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
 
-        def numbers(name: str, limits: bool = False) -> np.ndarray:
-            """Read a column as numbers [n], converted by its factor.
+        def numbers(name: str, sides: np.ndarray | None = None) -> np.ndarray:
+            """Read a column as numbers [n], converted by its factor; words and notes are added to `report`.
 
-            Words and notes are added to `report`. With `limits`, "<0.01" is read as 0.01.
+            Args:
+                sides: int8 [n], set to -1 or 1 where a cell is a limit; None counts such cells as words.
             """
             nonlocal report
-            read = cells.numbers(columns[name], name, schema.na, limits)
+            read = cells.numbers(columns[name], name, schema.na, sides is not None)
+            if sides is not None and read.sides is not None:
+                sides[:] = read.sides
             words = {name: read.words} if read.words else {}
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
             return read.values * self.factors[name] if name in self.factors else read.values
 
-        columns_of = [numbers(name, schema.limits == "number") for name in self.values]
+        sides = np.zeros((len(self.values), len(series)), np.int8)
+        columns_of = [numbers(name, side) for name, side in zip(self.values, sides, strict=True)]
         values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
+        sides = sides.T
+        for side, bounds in ((-1, schema.upper_limits), (1, schema.lower_limits)):
+            for v, name in enumerate(bounds):
+                bound = numbers(name)
+                beyond = np.isnan(values[:, v]) & ~np.isnan(bound)
+                values[beyond, v], sides[beyond, v] = bound[beyond], side
+        limited = np.flatnonzero(sides.any(0)).tolist()
+        report += ReadingReport(limits={self.values[v]: int((sides[:, v] != 0).sum()) for v in limited})
         positions = [numbers(name) for name in schema.positions]
         flags = [(f"{name!r} is a flag", np.nan_to_num(numbers(name)) != 0) for name in schema.flags]
         when = dates.times(columns[schema.time], schema.time, schema.time_format, schema.na)
@@ -441,7 +456,15 @@ class TableReader:
             names={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
             errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
             time_bits=32 if pa.types.is_float32(columns[schema.time].type) else 64,
+            sides=sides if limited else None,
         )
+        if schema.limits == "drop":
+            for v in limited:
+                reason = (
+                    f"values of {self.values[v]!r} are limits, and are left out; models trained with some read them"
+                )
+                rows = rows.doubting(reason, report.limits[self.values[v]], rows.name(int((sides[:, v] != 0).argmax())))
+            rows = replace(rows, values=measured(rows), sides=None)
         if schema.channel is None:
             return rows.leave_out(flags, "missing")
         return self._with_channels(rows, columns[schema.channel], schema.channel, flags)
@@ -515,13 +538,13 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
         codes: [n], the channel of each row in `names`; -1 for rows that are no facts.
         names: of the channels.
     """
-    columns = {}
+    columns, values = {}, measured(rows)[:, 0]
     for c in np.unique(codes[codes >= 0]):
         which = np.flatnonzero(codes == c)
         which = which[np.unique(rows.series[which], return_index=True)[1]]
-        valued = not np.isnan(rows.values[which, 0]).all()
+        valued = not np.isnan(values[which]).all()
         column = np.full(len(rows.ids), np.nan) if valued else np.zeros(len(rows.ids), bool)
-        column[rows.series[which]] = rows.values[which, 0] if valued else True
+        column[rows.series[which]] = values[which] if valued else True
         columns[str(names[c])] = column
     return columns
 

@@ -14,7 +14,7 @@ from rotarymae.system.fields import check_fields
 
 Tokenisation = Literal["channel", "time"]
 Duplicates = Literal["error", "mean", "first", "last"]
-Limits = Literal["drop", "number"]
+Limits = Literal["censored", "drop"]
 Untimed = Literal["drop", "static"]
 COLUMN_ROLES = (
     "id",
@@ -24,6 +24,8 @@ COLUMN_ROLES = (
     "channel",
     "values",
     "errors",
+    "upper_limits",
+    "lower_limits",
     "flags",
     "static",
 )  # that name columns
@@ -71,8 +73,14 @@ class TableSchema:
         Reading: rows with equal series, time and channel are refused if many (error), averaged (mean), or one of
         them is used (first, last).
     limits
-        Reading: cells such as <0.01 or >100 are left out and counted (drop), or read as the number (number). For
-        detection limits.
+        Reading: cells such as <0.01 or >100 are limits of the value (censored), or left out and counted (drop), as are
+        --upper-limits and --lower-limits then.
+    upper_limits
+        Reading: columns of detection limits of the first values, in their order: where a value is missing, it lies
+        below its limit.
+    lower_limits
+        Reading: the same, of values that lie above their limit where they are missing, as magnitudes of faint sources
+        do (diffmaglim).
     untimed
         Reading: rows without a time are left out and counted (drop), or become columns with one value per series
         (static), such as age at admission.
@@ -114,7 +122,9 @@ class TableSchema:
     numbered: str | None = None
     tokens: Tokenisation = "channel"
     duplicates: Duplicates = "error"
-    limits: Limits = "drop"
+    limits: Limits = "censored"
+    upper_limits: tuple[str, ...] = ()
+    lower_limits: tuple[str, ...] = ()
     untimed: Untimed = "drop"
     since: str | None = None
     until: str | None = None
@@ -141,10 +151,14 @@ class TableSchema:
                     code="column-twice",
                 )
             taken[name] = role
+        bounds = (*self.upper_limits, *self.lower_limits)
         together = "belong to single observations; give a table with one row for each (no --wide, no --tokens time)."
+        most = max(len(self.upper_limits), len(self.lower_limits))
         conflicts = (
             (self.wide and self.flags, f"flags {listed(self.flags)} {together}"),
             (self.errors and (self.wide or self.tokens == "time"), f"errors {listed(self.errors)} {together}"),
+            (bounds and (self.wide or self.tokens == "time"), f"limits {listed(bounds)} {together}"),
+            (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
             (
                 self.tokens == "time" and self.channel,
@@ -205,12 +219,15 @@ class TableSchema:
         """Return the schema for a trained model's table.
 
         It is that of its training table, `columns`, changed by what a user gives; static columns, errors and positions
-        are those of the model's preprocessor. Raises InputError for options that exclude each other.
+        are those of the model's preprocessor, and so is whether limits are read. Raises InputError for options that
+        exclude each other.
         """
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
-        return replace(schema, static=static, errors=preprocessor.errors, positions=preprocessor.position_names)
+        limits = schema.limits if preprocessor.limits else "drop"
+        of_model = {"errors": preprocessor.errors, "positions": preprocessor.position_names, "limits": limits}
+        return replace(schema, static=static, **of_model)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
         """Return the schema with what reading `dataset`, a `SeriesDataset`, settled.

@@ -28,7 +28,7 @@ import pyarrow.parquet
 
 from rotarymae.errors import InputError, did_you_mean, listed
 from rotarymae.series import cells
-from rotarymae.series.cells import is_list, to_arrow
+from rotarymae.series.cells import LOWER, UPPER, is_list, to_arrow
 from rotarymae.system import free_memory
 from rotarymae.tables import formats
 from rotarymae.tables.formats import PACKED, as_utf8, named, scratch
@@ -55,7 +55,7 @@ NAME = re.compile(
 )
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
-COMMA_OR_SPACES = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
+COMMA_OR_SPACES = rf"\s*([<>]=?|[≤≥])?\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = {  # as columns are called that hold them
     "year": ("year", "yyyy", "yy", "yr"),
     "month": ("month", "mon", "mo", "mm"),
@@ -593,7 +593,7 @@ def _with_index(frame: Any) -> Any:
 
 
 def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
-    """Return the column `name` of a data frame as an Arrow array.
+    """Return the column `name` of a data frame as an Arrow array; one of numbers and limits ("<0.01") as texts.
 
     Raises:
         InputError: values of mixed type, or of one that Arrow lacks ("mixed-type").
@@ -605,7 +605,10 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
         try:
             return to_arrow(column.to_arrow())
         except (pa.ArrowException, NotImplementedError):  # a library that cannot convert a type of its own
-            return to_arrow(column.to_numpy())
+            array = column.to_numpy()
+            texts = [cell for cell in array if isinstance(cell, str)]
+            limits = bool(texts) and all(re.match(f"{UPPER}|{LOWER}", text) for text in texts)
+            return to_arrow(array.astype(str) if limits else array)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(

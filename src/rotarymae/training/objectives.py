@@ -71,7 +71,7 @@ class Pretraining(Objective):
         if batch.log_errors is not None:
             widened = self.model.likelihood.widen(out.parameters.float(), 2 * batch.log_errors.float())
             out = replace(out, parameters=widened)
-        return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0)
+        return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0, batch.sides)
 
 
 class Supervised(Objective):

@@ -1,4 +1,4 @@
-"""ELAsTiCC: simulated LSST light curves of 20 kinds of transient and variable objects, with their alerts.
+"""ELAsTiCC: simulated LSST light curves of 20 kinds of transient and variable objects.
 
 The training set of the Extended LSST Astronomical Time-series Classification Challenge (DESC, 2022), in the simulator's
 own FITS files: one folder per model, ELASTICC_TRAIN_MODEL, with pairs ..._HEAD.FITS.gz (one row per object) and
@@ -10,8 +10,7 @@ channels the six passbands u g r i z Y, and per observation
     detected   1 where the survey's pipeline detected a change, else 0
 
 The 32 models make 20 classes, `CLASSES`, and of one band at most 65 observations are kept, as ATAT does
-(arXiv:2405.03078), with which Table 4 of arXiv:2505.20535 compares. ATAT reads what an alert holds, the paper the whole
-light curve: `view`.
+(arXiv:2405.03078), with which Table 4 of arXiv:2505.20535 compares.
 """
 
 from __future__ import annotations
@@ -20,17 +19,16 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from rotarymae.errors import InputError, choose, import_extra, listed
+from rotarymae.errors import InputError, choose, import_extra
 from rotarymae.series import SeriesDataset
-from rotarymae_experiments.data.sources import missing
+from rotarymae_experiments.data.sources import missing, reading
 
 BANDS = ("u", "g", "r", "i", "z", "Y")
 VALUES = ("flux", "flux_err", "detected")
-VIEWS = ("photometry", "alert")
 MOST = 65  # observations of a band
 
 # Class → the models of it, as the folders are named behind ELASTICC_TRAIN_.
@@ -60,9 +58,7 @@ CLASS_OF = {model.lower(): name for name, models in CLASSES.items() for model in
 # Identifiers of these two collide with those of other models, so they get a prefix.
 PREFIX = {"cepheid": "1000000", "d-sct": "2000000"}
 
-# Bits and values of PHOTFLAG.
-SATURATED, DETECTED, FIRST_DETECTION = 1024, 4096, 4096 + 2048
-BEFORE = 30.0  # days of forced photometry that an alert has from before the first detection
+DETECTED = 4096  # a bit of PHOTFLAG, of which the higher ones are set for detections alone
 
 
 class Split(NamedTuple):
@@ -83,16 +79,11 @@ class _Part(NamedTuple):
     values: np.ndarray
 
 
-def read(
-    folder: str | Path, view: Literal["photometry", "alert"] = "photometry", most_per_model: int | None = None
-) -> tuple[SeriesDataset, np.ndarray]:
-    """Read the official training files.
+def read(folder: str | Path, most_per_model: int | None = None) -> tuple[SeriesDataset, np.ndarray]:
+    """Read the official training files: of every object at most 65 observations per band, and none of flux 0.
 
     Args:
         folder: where FULL_ELASTICC_TRAIN.tar was unpacked, or the folder of the folders ELASTICC_TRAIN_MODEL itself.
-        view: "photometry" keeps the observations of all nights, at most 65 per band and none of flux 0. "alert" keeps
-            of these what alerts hold: from 30 days before the first detection to the last observation that the
-            pipeline has flagged, without saturated ones; objects that were never detected are left out.
         most_per_model: keep only the first objects of each of the 32 models, this many; None keeps all 1.8 million.
 
     Returns:
@@ -101,27 +92,21 @@ def read(
 
     Raises:
         MissingExtra: without the extra `survey`.
-        InputError: no such folders (it says where to get them), a model that is none of the 32, a file without its
-            partner, without a column, or cut short; each by its file.
+        InputError: no such folders (it says where to get them), a model that is none of the 32, or a file that is
+            missing or not as published.
     """
-    choose("view", view, VIEWS)
     parts: list[_Part] = []
     labels: list[str] = []
     for model, files in _models(Path(folder)):
         left = most_per_model
         for head in files:
-            part = _read_pair(head, view, left, PREFIX.get(model, ""))
+            part = _read_pair(head, left, PREFIX.get(model, ""))
             parts.append(part)
             labels += [CLASS_OF[model]] * len(part.ids)
             left = None if left is None else left - len(part.ids)
             if left == 0:
                 break
     whole = _Part(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    names, counts = np.unique(whole.ids, return_counts=True)
-    if (counts > 1).any():
-        raise InputError(f"{(counts > 1).sum()} objects of {folder} occur twice: {listed(names[counts > 1])}.")
-    if not len(whole.ids):
-        raise InputError(f"{folder} holds no object with an observation in this view ({view}).")
     dataset = SeriesDataset(
         times=whole.times,
         values=whole.values,
@@ -161,7 +146,7 @@ def splits(labels: np.ndarray, test_per_class: int = 1000, folds: int = 5) -> tu
 
 
 def _models(folder: Path) -> Iterator[tuple[str, list[Path]]]:
-    """Yield each model, in small letters, and its files of objects, by name."""
+    """Yield each model, in small letters, and its files of objects, by name. Raises InputError where there is none."""
     inner = folder / "FULL_ELASTICC_TRAIN"  # as the archive has it
     folders = sorted(path for path in (inner if inner.is_dir() else folder).glob("ELASTICC_TRAIN*_*") if path.is_dir())
     if not folders:
@@ -169,37 +154,34 @@ def _models(folder: Path) -> Iterator[tuple[str, list[Path]]]:
     for path in folders:
         model = re.sub(r"^ELASTICC_TRAIN(FIX)?_", "", path.name).lower()
         choose("model", model, list(CLASS_OF))
-        files = sorted(path.glob("*_HEAD.FITS*"))
-        if not files:
-            raise InputError(f"{path} holds no file ..._HEAD.FITS.gz; was the archive unpacked whole?")
-        yield model, files
+        yield model, sorted(path.glob("*_HEAD.FITS*"))
 
 
-def _read_pair(head: Path, view: str, most: int | None, prefix: str) -> _Part:
-    """Read the objects of a HEAD file with their observations in the PHOT file next to it; `prefix` starts each id."""
-    phot = head.with_name(head.name.replace("_HEAD.FITS", "_PHOT.FITS"))
-    snid, first, end = _columns(head, "SNID", "PTROBS_MIN", "PTROBS_MAX")
+def _read_pair(head: Path, most: int | None, prefix: str) -> _Part:
+    """Read the objects of a HEAD file with their observations in the PHOT file next to it.
+
+    Args:
+        head: the file of objects.
+        most: read only the first so many of them; None reads all.
+        prefix: what each id begins with.
+    """
+    with reading(head, "elasticc"):
+        snid, first, end = _columns(head, "SNID", "PTROBS_MIN", "PTROBS_MAX")
     ids, first = np.char.strip(snid.astype(str)), first.astype(np.int64) - 1  # counted from 1, both ends included
     lengths = end.astype(np.int64) - first
-    columns = _columns(phot, "MJD", "BAND", "FLUXCAL", "FLUXCALERR", "PHOTFLAG")
-    wrong = (first < 0) | (lengths < 0) | (first + lengths > len(columns[0]))
-    if wrong.any():
-        raise InputError(
-            f"{head}: object {ids[wrong][0]} ends with row {(first + lengths)[wrong][0]}, and {phot.name} has "
-            f"{len(columns[0])}; are both files whole?"
-        )
     owner = np.repeat(np.arange(len(ids)), lengths)
     at = np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-    times, names, flux, error, flag = (column[at] for column in columns)
-    band = _bands(phot, names)
-    bad = ~(np.isfinite(times) & np.isfinite(flux) & np.isfinite(error))
-    if bad.any():
-        raise InputError(f"{phot}: row {at[bad.argmax()] + 1} has a time, flux or error that is no finite number.")
+    phot = head.with_name(head.name.replace("_HEAD.FITS", "_PHOT.FITS"))
+    with reading(phot, "elasticc"):
+        columns = _columns(phot, "MJD", "BAND", "FLUXCAL", "FLUXCALERR", "PHOTFLAG")
+        times, names, flux, error, flag = (column[at] for column in columns)
+        match = np.char.strip(names.astype(str))[:, None] == np.array(BANDS)
+        if not match.any(1).all():
+            raise ValueError(f"band {str(names[~match.any(1)][0])!r}; wanted one of {', '.join(BANDS)}")
+    band = match.argmax(1)
     order = np.lexsort((times, band, owner))
     owner, band, times, flux, error, flag = (column[order] for column in (owner, band, times, flux, error, flag))
     keep = _at_most(owner * len(BANDS) + band, MOST) & (flux != 0)
-    if view == "alert":
-        keep &= _in_alerts(owner, times, flag, keep, len(ids))
     seen = np.unique(owner[keep])[:most]
     order = np.flatnonzero(keep & np.isin(owner, seen))
     order = order[np.lexsort((band[order], times[order], owner[order]))]
@@ -220,35 +202,11 @@ def _at_most(group: np.ndarray, most: int) -> np.ndarray:
     return keep
 
 
-def _in_alerts(owner: np.ndarray, times: np.ndarray, flag: np.ndarray, keep: np.ndarray, objects: int) -> np.ndarray:
-    """Return True [n] where an alert holds the observation, of the rows `keep`."""
-    first, last = np.full(objects, np.inf), np.full(objects, -np.inf)
-    detected = keep & (flag == FIRST_DETECTION)
-    np.minimum.at(first, owner[detected], times[detected])
-    flagged = keep & (flag != 0) & (flag != SATURATED)
-    np.maximum.at(last, owner[flagged], times[flagged])
-    return (times >= first[owner] - BEFORE) & (times <= last[owner]) & (flag != SATURATED)
-
-
-def _bands(path: Path, names: np.ndarray) -> np.ndarray:
-    """Return the number of each band, from 0."""
-    match = np.char.strip(names.astype(str))[:, None] == np.array(BANDS)
-    if not match.any(1).all():
-        raise InputError(f"{path}: band {str(names[~match.any(1)][0])!r}; wanted one of {', '.join(BANDS)}.")
-    return match.argmax(1)
-
-
 def _columns(path: Path, *names: str) -> list[np.ndarray]:
     """Return these columns of the table in a FITS file's first extension, in the machine's byte order."""
     fits = import_extra("astropy.io.fits", "survey")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", fits.verify.VerifyWarning)  # a damaged file lacks its table
-            with fits.open(path, memmap=False) as file:
-                columns = [np.asarray(file[1].data[name]) for name in names]
-                return [column.astype(column.dtype.newbyteorder("=")) for column in columns]
-    except Exception as error:  # astropy raises nearly every kind for a damaged file
-        raise InputError(
-            f"{path} cannot be read as FITS ({type(error).__name__}: {error}); is it whole? Remove its folder and "
-            "unpack the archive again."
-        ) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fits.verify.VerifyWarning)  # a damaged file lacks its table
+        with fits.open(path, memmap=False) as file:
+            columns = [np.asarray(file[1].data[name]) for name in names]
+            return [column.astype(column.dtype.newbyteorder("=")) for column in columns]

@@ -83,12 +83,10 @@ def single_frequencies(per_frequency: int = 200, *, seed: int = 1, kind: Wavefor
     return _series(np.random.default_rng(seed), frequencies, kind)
 
 
-def two_frequencies(
-    per_pair: int = 20, *, seed: int = 2, kind: Waveform = "sine", noise: float = NOISE_STD
-) -> FrequencySeries:
+def two_frequencies(per_pair: int = 20, *, seed: int = 2, kind: Waveform = "sine") -> FrequencySeries:
     """Figure 4: `per_pair` series of each of the 300 pairs f1 < f2 of 0..24 Hz. The paper does not state how many."""
     pairs = np.stack(np.triu_indices(HIGHEST + 1, k=1), axis=1)
-    return _series(np.random.default_rng(seed), np.repeat(pairs, per_pair, axis=0), kind, noise)
+    return _series(np.random.default_rng(seed), np.repeat(pairs, per_pair, axis=0), kind)
 
 
 def _series(

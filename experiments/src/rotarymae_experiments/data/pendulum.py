@@ -26,6 +26,7 @@ PROCESS_STD = 0.1
 OBSERVATION_STD = 1e-5
 SIZE = 24
 FRAMES = 100
+KEPT = 50  # of the frames of a sequence
 CLEAN_FRAMES = 5
 EULER_STEPS = 100  # that make a frame step of 0.01 s
 
@@ -52,21 +53,21 @@ class PendulumSets(NamedTuple):
     test: PendulumSet
 
 
-def pendulum(train: int = 2000, valid: int = 1000, test: int = 1000, *, keep: int = 50) -> PendulumSets:
+def pendulum(train: int = 2000, valid: int = 1000, test: int = 1000) -> PendulumSets:
     """The three sets; they take half a minute."""
     shared = np.random.RandomState(42)
-    train_set = _make(shared, irregular_times(train, keep, train))
-    test_set = _make(shared, irregular_times(test, keep, 0))
-    return PendulumSets(train_set, _make(np.random.RandomState(43), irregular_times(valid, keep, valid)), test_set)
+    train_set = _make(shared, irregular_times(train, train))
+    test_set = _make(shared, irregular_times(test, 0))
+    return PendulumSets(train_set, _make(np.random.RandomState(43), irregular_times(valid, valid)), test_set)
 
 
 def advance(
-    theta: NDArray[np.float64], speed: NDArray[np.float64], steps: int, *, friction: float = FRICTION
+    theta: NDArray[np.float64], speed: NDArray[np.float64], steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """`steps` semi-implicit Euler steps of 1e-4 s; theta (rad, 0 = upright) and speed (rad/s) of any equal shape."""
     pull = GRAVITY * LENGTH * MASS / INERTIA
     for _ in range(steps):
-        speed = speed + EULER_STEP * (pull * np.sin(theta) - friction * speed)
+        speed = speed + EULER_STEP * (pull * np.sin(theta) - FRICTION * speed)
         theta = theta + EULER_STEP * speed
     return theta, speed
 
@@ -110,9 +111,9 @@ def clearness(rng: np.random.RandomState, n: int) -> NDArray[np.float64]:
     return weight
 
 
-def irregular_times(n: int, keep: int = 50, seed: int = 0) -> NDArray[np.int64]:
-    """Indices of the kept frames, [n, keep], sorted; sequence i is drawn by `default_rng(seed + i)`."""
-    draws = (np.random.default_rng(seed + i).choice(FRAMES, keep, replace=False) for i in range(n))
+def irregular_times(n: int, seed: int) -> NDArray[np.int64]:
+    """Return the indices of the kept frames, [n, 50], sorted; sequence i is drawn by `default_rng(seed + i)`."""
+    draws = (np.random.default_rng(seed + i).choice(FRAMES, KEPT, replace=False) for i in range(n))
     return np.sort(np.stack(list(draws)), axis=1).astype(np.int64)
 
 

@@ -23,10 +23,9 @@ import pyarrow.csv
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import align_labels
-from rotarymae_experiments.data.sources import missing
+from rotarymae_experiments.data.sources import reading
 
 SETS = ("set-a", "set-b")
-HEADER = "Time,Parameter,Value"
 OUTCOMES = ("Outcomes-a.txt", "Outcomes-b.txt")
 SPLITS = "splits.json"
 STATIC = ("Age", "Gender", "Height", "ICUType", "Weight")  # known at admission; -1 is unknown
@@ -60,55 +59,24 @@ class Split(NamedTuple):
 
 
 def read(folder: str | Path) -> SeriesDataset:
-    """Read both sets, sorted by record number, from set-a.tar.gz and set-b.tar.gz, or unpacked folders of these names.
+    """Read both sets, sorted by record number, from set-a.tar.gz and set-b.tar.gz in the folder.
 
     Raises:
-        InputError: a set that is missing (it says where to get it); a record that is not as it should be, by its line.
+        InputError: a file that is missing (it says where to get it) or not as published.
     """
-    records: dict[int, list[tuple[float, str, float]]] = {}
-    for name in SETS:
-        for file, text in _records(Path(folder), name):
-            records[_number(file, name)] = rows = []
-            lines = text.splitlines()
-            if not lines or lines[0].strip() != HEADER:
-                raise InputError(f"{file} of {name} begins with {''.join(lines[:1])[:40]!r}; wanted {HEADER!r}.")
-            for number, line in enumerate(lines[1:], 2):
-                try:
-                    clock, variable, value = line.split(",")
-                    hour, minute = clock.split(":")
-                    rows.append((int(hour) + int(minute) / 60, variable, float(value)))
-                except ValueError:
-                    if line.strip():
-                        where = f"{file} of {name}, line {number}"
-                        raise InputError(f"{where}: {line[:60]!r}; wanted HH:MM,variable,number.") from None
-    rows = [(number, *row) for number in sorted(records) for row in records[number] if row[1] != "RecordID"]
+    rows: list[tuple[int, float, str, float]] = []
+    for path in (Path(folder) / f"{name}.tar.gz" for name in SETS):
+        with reading(path, "physionet2012"), tarfile.open(path, "r:gz") as archive:
+            for member in archive:
+                if member.name.endswith(".txt") and (content := archive.extractfile(member)):
+                    number = int(Path(member.name).stem)
+                    for line in content.read().decode("utf-8").splitlines()[1:]:  # below Time,Parameter,Value
+                        clock, variable, value = line.split(",")
+                        hour, minute = clock.split(":")
+                        rows.append((number, int(hour) + int(minute) / 60, variable, float(value)))
+    rows = sorted((row for row in rows if row[2] != "RecordID"), key=lambda row: row[0])
     columns = dict(zip(("id", "time", "variable", "value"), map(list, zip(*rows, strict=True)), strict=True))
     return SeriesDataset.from_frame(pa.table(columns), channel="variable", duplicates="mean")
-
-
-def _records(folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield (file name, text) of each record of a set."""
-    packed, unpacked = folder / f"{name}.tar.gz", folder / name
-    if packed.is_file():
-        try:
-            with tarfile.open(packed, "r:gz") as archive:
-                for member in archive:
-                    if member.name.endswith(".txt") and (content := archive.extractfile(member)):
-                        yield Path(member.name).name, content.read().decode("utf-8")
-        except (tarfile.TarError, EOFError, OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{packed} cannot be read ({error}); remove it and fetch it anew.") from error
-    elif unpacked.is_dir():
-        for path in sorted(unpacked.glob("*.txt")):
-            yield path.name, path.read_text(encoding="utf-8")
-    else:
-        raise missing(packed, "physionet2012")
-
-
-def _number(file: str, name: str) -> int:
-    """Return the number in the name of a record file. Raises InputError for other names."""
-    if not Path(file).stem.isdigit():
-        raise InputError(f"{name} holds {file}; wanted records named by their number, as 132539.txt.")
-    return int(Path(file).stem)
 
 
 def prepare(dataset: SeriesDataset) -> Prepared:
@@ -183,13 +151,13 @@ def read_outcomes(folder: str | Path, dataset: SeriesDataset) -> np.ndarray:
     """Return int64 [S]: 1 where the patient of a record died in hospital, else 0.
 
     Raises:
-        InputError: a file that is missing or has other columns; a record without an outcome.
+        InputError: a file that is missing (it says where to get it) or not as published; a record without an outcome.
     """
-    paths = [Path(folder) / name for name in OUTCOMES]
-    for path in paths:
-        if not path.is_file():
-            raise missing(path, "physionet2012")
-    outcomes = pa.concat_tables(pyarrow.csv.read_csv(path).select(["RecordID", "In-hospital_death"]) for path in paths)
+    tables = []
+    for path in (Path(folder) / name for name in OUTCOMES):
+        with reading(path, "physionet2012"):
+            tables.append(pyarrow.csv.read_csv(path).select(["RecordID", "In-hospital_death"]))
+    outcomes = pa.concat_tables(tables)
     known = np.isin(np.asarray(outcomes["RecordID"]), dataset.ids)
     return align_labels(dataset, outcomes.filter(pa.array(known)), id="RecordID", label="In-hospital_death")
 
@@ -198,23 +166,18 @@ def read_splits(folder: str | Path) -> tuple[Split, ...]:
     """Read splits.json: a name → a list of {"train": [numbers], "validation": [..], "test": [..]}.
 
     Raises:
-        InputError: a file that is missing or holds something else; a record in two parts of a split.
+        InputError: a file that is missing or holds something else.
     """
     path = Path(folder) / SPLITS
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         (splits,) = [value for value in content.values() if isinstance(value, list)]
-        parsed = tuple(Split(*(np.array(part[name], np.int64) for name in Split._fields)) for part in splits)
+        return tuple(Split(*(np.array(part[name], np.int64) for name in Split._fields)) for part in splits)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
             f"{path} holds no splits ({type(error).__name__}: {error}); it says which records train and test: "
             '{"splits": [{"train": [record numbers], "validation": [..], "test": [..]}, ..]}.'
         ) from None
-    for number, split in enumerate(parsed):
-        records, counts = np.unique(np.concatenate(split), return_counts=True)
-        if (counts > 1).any():
-            raise InputError(f"split {number} of {path} has record {records[counts > 1][0]} in two places.")
-    return parsed
 
 
 def with_static(dataset: SeriesDataset) -> SeriesDataset:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, RotaryMAEError
 
 
 class Source(NamedTuple):
@@ -74,7 +74,7 @@ def reading(path: Path, name: str) -> Iterator[None]:
         raise missing(path, name)
     try:
         yield
-    except InputError:
+    except RotaryMAEError:
         raise
     except Exception as error:  # decoders raise nearly every kind for a damaged file
         raise InputError(

@@ -9,23 +9,22 @@ Section 5.5 and Appendix D.7 of arXiv:2505.20535 (Table 7, column Spirals), afte
 
 Both protocols are described in results/notes/spirals.md.
 
-Random stream: `numpy.random.RandomState(seed)`: a [S], b [S], for chirality="both" one uniform per spiral (> 0.5 is
-counter-clockwise), standard normals [S, points, 2], then for ContiFormer's set the test context of 50 indices.
+Random stream: `numpy.random.RandomState(seed)`: a [S], b [S], one uniform per spiral (> 0.5 is counter-clockwise),
+standard normals [S, points, 2], then for ContiFormer's set the test context of 50 indices.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-Chirality = Literal["both", "clockwise", "counter-clockwise"]
 
 LAST_TIME = 6 * np.pi
 SPREAD = 0.02
 POINTS = 150
 HALF = 75
 NOISE = 0.05  # of ContiFormer's set, in raw units
+ROMAE_NOISE = 0.1  # of RoMAE's
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def contiformer_spirals(n: int = 300, *, seed: int = 27) -> Spirals:
     """ContiFormer's set: 150 points, noise of deviation 0.05 before coordinates are scaled into [0, 1]."""
     rng = np.random.RandomState(seed)
     times = np.linspace(0, LAST_TIME, POINTS)
-    clean, kind = _curves(rng, n, times, "both")
+    clean, kind = _curves(rng, n, times)
     noisy = clean + NOISE * rng.standard_normal(clean.shape)
     context = np.sort(rng.choice(HALF, 50, replace=False))
     offset = clean.min(axis=(0, 1))
@@ -84,24 +83,23 @@ def contiformer_spirals(n: int = 300, *, seed: int = 27) -> Spirals:
     return Spirals(times, (noisy - offset) / scale, (clean - offset) / scale, kind, offset, scale, context)
 
 
-def romae_spirals(n: int = 300, *, seed: int = 27, chirality: Chirality = "both", noise: float = 0.1) -> Spirals:
+def romae_spirals(n: int = 300, *, seed: int = 27) -> Spirals:
     """RoMAE's set: the first 75 of ContiFormer's points (times up to 3 pi) in raw units, noise of deviation 0.1."""
     rng = np.random.RandomState(seed)
     times = np.linspace(0, LAST_TIME, POINTS)
-    clean, kind = _curves(rng, n, times, chirality)
+    clean, kind = _curves(rng, n, times)
     times, clean = times[:HALF], clean[:, :HALF]
-    noisy = clean + noise * rng.standard_normal(clean.shape)
+    noisy = clean + ROMAE_NOISE * rng.standard_normal(clean.shape)
     return Spirals(times, noisy, clean, kind, np.zeros(2), np.ones(2))
 
 
 def _curves(
-    rng: np.random.RandomState, n: int, times: NDArray[np.float64], chirality: Chirality
+    rng: np.random.RandomState, n: int, times: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Clean curves [n, T, 2] in raw units and their type [n]; draws a, b and, for "both", the types."""
+    """Draw n clean curves [n, T, 2] in raw units at the times [T], and whether each is counter-clockwise [n]."""
     a = SPREAD * rng.standard_normal((n, 1))
     b = 0.3 + SPREAD * rng.standard_normal((n, 1))
-    kind = rng.uniform(size=n) > 0.5 if chirality == "both" else np.full(n, chirality == "counter-clockwise")
-
+    kind = rng.uniform(size=n) > 0.5
     radius = a + b * times
     outward = np.stack([radius * np.cos(times) + 5, radius * np.sin(times)], axis=-1)
     angle = LAST_TIME + 1 - times

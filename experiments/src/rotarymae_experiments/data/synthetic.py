@@ -72,35 +72,33 @@ def generate(n: int = 2000, *, seed: int = 0) -> SyntheticSeries:
     return SyntheticSeries(np.linspace(0, 1, POINTS), clean + NOISE_STD * normals[:, KEYS:], clean)
 
 
-def split_indices(n: int, *, seed: int = 42) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def split_indices(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """(train, valid, test) indices, disjoint and together all of 0..n-1.
 
-    The first ceil(n / 5) of `RandomState(seed).permutation(n)` are the test set of scikit-learn's
-    `train_test_split(test_size=0.2, random_state=seed)`, hence hetvae's; its first half is our test set and its second
+    The first ceil(n / 5) of `RandomState(42).permutation(n)` are the test set of scikit-learn's
+    `train_test_split(test_size=0.2, random_state=42)`, hence hetvae's; its first half is our test set and its second
     half our validation set.
     """
-    shuffled = np.random.RandomState(seed).permutation(n)
+    shuffled = np.random.RandomState(42).permutation(n)
     held_out = -(-n // 5)
     half = held_out // 2
     return shuffled[held_out:], shuffled[half:held_out], shuffled[:half]
 
 
-def splits(n: int = 2000, *, seed: int = 0, split_seed: int = 42) -> Splits:
-    """`generate`, split 80/10/10 into disjoint sets (1600, 200 and 200 series)."""
-    series = generate(n, seed=seed)
-    return Splits(*(series.select(index) for index in split_indices(n, seed=split_seed)))
+def splits(n: int = 2000) -> Splits:
+    """Return n series split 80/10/10 into disjoint training, validation and test sets (1600, 200 and 200 of 2000)."""
+    series = generate(n)
+    return Splits(*(series.select(index) for index in split_indices(n)))
 
 
-def draw_context(
-    rng: np.random.Generator, n: int, *, low: int = 3, high: int = 9, points: int = POINTS
-) -> NDArray[np.bool_]:
-    """Which points each of n series shows, [n, points] bool, True = seen; the others are targets.
+def draw_context(rng: np.random.Generator, n: int, *, low: int = 3, high: int = 9) -> NDArray[np.bool_]:
+    """Draw which points each of n series shows, [n, 51] bool, True = seen; the others are targets.
 
     The count is uniform on low..high (both included) per series, the points are without replacement. hetvae trains with
     3..9 and evaluates with low=high=25 (half of 51, rounded down).
     """
     count = rng.integers(low, high, size=(n, 1), endpoint=True)
-    rank = rng.random((n, points)).argsort(axis=1).argsort(axis=1)
+    rank = rng.random((n, POINTS)).argsort(axis=1).argsort(axis=1)
     return rank < count
 
 

@@ -2,15 +2,13 @@
 
 Table 4 of arXiv:2505.20535, hyper-parameters of Table 18. `rotarymae-experiments run elasticc --data-dir FOLDER`, which
 holds the challenge's training files (8 GB); `pip install "rotarymae[survey]"` reads them. The data are not at hand, so
-no scale but `smoke` was run; the paper reports macro-F1 0.8029 (tiny) and 0.7106 (tiny-shallow) on whole light curves
-(`--view photometry`).
+no scale but `smoke` was run; the paper reports macro-F1 0.8029 (tiny) and 0.7106 (tiny-shallow).
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
@@ -40,7 +38,6 @@ class ELAsTiCCSetup(Setup):
 
     Attributes:
         data_dir: Read the challenge's training files from this folder.
-        view: Read whole light curves (photometry), or what an alert holds (alert).
         most_per_model: Read only the first so many objects of each of the 32 models; None reads all.
         test_per_class: Test on this many objects of each class.
         described: Count times from the first detection.
@@ -50,7 +47,6 @@ class ELAsTiCCSetup(Setup):
     cases: tuple[str, ...] = (FOUR,)
     seeds: tuple[int, ...] = (0,)
     data_dir: str = "data/elasticc"
-    view: Literal["photometry", "alert"] = "photometry"
     most_per_model: int | None = None
     test_per_class: int = 1000
     described: bool = True
@@ -59,7 +55,7 @@ class ELAsTiCCSetup(Setup):
 
 def run(setup: ELAsTiCCSetup, case: str, trial: Trial) -> Score:
     """Train and score one case from one seed."""
-    plain = Labelled(*data.read(setup.data_dir, setup.view, setup.most_per_model))
+    plain = Labelled(*data.read(setup.data_dir, setup.most_per_model))
     splits = data.splits(plain.labels, setup.test_per_class)
     split = splits[trial.seed % len(splits)]
     known = plain._replace(series=light_curves(plain.series, setup.described))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from rotarymae.train import FitResult, finetune, prepare, pretrain
+from rotarymae.train import finetune, prepare
 from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments import (
     SMOKE,
@@ -41,14 +41,12 @@ class MortalitySetup(Setup):
 
     Attributes:
         data_dir: Read the challenge's files and splits.json from this folder.
-        pretrained: Pre-train before fine-tuning, instead of starting from random weights.
-        fit: Use this model, pre-training and fine-tuning.
+        fit: Use this model and fine-tuning, which starts from random weights.
     """
 
     cases: tuple[str, ...] = (CASE,)
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     data_dir: str = "data/physionet2012"
-    pretrained: bool = False
     fit: FitConfig = field(default_factory=FitConfig)
 
 
@@ -61,7 +59,9 @@ def run(setup: MortalitySetup, case: str, trial: Trial) -> Score:
     at = [np.flatnonzero(np.isin(records.ids, part)) for part in split]
     hours = data.hourly(records)
     train, validation, test = (Labelled(hours.select(part), died[part]) for part in at)
-    tuned = _train(setup, trial, train, validation)
+    config = dataclasses.replace(trial.with_seed(setup.fit), static=tuple(hours.static))
+    start = blank(config, prepare(train.series, config))
+    tuned = trial.train("finetuning", finetune, start, *train, config, validation=tuple(validation))
     of_model = [tuned.pipeline.predict_proba(part.series) for part in (validation, test)]
     static = tuned.pipeline.preprocessor.static  # pyright: ignore
     known, unseen = Labelled(records, died), records.select(at[2])
@@ -74,44 +74,27 @@ def run(setup: MortalitySetup, case: str, trial: Trial) -> Score:
     return Score(metrics, {}, parameters(tuned.pipeline.model))
 
 
-def _train(setup: MortalitySetup, trial: Trial, train: Labelled, validation: Labelled) -> FitResult:
-    """The classifier, of the epoch with the smallest validation loss."""
-    config = dataclasses.replace(trial.with_seed(setup.fit), static=tuple(train.series.static))
-    if setup.pretrained:
-        start = trial.train("pretraining", pretrain, train.series, config).pipeline
-    else:
-        start = blank(config, prepare(train.series, config))
-    chooses = (validation.series, validation.labels)
-    return trial.train("finetuning", finetune, start, train.series, train.labels, config, validation=chooses)
-
-
-OURS = FitConfig(
-    masking="ratio",
-    embed_dim=64,
-    num_heads=4,
-    depth=2,
-    decoder_embed_dim=64,
-    pretrain_epochs=10,
-    finetune_epochs=16,
-    drop=0.7,
-    min_steps=0,
-    batch_size=64,
-    base_lr=2e-3,
-    time_unit=1.0,
-    time_origin="zero",
-    join_times=True,
-    transforms={"value": "asinh"},
-    noise=0.0,
-)
 RECIPE = Recipe(
     name="mortality",
-    paper=MortalitySetup(
-        pretrained=True,
-        fit=dataclasses.replace(
-            OURS, mask_ratio=0.75, decoder_attention="joint", likelihood="point", pool="cls", drop=0.0
-        ),
+    ours=MortalitySetup(
+        fit=FitConfig(
+            masking="ratio",
+            embed_dim=64,
+            num_heads=4,
+            depth=2,
+            decoder_embed_dim=64,
+            finetune_epochs=16,
+            drop=0.7,
+            min_steps=0,
+            batch_size=64,
+            base_lr=2e-3,
+            time_unit=1.0,
+            time_origin="zero",
+            join_times=True,
+            transforms={"value": "asinh"},
+            noise=0.0,
+        )
     ),
-    ours=MortalitySetup(fit=OURS),
     smoke={"seeds": (0,), "fit": SMOKE | SMOKE_TRAINING | {"finetune_epochs": 10}},
     run=run,
     rows=tuple(

@@ -25,7 +25,6 @@ from rotarymae_experiments import (
     Score,
     Setup,
     Trial,
-    boost,
     combine,
     parameters,
     predict,
@@ -102,13 +101,10 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
     tuned, scratch = train_both(trial, config, train, validation)
     of_model = [tuned.pipeline.predict_proba(part.series) for part in (validation, test_part)]
     unseen = plain.series.select(test)
-    both = combine(trial, plain, (fitted, held), unseen, of_model)["combined"]
-    guesses = {
-        "": predict(tuned, test_part.series),
-        " from scratch": predict(scratch, test_part.series),
-        " combined": np.unique(labels)[both.argmax(1)],
-        " of gradient boosting": boost(plain.select(rest), unseen, trial.seed),
-    }
+    every = combine(trial, plain, (fitted, held), unseen, of_model)
+    guesses = {"": predict(tuned, test_part.series), " from scratch": predict(scratch, test_part.series)}
+    for name, method in ((" combined", "combined"), (" of gradient boosting", "features")):
+        guesses[name] = np.unique(labels)[every[method].argmax(1)]
     return Score(scores(labels[test], guesses), {}, parameters(tuned.pipeline.model.encoder))  # pyright: ignore
 
 
