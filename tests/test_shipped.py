@@ -88,7 +88,7 @@ def test_a_table_alone_is_interpolated_and_the_command_says_how(waves, tmp_path,
     waves[0].to_csv(table, index=False)
     main(["interpolate", str(table), "--grid", "7", "--out", str(out)])
     said = capsys.readouterr().err
-    assert "no training: a model trained on drawn functions" in said and "the straight line's 0." in said
+    assert "no training: answered by any-series" in said and "the straight line's 0." in said
     values = pd.read_csv(out)
     assert len(values) == 280 and (values["value_lower68"] < values["value"]).all()
     pd.DataFrame({"id": [3, 5], "time": [10.0, 12.5]}).to_csv(at, index=False)

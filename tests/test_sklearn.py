@@ -281,16 +281,6 @@ def test_a_pipeline_of_embedder_and_regression(gappy):
 # ── what fit and predict offer besides ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_early_stopping(gappy):
-    array, labels = gappy
-    settings = {**BOTH, "finetune_epochs": 40, "base_lr": 0.1, "validation_fraction": 0.25}
-    whole = RoMAEClassifier(**settings).fit(array, labels).history_["finetune"]
-    short = RoMAEClassifier(**settings, patience=2).fit(array, labels).history_["finetune"]
-    assert short[-1]["epoch"] < whole[-1]["epoch"]
-    with refuses("patience=2", "validation_fraction=0"):
-        RoMAEInterpolator(**SMALL, patience=2).fit(array)
-
-
 def test_the_interpolator_is_scored_at_hidden_points(gappy):
     array, _ = gappy
     from rotarymae.series import hide

@@ -34,7 +34,7 @@ SIZE_NAMES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_n
 # Of the settings of models and trainings, by name; `check_fields` reads them.
 RANGES: dict[str, Range] = {
     **dict.fromkeys((*SIZE_NAMES, "axes", "features", "members", "batch_size", "finetune_batch_size"), COUNT),
-    **dict.fromkeys(("epochs", "finetune_epochs", "log_every", "batch_tokens", "epoch_steps", "patience"), COUNT),
+    **dict.fromkeys(("epochs", "finetune_epochs", "log_every", "batch_tokens", "epoch_steps"), COUNT),
     **dict.fromkeys(("checkpoint_steps", "base"), COUNT),  # a base below 1 turns the frequencies' order round
     **dict.fromkeys(("pretrain_epochs", "min_steps", "warmup_steps", "max_skipped", "input_features"), NOT_NEGATIVE),
     **dict.fromkeys(("static_features", "overlap", "noise", "weight_decay", "checkpoint_minutes"), NOT_NEGATIVE),
@@ -63,6 +63,7 @@ class BlockSizes:
 
     @property
     def head_dim(self) -> int:
+        """Width of an attention head."""
         return self.embed_dim // self.num_heads
 
 
@@ -153,8 +154,8 @@ class RoMAEConfig:
         check_fields(self, RANGES)
         if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
-                f"p ({self.p}) means nothing with position_encoding={self.position_encoding!r}; leave it at "
-                f"{type(self).p}."
+                f"p ({self.p}) is a share of rotary frequencies, and position_encoding={self.position_encoding!r} has "
+                f"none; leave it at {type(self).p}."
             )
         if self.neighbours and self.axes > 2:
             raise InputError(
@@ -204,7 +205,7 @@ class RoMAEConfig:
             numbers = ", ".join(f"{field} {value}" for field, value in widened.items())
             warnings.warn(
                 f"size {name!r} with {changes['axes']} position axes: heads are widened so that each axis has an even "
-                f"share of their channels ({numbers}).",
+                f"share of their channels ({numbers}); set embed_dim to choose another width.",
                 InputWarning,
                 stacklevel=2,
             )
@@ -212,7 +213,9 @@ class RoMAEConfig:
         known = [field.name for field in dataclasses.fields(cls)]
         for field in changes:
             if field not in known:
-                raise InputError(f"no field {field!r} in RoMAEConfig.{did_you_mean(field, known)}")
+                raise InputError(
+                    f"RoMAEConfig has no field {field!r}; use one of {', '.join(known)}.{did_you_mean(field, known)}"
+                )
         return cls(**{**sizes, **changes})
 
     @classmethod
@@ -263,7 +266,10 @@ class RoMAEConfig:
         sizes, mlp_ratio = self._sizes(prefix), getattr(self, prefix + "mlp_ratio")
         embed_dim, num_heads = sizes.embed_dim, sizes.num_heads
         if embed_dim % num_heads:
-            raise InputError(f"{prefix}embed_dim ({embed_dim}) must be a multiple of {prefix}num_heads ({num_heads}).")
+            raise InputError(
+                f"{prefix}embed_dim ({embed_dim}) must be a multiple of {prefix}num_heads ({num_heads}); choose "
+                f"{_nearest(embed_dim, num_heads)}."
+            )
         if self.position_encoding == "rotary":
             try:
                 check_head_dim(sizes.head_dim, self.axes)
@@ -280,7 +286,7 @@ class RoMAEConfig:
         if sizes.hidden_dim < 1 or abs(embed_dim * mlp_ratio - sizes.hidden_dim) > 1e-6:
             raise InputError(
                 f"{prefix}embed_dim ({embed_dim}) · {prefix}mlp_ratio ({mlp_ratio}) is {embed_dim * mlp_ratio}; the "
-                "MLP's width must be a whole number of at least 1."
+                "MLP's width must be a whole number of at least 1; choose another mlp_ratio."
             )
 
 

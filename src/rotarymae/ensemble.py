@@ -109,9 +109,9 @@ class Ensemble(Pipeline):
         """Raise InputError ("several-models"), always: importances are of one network."""
         return self.require_one().importance(X, on_step)
 
-    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
+    def save(self, folder: str | Path, note: str = "", license: str = "unknown") -> None:
         """Raise InputError ("several-models"), always: each fold's pipeline is saved by itself."""
-        self.require_one().save(folder, note, license, tags)
+        self.require_one().save(folder, note, license)
 
 
 def load(source: str | Path, precision: Precision = "auto") -> Pipeline:

@@ -30,7 +30,14 @@ class RotaryMAEError(Exception):
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
-        """Keep the message (a very long one shortened), a `code` to match on, and settings that would help."""
+        """Keep the message, its code and the settings that would help.
+
+        Args:
+            message: what is wrong; its control codes are escaped, and the middle of one over 2,000 characters is cut
+                out.
+            code: kebab-case name of the kind of error, which programs compare.
+            settings: pairs (option, value) that would avoid the error.
+        """
         self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
@@ -75,6 +82,12 @@ class NoObservations(InputError):
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
+        """Keep the message and the report on the rows that were read.
+
+        Args:
+            message: what is wrong, and what to do.
+            reading: as the class describes.
+        """
         self.reading = reading
         super().__init__(message, code="no-observations")
 
@@ -99,6 +112,7 @@ class InputWarning(UserWarning):
     """
 
     def __init__(self, message: object = "", *, code: str = "invalid") -> None:
+        """Keep the message, and a `code` by which programs tell kinds of warnings apart."""
         self.code = code
         super().__init__(message)
 
@@ -128,27 +142,6 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
             f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}",
             code="unknown-option",
         )
-
-
-def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
-    """Return names of columns as a tuple; a single string becomes a tuple of one.
-
-    Args:
-        what: name of the option, for messages.
-        empty: whether no name is accepted; the tuple is then ().
-
-    Raises:
-        InputError: no names, unless `empty`; something that is no string.
-    """
-    if not isinstance(names, str | Iterable):
-        raise InputError(f"{what} is {names!r}; give column names.")
-    names = (names,) if isinstance(names, str) else tuple(names)
-    if not names and not empty:
-        raise InputError(f"{what} is empty; give at least one name.")
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
-    return names
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -51,6 +51,9 @@ def find_model(source: str | Path) -> Path:
     package, and as a repository OWNER/NAME or OWNER/NAME@REVISION of the Hugging Face Hub, which is downloaded into the
     Hub's cache; with HF_HUB_OFFLINE=1 only the cache is used. The content of the folder is not checked.
 
+    Args:
+        source: a path or a name.
+
     Raises:
         InputError: none of these; the message names the models that ship.
         MissingExtra: the name of a repository, and the extra `hub` is not installed.
@@ -75,9 +78,12 @@ def find_model(source: str | Path) -> Path:
 
 
 def _within_run(folder: Path) -> Path:
-    """Return the folder `model` inside a run folder; a folder with a config.json, or without `model`, as it is.
+    """Return the folder of the model in a run folder; a folder with a config.json, or without `model`, as it is.
 
     If the run has a metrics.json, the checksum in it is compared.
+
+    Args:
+        folder: an existing folder, or a file.
 
     Raises:
         ModelDirectoryError: the pipeline is not the one that the run's metrics.json was computed with, or that is no
@@ -90,8 +96,8 @@ def _within_run(folder: Path) -> Path:
         written = read_json(metrics).get("model")
         if written is not None and written != sha256(config):
             raise ModelDirectoryError(
-                f"{folder / MODEL} is of another run than {metrics}; name {folder / MODEL} itself to use it all the "
-                "same."
+                f"{folder / MODEL} is of another run than the scores in {metrics}. To use the model all the same, name "
+                f"{folder / MODEL} itself."
             )
     return folder / MODEL
 
@@ -102,10 +108,13 @@ def known_file(name: str) -> bool:
 
 
 def files_of(folder: Path) -> list[str]:
-    """Return the relative paths of the files in a folder that decide a saved pipeline's predictions.
+    """Return which files in a folder decide the predictions of a saved pipeline, as relative paths.
 
     They are config.json and model.safetensors, as far as they exist, and everything in the folder of partners; not the
     model card.
+
+    Args:
+        folder: a folder that may be a saved pipeline.
     """
     names = [name for name in FILES if name != CARD and (folder / name).is_file()]
     partners = folder / PARTNERS_FOLDER
@@ -116,13 +125,16 @@ def files_of(folder: Path) -> list[str]:
 def fold_folders(run: Path) -> list[Path]:
     """Return the run folders of a cross-validation's folds, run/folds/1, 2, ..., by number.
 
-    Raises FileNotFoundError for a run without folds.
+    Args:
+        run: the folder of the cross-validation. FileNotFoundError if it has no folds.
     """
     return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
 
 
 def several_models(count: int) -> InputError:
-    """Return the error ("several-models") for anything but predictions of the average of several folds' models.
+    """Return the error, to be raised, that the models of a cross-validation can only predict together.
+
+    Its code is "several-models".
 
     Args:
         count: the number of folds.
@@ -135,21 +147,26 @@ def several_models(count: int) -> InputError:
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:
-    """Write `content` to config.json of the folder, with the checksums of all files that decide predictions added.
+    """Write config.json, with the checksums of all files that decide the predictions of a saved pipeline.
 
     They are SHA-256 under the key "files": of `content` itself, and of each file in `files_of`, which must be there
     already.
+
+    Args:
+        folder: the folder of the pipeline.
+        content: what JSON can hold, without the key "files".
     """
     sums = {name: sha256(folder / name) for name in files_of(folder) if name != CONFIG}
     dump_json(folder / CONFIG, content | {"files": {CONFIG: sha256_of(content), **sums}})
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json, compare the files of the folder with its checksums, and return it without the key "files".
+    """Read config.json, compare the files of its folder with the checksums in it, and return it without these.
 
     The model card is not compared.
 
     Args:
+        folder: a saved pipeline.
         version: the only value of "format" that is accepted.
 
     Raises:
@@ -168,7 +185,7 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum. Fit or fetch the model anew.")
     for name in sums:
         if not known_file(name):
-            raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model.")
+            raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model; fit or fetch it anew.")
     for name in sorted({WEIGHTS, *sums}):
         file = folder / name
         if name == WEIGHTS and not file.is_file():
@@ -188,7 +205,10 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON object and return it as a dictionary.
+    """Read a JSON object, and return it as a dictionary.
+
+    Args:
+        path: a file.
 
     Raises:
         ModelDirectoryError: the file is missing, larger than 64 MiB, not JSON, with NaN or infinity, or no object.
@@ -198,27 +218,37 @@ def read_json(path: Path) -> Any:
     try:
         size = path.stat().st_size
         if size > MAX_JSON_BYTES:
-            raise ModelDirectoryError(f"{path} has {size:,} bytes; files of this library have less.")
+            raise ModelDirectoryError(f"{path} has {size:,} bytes, more than any such file of ours; fetch it anew.")
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError, OSError) as error:
-        raise ModelDirectoryError(f"{path} cannot be read as JSON: {error}.") from None
+        raise ModelDirectoryError(f"{path} cannot be read as JSON: {error}. Fetch or make it anew.") from None
     if not isinstance(content, dict):
-        raise ModelDirectoryError(f"{path} holds a {type(content).__name__}; wanted an object of fields.")
+        raise ModelDirectoryError(
+            f"{path} holds a {type(content).__name__}; wanted a JSON object. Fetch or make it anew."
+        )
     return content
 
 
 def _refuse_constant(name: str) -> Any:
-    """Raise ValueError; `json.loads` calls it for NaN and infinity."""
+    """Raise ValueError for a constant, NaN or infinity, that `json.loads` meets in a file."""
     raise ValueError(f"{name} is no number")
 
 
 def dump_json(path: Path, content: Any) -> None:
-    """Write content to a file as indented JSON; raise ValueError for NaN or infinity in it."""
+    """Write content to a file as indented JSON.
+
+    Args:
+        path: a new file, or one that is replaced.
+        content: what JSON can hold; ValueError for NaN or infinity in it.
+    """
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """Read all tensors of a safetensors file, and return them by name, on the CPU.
+
+    Args:
+        path: the file.
 
     Raises:
         ModelDirectoryError: the file is missing or not in that format; a pickle is never read.
@@ -252,16 +282,18 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
     for name, tensor in expected.items():
         if tensors[name].shape != tensor.shape:
             raise ModelDirectoryError(
-                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}; the configuration asks for "
-                f"{tuple(tensor.shape)}."
+                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, and the configuration asks for "
+                f"{tuple(tensor.shape)}. Take both files from one saved model."
             )
         if kind not in DTYPES or tensors[name].dtype is not kind:
             raise ModelDirectoryError(
                 f"{path}: the tensor {name!r} is of the type {tensors[name].dtype}; wanted one floating point type for "
-                "all tensors."
+                "all tensors. Save the model anew."
             )
         if not torch.isfinite(tensors[name]).all():
-            raise ModelDirectoryError(f"{path}: the tensor {name!r} holds NaN or infinity; wanted finite numbers.")
+            raise ModelDirectoryError(
+                f"{path}: the tensor {name!r} holds NaN or infinity; fit or fetch the model anew."
+            )
     # Copies: a tensor inside the file's own memory is aligned otherwise, and products then differ in their last bits.
     model.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
 
@@ -276,6 +308,12 @@ def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path:
     """
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
-        raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")
+        raise ModelDirectoryError(
+            f"{path}: the tensor {name!r} is missing, and the configuration asks for it. Take both files "
+            "from one saved model."
+        )
     for name in sorted(set(tensors) - expected):
-        raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
+        raise ModelDirectoryError(
+            f"{path}: surplus tensor {name!r}, for which the configuration has no part. Take both files "
+            "from one saved model."
+        )

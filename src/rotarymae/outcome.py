@@ -19,15 +19,18 @@ from rotarymae.training.fit_config import FitConfig
 
 @dataclass
 class Outcome:
-    """All results of a run: `score` fills them in, tables and report are written from them.
+    """All results of a run: `scoring.score` fills them in; the tables and the report are written from them.
 
     Attributes:
+        dataset: the S series or arrays.
+        config: the options of the fit.
+        fit: the trained pipeline, and how its training went.
         metrics: content of metrics.json under "split", "series", "scored_on", "classification", "regression",
             "survival", "intervals", "predictor", "interpolation" and "reconstruction".
-        fit: the trained pipeline, and how its training went.
         visible, hidden: the scored series' observations that interpolation saw, and those that it predicted.
         interpolated: predictions at the hidden observations.
         reconstructions: of the scored arrays, in their order.
+        labels: [S] classes, numbers or times to an event; None without.
         predicted: probabilities [S, classes] (of intervals, for times to an event) or values [S, outputs] for all
             series.
         baselines: {method: predictions of the scored series}.
@@ -36,6 +39,8 @@ class Outcome:
         fold_of: [S] in a cross-validation, the fold of each series, from 1; 0 where it has no label.
         fold_weights: [S, classes] in a cross-validation, the decision weights of each series; see `ClassLabels`.
         seconds: wall time so far.
+        command: the command line that was typed.
+        warnings: texts of the warnings that were shown.
     """
 
     dataset: AnyDataset
@@ -97,15 +102,18 @@ class Outcome:
 
     @property
     def split(self) -> Split:
-        """The parts of the series. AssertionError without a split."""
+        """Series used for training, for choosing the epoch, and for scoring. AssertionError without a split."""
         assert self.fit.split is not None, "a run has a split"
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the decision weights of the classes for the series at `rows`: [classes], [rows, classes], or ().
+        """Return the weights by which probabilities are multiplied before a class is chosen, for some series.
 
-        There is a row for each series in a cross-validation, whose folds have their own weights; () stands for equal
-        weights.
+        Args:
+            rows: [n] indices of the series.
+
+        Returns:
+            [classes]; [n, classes] in a cross-validation, whose folds have their own weights; or () for equal weights.
         """
         return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 

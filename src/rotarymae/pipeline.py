@@ -9,7 +9,7 @@ X is a `SeriesDataset` or `ArrayDataset`, the path of a table, a data frame, or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -95,6 +95,7 @@ class Pipeline:
             self.autoencoder = self.model
 
     def __repr__(self) -> str:
+        """Return the class of the model, its width, heads and depth, and the kind of data, on one line."""
         sizes, noun = encoder_of(self.model).config, "tokens" if self.preprocessor is None else self.preprocessor.noun
         return f"Pipeline({type(self.model).__name__} {sizes.embed_dim}/{sizes.num_heads}/{sizes.depth}, {noun})"
 
@@ -130,26 +131,10 @@ class Pipeline:
         """
         if self.autoencoder is None:
             raise InputError(
-                f"this needs a pre-trained MaskedAutoencoder, and the pipeline has a {type(self.model).__name__} alone."
+                f"this needs a pre-trained MaskedAutoencoder, and the pipeline has a {type(self.model).__name__} "
+                "alone; give the run of a `rotarymae fit`, which has one."
             )
         return self.autoencoder
-
-    def of_series(self) -> Pipeline:
-        """Return the part of the pipeline that interpolates series, or raise InputError.
-
-        Returns
-        -------
-        Pipeline
-            The same as `pretrained`, checked to have a preprocessor of series.
-
-        Raises
-        ------
-        InputError
-            The pipeline has no autoencoder, or was trained on pictures or sounds.
-        """
-        view = self.pretrained
-        view.require_series()
-        return view
 
     def require_one(self) -> Pipeline:
         """Return the pipeline itself; an `Ensemble` raises, because it only predicts.
@@ -346,7 +331,8 @@ class Pipeline:
         """
         if self.labels is None or self.labels.task != "classification":
             raise InputError(
-                f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier."
+                f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier: fit "
+                "one with class labels."
             )
         return self.outputs(X)
 
@@ -455,7 +441,7 @@ class Pipeline:
         return embed(self, self.dataset(X), pool, on_step)
 
     def interpolate(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
-        """Predict values of the series at other times; as `RoMAEInterpolator.predict`.
+        """Predict values of the series at other times, with standard deviations if wanted.
 
         Parameters
         ----------
@@ -493,14 +479,15 @@ class Pipeline:
         dataset : SeriesDataset
             The series.
         queries : Queries
-            Times and channels for each series.
+            Times and channels to predict for, for each series; `queries.queries_from` makes them.
         on_step : callable or None
             Called with how much is done and how much there is.
 
         Returns
         -------
         Interpolation
-            Means, deviations and bands at each query; see `rotarymae.interpolation`.
+            At each of the q queries, in the table's units: `mean` [q, V], `std` [q, V], and `bands`, {share: (lower,
+            upper)}.
 
         Raises
         ------
@@ -556,7 +543,7 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder, or was not trained on series.
         """
-        view = self.of_series()
+        view = self.pretrained
         return anomaly_score(view, view.dataset(X), on_step)
 
     def observation_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
@@ -580,7 +567,7 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder, or was not trained on series.
         """
-        view = self.of_series()
+        view = self.pretrained
         return observation_scores(view, view.dataset(X), on_step)
 
     def stretch_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
@@ -605,7 +592,7 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder, or was not trained on series.
         """
-        view = self.of_series()
+        view = self.pretrained
         return odd_observations(view, view.dataset(X), on_step)[1]
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
@@ -717,7 +704,7 @@ class Pipeline:
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
+    def save(self, folder: str | Path, note: str = "", license: str = "unknown") -> None:
         """Write the pipeline to a folder: a reader sees the old one or the new one, never half of either.
 
         Parameters
@@ -728,18 +715,16 @@ class Pipeline:
             A paragraph for the model card.
         license : str
             Licence of the model, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
-        tags : sequence of str
-            Tags for the model card, besides the library's.
 
         Raises
         ------
         InputError
-            A folder that holds other things than a model, or a link to one; a licence or a tag of other characters than
-            letters, digits, dots and hyphens.
+            A folder that holds other things than a model, or a link to one; a licence of other characters than letters,
+            digits, dots and hyphens.
         OSError
             The files cannot be written; the message names the folder, and what was there is untouched.
         """
-        write(self, Path(folder), note, license, tags)
+        write(self, Path(folder), note, license)
 
     @classmethod
     def load(cls, source: str | Path, precision: Precision = "auto") -> Self:
@@ -776,7 +761,9 @@ class Pipeline:
             pipeline = kind(**parts, precision=precision)
             check_parts(pipeline)
         except (InputError, TypeError, ValueError, AttributeError) as error:
-            raise ModelDirectoryError(f"{folder / CONFIG}: {error}") from None
+            raise ModelDirectoryError(
+                f"{folder / CONFIG}: {str(error).rstrip('.')}. Fit or fetch the model anew."
+            ) from None
         return pipeline  # pyright: ignore
 
 
@@ -794,9 +781,6 @@ class AnySeriesPipeline(Pipeline):
         """Names of the last value columns if these are standard errors of the others; () without any."""
         return tuple(self.columns.get("errors", ()))
 
-    def of_series(self) -> Pipeline:
-        return self
-
     def require_series(self) -> ObservationPreprocessor:
         """Raise InputError ("untrained"), always: this model was trained on no table, so it has no preprocessor."""
         raise InputError(
@@ -811,7 +795,11 @@ class AnySeriesPipeline(Pipeline):
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
-        """Read data into a `SeriesDataset`, whatever its channels: a table's path, a data frame, arrays or lists."""
+        """Read data into a `SeriesDataset`, whatever its channels.
+
+        Args:
+            X: a data set, the path of a table, a data frame, arrays or lists.
+        """
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
         if is_flat(X):
@@ -819,31 +807,55 @@ class AnySeriesPipeline(Pipeline):
         return as_dataset(X, None, self.layout(), self.columns).with_limits(False)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
+        """Return the names of the columns of values that the pipeline predicts: all but those of errors."""
         return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
+        """Return how a table is laid out: by the usual names, changed by `given`, {field of TableSchema: value}."""
         return replace(TableSchema.resolve(given or {}, self.columns), limits="drop")
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
+        """Open a table, a file or a data frame, of any channels, to be read whole or in parts."""
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
+        """Predict values at queries, with standard deviations and bands, in the order of the queries.
+
+        Args:
+            dataset: the series.
+            queries: times and channels for each of them.
+            on_step: called with how much is done and how much there is; None for none.
+        """
         dataset = dataset.with_limits(False)
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations; return the model's error at them next to that of straight lines.
+        """Hide a tenth of some series' observations, and compare the model's error at them with that of straight lines.
 
-        None where all series have fewer than five observations.
+        Args:
+            X: data in any form that `dataset` reads.
+
+        Returns:
+            Both errors; None where all series have fewer than five observations.
         """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-        """Return the mean over each series' tokens, [S, D]; raise InputError for a `pool` other than "mean" or None."""
+        """Turn each series into one vector, the mean over its tokens; return them as an array [S, D].
+
+        Args:
+            X: data in any form that `dataset` reads.
+            pool: "mean" or None, which is the same; InputError for anything else.
+            on_step: called with how much is done and how much there is; None for none.
+        """
         choose("pool", pool or "mean", ("mean",))
         return embed_any(self.require_autoencoder(), self.dataset(X), self.error_columns, on_step)
 
 
 def without_head(preprocessor: Any) -> Any:
-    """Return the preprocessor without static columns: a copy if it has some, else itself."""
+    """Return a preprocessor without columns of one value per series: a copy if it has some, else itself.
+
+    Args:
+        preprocessor: of series or of arrays.
+    """
     return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor

@@ -52,17 +52,20 @@ def run_fit(
     """Train on a data set, score the pipeline, and write a run folder; return all results.
 
     Args:
-        labels: [S] classes or numbers, or None to pre-train only; see `train`.
+        dataset: S series or arrays.
+        labels: [S] classes or numbers, None for a series without one; or None to pre-train only.
         config: all options of the training.
         out: the run folder, new or empty, or that of the run to resume.
-        task, holdout, split_by: as `train`.
-        columns: how the table was read; kept with the pipeline.
+        task: "classification", "regression", "survival", or "auto", which looks at the labels.
+        holdout: share of the labelled series that nothing is trained on, by which the run is scored.
+        split_by: a column, or a fold of a cross-validation, that decides which series are held out.
+        columns: how the table was read, {field of `TableSchema`: value}; kept with the pipeline.
         resume: whether to continue the interrupted run in `out`.
-        command: what the user typed, for metrics.json.
+        command: the command line that the user typed, for metrics.json.
         started: time.monotonic() when the work on the table began; None means now.
         reporter: shows progress and warnings; None shows warnings only.
-        report: writes the report to the folder, once all else is there; if it fails, the run is finished without one.
-            None writes no report.
+        report: writes the report, called with (results, folder) once all else is there; if it fails, the run is
+            finished without one. None writes no report.
 
     Raises:
         InputError: before anything is written: an `out` that holds something already and no `resume`; nothing to train;
@@ -81,7 +84,10 @@ def run_fit(
         options = [f.name for group in (FinetuningOptions, ClassificationOptions) for f in dataclasses.fields(group)]
         unused = config.changed(options)
         if unused:
-            reporter.warn(f"{', '.join(unused)} concern labels, and there are none: they have no effect.")
+            reporter.warn(
+                f"{', '.join(unused)} concern labels, and there are none: they have no effect. Give labels, or leave "
+                "these options out."
+            )
     if config.precision == "auto" and taken_precision("auto") == "bf16":
         reporter.say(
             'matrix products are in bf16, which this device has units for; precision "fp32" is slower and more exact'
@@ -127,12 +133,15 @@ def run_folds(
 ) -> Outcome:
     """Cross-validate: train and score each fold in its own run folder, and score all out-of-fold predictions together.
 
-    What is chosen (the epoch, the blend, the calibration, the decision) is chosen within a fold's training part. The
-    folder answers later as the average of the folds' models (`ensemble.Ensemble`). Folds that are finished are not
+    What is chosen (the epoch, what predicts, the calibration, the decision) is chosen within a fold's training part.
+    The folder answers later as the average of the folds' models (`ensemble.Ensemble`). Folds that are finished are not
     trained again. The results of all folds together are written to `out` and returned.
 
     Args:
+        dataset: S series or arrays.
         labels: [S] classes or numbers; a series without one is in no fold, and pre-trained on in all.
+        config: all options; its `minutes` are those of all folds together.
+        out: the run folder, new or empty, or that of the run to resume; folds are in its folder folds.
         folds: how many.
         split_by: series of equal value in this column are in the same fold; None draws single series.
         task, resume, command, started, reporter, report: as `run_fit`.
@@ -179,9 +188,16 @@ def _write(
     reporter: Reporter,
     report: Callable[[Outcome, Path], object] | None,
 ) -> None:
-    """Write tables and report, and the metrics last, for they mark the run as finished.
+    """Write the results of a run to its folder: tables, the report, and metrics.json last, which marks it as finished.
 
-    Sets `seconds` and `warnings` of the outcome. A report that fails is left out with a warning.
+    A report that fails is left out with a warning.
+
+    Args:
+        outcome: the results; its `seconds` and `warnings` are set.
+        out: the run folder.
+        started: time.monotonic() at the start of the run.
+        reporter: holds the warnings so far.
+        report: writes the report, called with (results, folder); None for none.
     """
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
@@ -192,16 +208,20 @@ def _write(
         except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
             raise
         except Exception as error:
-            reporter.warn(f"the report failed and is left out ({type(error).__name__}: {error}).")
+            reporter.warn(
+                f"the report failed and is left out ({type(error).__name__}: {error}); all other results are there."
+            )
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
-    """Return a sentence for the model card on what the pipeline was trained on.
+    """Return sentences for the model card on what the pipeline was trained on.
 
     Args:
+        fit: the training.
         noun: what the examples are, such as "series".
+        config: says whether it began with a trained model.
     """
     elsewhere = "" if config.pretrained is None else "elsewhere"
     and_then = " and then " if elsewhere and fit.pretrained_on else ""

@@ -59,13 +59,15 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 
 def check_folder(out: Path, resume: bool) -> None:
-    """Raise InputError unless a run can be written to `out`.
+    """Raise InputError unless a run can be written to a folder, before any work.
 
-    It must be a new or empty folder, or with `resume` the folder of an unfinished run, and writable.
+    Args:
+        out: the folder: new or empty, or with `resume` that of an unfinished run; it must be writable.
+        resume: whether an interrupted run in it is to be continued.
     """
     check_writable(out)
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; wanted a new folder.")
+        raise InputError(f"{out} is a file; give the path of a new folder.")
     if not out.is_dir() or not any(out.iterdir()):
         return
     if not resume:
@@ -85,12 +87,17 @@ def identify(
     split_by: SplitColumn | Fold | None = None,
     start: torch.nn.Module | None = None,
 ) -> Any:
-    """Return everything that a run's results depend on, as a dictionary; a resumed run must have the same one.
+    """Return everything that a run's results depend on, as JSON; a resumed run must have the same.
 
     Data and weights count by digest; options that may change between runs, such as `log_every`, are left out.
 
     Args:
+        dataset: the table or arrays.
         labels: [S], or None to pre-train only.
+        config: all options of the training.
+        task: "classification", "regression", "survival" or "auto".
+        holdout: share of the labelled series that is kept out for scoring.
+        split_by: the column or fold that decides the split; None for chance.
         start: the trained model from which training starts; None for random weights.
     """
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
@@ -106,6 +113,7 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
     """Create the folder of a new run, or continue in that of the same run; half-written files are removed.
 
     Args:
+        out: the run folder.
         identity: from `identify`; it is written to a new folder, and compared with that of an old one.
 
     Raises:
@@ -119,7 +127,9 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
         write_text(out / IDENTITY, json.dumps(identity, indent=1) + "\n")
         before = identity
     except ValueError:
-        raise InputError(f"{out / IDENTITY} is damaged; choose a new folder.") from None
+        raise InputError(
+            f"{out / IDENTITY} is damaged, so that the run cannot be resumed; choose a new folder."
+        ) from None
     changed = [name for name in {**before, **identity} if before.get(name) != identity.get(name)]
     if changed:
         differences = [
@@ -137,12 +147,20 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
 
 
 def _digest_of(column: np.ndarray) -> str:
-    """Return the SHA-256 of an array's values, as hexadecimal digits."""
+    """Return the SHA-256 of the values of a column, an array of any type, as hexadecimal digits."""
     return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:
-    """Write the tables of predictions, embeddings and interpolations that the run has, as Parquet files in `out`."""
+    """Write the predictions, embeddings and interpolations of a run as Parquet files, those that it has.
+
+    They are predictions.parquet and embeddings.parquet, with a row per series, and interpolations.parquet, with a row
+    per observation that was hidden to score the model.
+
+    Args:
+        outcome: the results of the run.
+        out: the run folder.
+    """
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
     for name, rows in vars(split).items():
@@ -181,7 +199,12 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 
 
 def write_metrics(outcome: Outcome, out: Path) -> None:
-    """Write metrics.json to the run folder `out`, which marks the run as finished."""
+    """Write metrics.json, with scores, settings, versions and warnings; the file marks the run as finished.
+
+    Args:
+        outcome: the results of the run.
+        out: the run folder, in which the model has been saved.
+    """
     preprocessor = outcome.pipeline.preprocessor
     content = {
         "run": uuid.uuid4().hex,
@@ -202,14 +225,23 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return the answers with a column of ids in front, called `name`, or "id" if that name is taken."""
+    """Return a table with a column of ids in front.
+
+    Args:
+        answers: a table of n rows.
+        ids: [n].
+        name: of the new column; "id" instead, if the table has a column of this name.
+    """
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
-    """Return {name: column} of predictions: class and probabilities, value and interval, or expected time and survival.
+    """Return predictions as columns of a table, {name: column [S]}.
+
+    They are class and probabilities, value and interval, or expected time and survival.
 
     Args:
+        labels: the fitted labels of the pipeline, which decide the kind and the names.
         predicted: probabilities [S, classes] or values [S, outputs].
         half_widths: half the width of the intervals, [outputs] or [S, outputs]; None for no intervals.
     """
@@ -231,12 +263,13 @@ def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
 
 
 def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
-    """Return {name: column} of time, channel and values, with a row per observation.
+    """Return time, channel and values of a data set as columns of a table, with a row per observation.
 
     A data set with limits has for each value a column NAME_limit, too: "<" for upper limits, ">" for lower ones.
 
     Args:
-        others: names of further columns; a value of the same name is called NAME_value.
+        dataset: the series.
+        others: names of further columns of that table; a value of the same name is called NAME_value.
     """
     columns = _time_and_channel(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     taken = (*others, *columns)
@@ -249,11 +282,13 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 
 
 def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any]:
-    """Return {name: column} of observations and of scores of each, null where there is none.
+    """Return observations and their scores as columns of a table, with a row per observation.
 
-    A kind of score is a column of its name, or NAME_kind for each value column if there are several.
+    A kind of score is a column of its name, or NAME_kind for each value column if there are several. A missing score
+    (NaN) is an empty cell.
 
     Args:
+        dataset: the series.
         scores: {kind: [n, V]} of the n observations and V value columns.
     """
     several = len(next(iter(scores.values())).T) > 1
@@ -267,9 +302,10 @@ def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any
 
 
 def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
-    """Return {name: column} of observations and their importance, null where it is NaN.
+    """Return observations and their importance as columns of a table; where it is NaN, the cell is empty.
 
     Args:
+        dataset: the series.
         importance: an array for each series, from `importance.importance`.
     """
     columns = observation_columns(dataset, "importance")
@@ -284,14 +320,16 @@ def interpolation_columns(
     answers: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """Return {name: column} of an interpolation, with a row per query.
+    """Return predicted values as columns of a table, with a row per query, a time and channel of a series.
 
     They are time (a date, if there is a zone), channel, for each value its mean, standard deviation and bands, and the
-    time to the nearest observation of the channel, null without one.
+    time to the nearest observation of the channel, which is empty where it has none.
 
     Args:
-        times, channels: of the queries; None without channels.
+        times, channels: [n] of the queries; None without channels.
         channel_names: by the numbers in `channels`.
+        value_names: of the V columns of values.
+        answers: the predictions, with means [n, V].
         time_zone: zone of times that are dates; None for numbers.
     """
     columns = _time_and_channel(times, channels, channel_names, time_zone)
@@ -307,7 +345,13 @@ def interpolation_columns(
 
 
 def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return the name of a column that belongs to a value, NAME_WHAT; NAME_predicted_WHAT if a value has that name."""
+    """Return the name of a column that belongs to a column of values, such as flux_std.
+
+    Args:
+        name: of the column of values.
+        what: the ending, such as "std".
+        value_names: of all columns of values; if one of them has that very name, it is flux_predicted_std instead.
+    """
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
@@ -320,7 +364,14 @@ def _free_name(name: str, taken: Iterable[str]) -> str:
 def _time_and_channel(
     times: np.ndarray, channels: np.ndarray | None, channel_names: tuple[Any, ...] | None, time_zone: str | None
 ) -> dict[str, Any]:
-    """Return {"time": column}, of dates if there is a zone; with channels also "channel", a column of their names."""
+    """Return the columns "time" and "channel" of n rows; without channels the first alone.
+
+    Args:
+        times: [n] numbers.
+        channels: [n] places in `channel_names`, or None.
+        channel_names: names of the channels, or None.
+        time_zone: zone of times that are dates, which are then written as dates; None for numbers.
+    """
     when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
     columns: dict[str, Any] = {"time": when}
     if channels is not None and channel_names is not None:
@@ -329,16 +380,26 @@ def _time_and_channel(
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write a table as CSV or Parquet, by its suffix, in one step. Raises InputError for other suffixes."""
+    """Write a table to a file in one step, as CSV or Parquet.
+
+    Args:
+        table: an Arrow table.
+        path: its suffix, .csv or .parquet, decides the format. InputError for another one.
+    """
     write_parts([table], path)
 
 
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
-    """Write a table that comes in parts with one schema, as `write_table`; without a part nothing is written.
+    """Write a table that comes in parts to one CSV or Parquet file, which appears when it is complete.
 
-    A file appears when it is complete. "-" is standard output, which gets each part, as CSV, as soon as it is there.
+    Without any part nothing is written.
 
-    Raises InputError for another path that does not end in .csv or .parquet.
+    Args:
+        parts: Arrow tables of one schema.
+        path: ends in .csv or .parquet; "-" is standard output, which gets each part, as CSV, as soon as it is there.
+
+    Raises:
+        InputError: a path of another suffix, or at which nothing can be written.
     """
     path = Path(path)
     check_output(path)
@@ -363,5 +424,5 @@ def check_output(path: Path) -> None:
     if str(path) == "-":
         return
     if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
+        raise InputError(f"{path} ends in {path.suffix or 'nothing'}; give a path that ends in .csv or .parquet.")
     check_writable(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +60,8 @@ class Described:
 
     Attributes:
         preprocessor: its kind and settings; None without one.
-        model, autoencoder: what `_module_settings` returns; an autoencoder that is the model itself is None.
+        model, autoencoder: class, sizes and head, as `_module_settings` returns them; an autoencoder that is the model
+            itself is None.
         labels: their task and fields; None of a model without a head.
         columns, parameters, forecasts: as those of `Pipeline`.
         calibrated: whether the file of weights holds a calibration.
@@ -80,34 +80,30 @@ class Described:
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Sequence[str]) -> None:
+def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
     """Write a pipeline to a folder, which it replaces if that is a saved pipeline or empty.
 
     What a killed process left half-written next to the folder is removed, if it is older than an hour.
 
     Args:
-        note, license, tags: as in `Pipeline.save`.
+        pipeline: a pipeline of one model.
+        folder: new, empty, or a saved pipeline.
+        note: a paragraph on the training, for the model card.
+        license: of the model, such as "cc-by-4.0".
 
     Raises:
-        InputError: a licence or tag of other characters; as `check_replaceable`.
+        InputError: a licence of other characters; a folder that `check_replaceable` refuses.
         OSError: the folder cannot be written.
     """
     folder = Path(folder)
-    for word in (license, *tags):
-        if not re.fullmatch(r"[\w.-]+", word):
-            raise InputError(
-                f"{word!r} is no licence or tag; wanted letters, digits, dots and hyphens, as in cc-by-4.0."
-            )
+    if not re.fullmatch(r"[\w.-]+", license):
+        raise InputError(f"{license!r} is no licence; give letters, digits, dots and hyphens, as in cc-by-4.0.")
     check_replaceable(folder)
     if folder.parent.is_dir():
         remove_leftovers(folder.parent, [folder.name], SAVE_SECONDS)
-    modules = _modules(pipeline)
     # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
-    tensors = {
-        f"{part}.{name}": tensor.detach().cpu().contiguous().clone()
-        for part, module in modules.items()
-        for name, tensor in module.state_dict().items()
-    }
+    parts = nn.ModuleDict(_modules(pipeline)).state_dict()
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in parts.items()}
     with replacing_folder(folder) as temporary:
         try:
             save_file(tensors, temporary / WEIGHTS)
@@ -116,13 +112,17 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str, tags: Seque
         except SafetensorError as error:
             raise OSError(f"{folder} could not be written: {error}") from None
         write_config(temporary, {"format": PIPELINE_FORMAT, **dataclasses.asdict(_described(pipeline))})
-        (temporary / CARD).write_text(_card(pipeline, note, license, tags), encoding="utf-8")
+        (temporary / CARD).write_text(_card(pipeline, note, license), encoding="utf-8")
 
 
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
-    """Return {name: module} of the modules to save, as far as there are any.
+    """Return the torch modules of a pipeline that are saved, {part: module}.
 
-    Names are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor".
+    Parts are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor", as far as there are
+    any.
+
+    Args:
+        pipeline: the pipeline.
     """
     modules: dict[str, nn.Module] = {"model": pipeline.model}
     modules |= {} if pipeline.autoencoder in (None, pipeline.model) else {"autoencoder": pipeline.autoencoder}
@@ -132,7 +132,11 @@ def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
 
 
 def _described(pipeline: Pipeline) -> Described:
-    """Return the settings of all parts, without their weights, as config.json keeps them."""
+    """Return the settings of all parts of a pipeline, without their weights, as config.json keeps them.
+
+    Args:
+        pipeline: the pipeline.
+    """
     known = pipeline.preprocessor
     preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
     models = {part: module for part, module in _modules(pipeline).items() if part in ("model", "autoencoder")}
@@ -142,8 +146,14 @@ def _described(pipeline: Pipeline) -> Described:
     return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
 
 
-def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> str:
-    """Return the text of the model card, README.md; arguments as in `Pipeline.save`."""
+def _card(pipeline: Pipeline, note: str, license: str) -> str:
+    """Return the text of the model card, README.md, from its template.
+
+    Args:
+        pipeline: what is described.
+        note: a paragraph on the training.
+        license: as the Hugging Face Hub writes it.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
@@ -163,7 +173,6 @@ def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> s
         parameters=sum(p.numel() for p in model.parameters()),
         note=note,
         license=license,
-        tags=tags,
         described={name: html.escape(" ".join(str(value).split()), quote=False) for name, value in described.items()},
         files=known.noun if known is not None and known.kind == "patches" else "",
         predicts=isinstance(model, Classifier | Regressor),
@@ -172,9 +181,12 @@ def _card(pipeline: Pipeline, note: str, license: str, tags: Sequence[str]) -> s
 
 
 def _module_settings(model: nn.Module) -> dict[str, Any]:
-    """Return the settings from which `_built` builds a model again: "kind" (its class), "config" and "head".
+    """Return the settings of a model, from which `_built` builds it again: "kind" (its class), "config" and "head".
 
     The head is None for a model without one.
+
+    Args:
+        model: of one of the classes in `KINDS`.
     """
     return {
         "kind": type(model).__name__,
@@ -198,15 +210,21 @@ def check_replaceable(folder: str | Path) -> None:
                 f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
             )
         if any(folder.iterdir()) and not _is_model(folder):
-            raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
+            raise InputError(
+                f"{folder} holds files with the names of a model's that this library did not write, and saving would "
+                "replace them; choose a new folder."
+            )
     elif folder.exists():
         raise InputError(f"{folder} is a file, and a model is saved as a folder; choose another path.")
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether a folder looks like a saved pipeline.
+    """Return whether a folder looks like a saved pipeline, which saving may replace.
 
     It does with a config.json of this library, no folder but that of partners, and no README.md but a model card.
+
+    Args:
+        folder: an existing folder.
     """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
@@ -225,7 +243,10 @@ def read(folder: Path) -> dict[str, Any]:
     """Read the parts of a saved pipeline, and return them as {field of `Pipeline`: value}, modules in evaluation mode.
 
     "preprocessor", "labels" and "partners" are None if the pipeline has none; "autoencoder" and "calibration" are then
-    absent. Whether the parts fit together is not checked.
+    absent. Whether the parts fit together is checked later, by `check_parts`.
+
+    Args:
+        folder: a folder that `write` made.
 
     Raises:
         ModelDirectoryError: a file is missing, unreadable or changed, or says what no pipeline can be.
@@ -250,9 +271,8 @@ def read(folder: Path) -> dict[str, Any]:
         if described.calibrated:
             modules["calibration"] = _calibration(modules)
     except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise ModelDirectoryError(f"{path}: {error}") from None
-    names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
-    check_names(names, tensors, folder / WEIGHTS)
+        raise ModelDirectoryError(f"{path}: {str(error).rstrip('.')}. Fit or fetch the model anew.") from None
+    check_names(nn.ModuleDict(modules).state_dict(), tensors, folder / WEIGHTS)
     for part, module in modules.items():
         state = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
         fill_model(module, state, folder / WEIGHTS)
@@ -267,18 +287,13 @@ def check_parts(pipeline: Pipeline) -> None:
 
     Checked are: columns and options, the tokens of preprocessor, model and autoencoder, static features, statistics,
     calibration, and the number of outputs.
+
+    Args:
+        pipeline: a pipeline made of what `read` returned.
     """
     from_fields(TableSchema, pipeline.columns, "columns")
     options = {each.name for each in dataclasses.fields(FitConfig)}
-    parameters: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in pipeline.parameters.items()
-        if name in options
-    }
-    for name in {"errors", "static"} & parameters.keys():  # estimators keep one name as it was given
-        if isinstance(parameters[name], str):
-            parameters[name] = (parameters[name],)
-    FitConfig(**parameters)
+    FitConfig(**{name: value for name, value in pipeline.parameters.items() if name in options})
     config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
     if pipeline.autoencoder is not None:
         other = pipeline.autoencoder.config
@@ -331,7 +346,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
         raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
     if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
-        raise InputError(f"the head of a {settings['kind']} is {head!r}.")
+        raise InputError(f"the head of a {settings['kind']} is {head!r}, which it cannot have.")
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
         raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
@@ -340,7 +355,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
 
 def _labels(content: dict[str, Any]) -> Labels:
-    """Return the labels that config.json describes.
+    """Build the labels of a pipeline from what config.json says.
 
     Args:
         content: their task under "task", and their fields.
@@ -370,10 +385,11 @@ def _calibration(modules: dict[str, nn.Module]) -> Calibration:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
-    """Load the predictor of a pipeline from its folder of partners.
+    """Load what predicts next to the network, such as boosted trees, and check that it fits the labels.
 
     Args:
-        labels: the pipeline's; None if it has none, which no partners fit.
+        folder: the folder of partners in a saved pipeline.
+        labels: the pipeline's; None if it has none, and so can have no partners.
 
     Raises:
         ModelDirectoryError: it is damaged, or of another task or number of outputs than the labels.
@@ -383,9 +399,14 @@ def _partners(folder: Path, labels: Labels | None) -> Predictor:
     except ModelDirectoryError:
         raise
     except Exception as error:  # whatever a made-up file makes of the code that reads it
-        raise ModelDirectoryError(f"{folder}: {type(error).__name__}: {error}") from None
+        raise ModelDirectoryError(
+            f"{folder} is damaged: {type(error).__name__}: {error}. Fit or fetch the model anew."
+        ) from None
     if labels is None or partners.task != labels.task:
-        raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not.")
+        raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not; take both from one run.")
     if any(len(outputs) != labels.outputs for outputs in partners.errors.values()):
-        raise ModelDirectoryError(f"{folder} holds errors of another number of outputs than {labels.outputs}.")
+        raise ModelDirectoryError(
+            f"{folder} holds errors of another number of outputs than the model's {labels.outputs}; take both from one "
+            "run."
+        )
     return partners

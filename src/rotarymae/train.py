@@ -66,10 +66,10 @@ class FitResult:
 
     Attributes:
         pipeline: the trained pipeline.
-        split: which examples were used for training, for choosing the epoch, and set aside.
-        split_method: how they were split; `split_words` describes it.
-        pretraining, finetuning: losses and best epoch of each stage, None for a stage that was not run.
-        validation_outputs: {partner: predictions} of the validation examples, by partners trained without these.
+        split: which examples were used for training, for choosing the epoch, and set aside for scoring.
+        split_method: how they were split, as in metrics.json; `splits.split_words` describes it in words.
+        pretraining, finetuning: losses and best epoch of each training, None for one that was not run.
+        validation_outputs: {method: its predictions of the validation examples}, by methods trained without these.
         pretrained_on: number of examples in pre-training; 0 without it.
     """
 
@@ -83,12 +83,12 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """The losses and best epoch of the last training."""
+        """The losses and best epoch of the last training: of fine-tuning, else of pre-training."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
     def history(self) -> dict[str, list[dict[str, Any]]]:
-        """The log of each training."""
+        """The logged losses, {"pretrain": lines, "finetune": lines}, without a training that was not run."""
         both = {"pretrain": self.pretraining, "finetune": self.finetuning}
         return {name: one.history for name, one in both.items() if one is not None}
 
@@ -106,23 +106,29 @@ def train(
     plan: Plan | None = None,
     reporter: Reporter | None = None,
 ) -> FitResult:
-    """Train a pipeline on a data set; return it with its split and its losses.
+    """Train a pipeline on a data set: split, scale, pre-train, fine-tune, fit what predicts next to the network.
 
     The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
+        dataset: S series, or arrays such as pictures.
         targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
-            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by the partners.
+            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by boosting.
         config: all options of the training.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
         holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
-        split_by: a column or fold that decides the parts instead of chance; see `make_split`.
-        columns: layout of the table, which is saved with the pipeline; None keeps that of `start`.
+        split_by: a column or a fold of a cross-validation that decides the split instead of chance; see
+            `splits.make_split`.
+        columns: layout of the table, {field of `TableSchema`: value}, which is saved with the pipeline; None keeps that
+            of `start`.
         plan: run folder for checkpoints, and the time of the run; the folder must be empty, or that of the same run to
             resume. None keeps no checkpoints.
         reporter: shows progress and warnings; None shows warnings only.
+
+    Returns:
+        The trained pipeline, with its split and its losses.
 
     Raises:
         InputError: before any training: labels or settings that cannot be used; a start with other values or channels;
@@ -150,7 +156,8 @@ def train(
     static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
         learnt = kind.check(narrowed(targets[split.train]), len(split.train))
-        static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
+        if config.static:
+            static = fit_static(dataset.select(split.train), config.static)
         members = config.members or 1
         if config.members is None and config.minutes is None:
             members = kind.default_members(config.decide, narrowed(targets[split.train]))
@@ -206,7 +213,7 @@ def train(
                 **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
-        _choose(result, dataset, targets, partners, config, reporter)
+        _choose(result, targets, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
@@ -223,8 +230,10 @@ def labelled(
     Without targets kind and classes are None, and all series are returned; for a regression only the classes are None.
 
     Args:
+        dataset: S series or arrays.
         targets: [S] labels, None or NaN for a series without one; or None.
-        task: as in `train`.
+        task: "classification", "regression", "survival" or "auto"; see `train`.
+        config: options that the kind of labels checks.
 
     Raises:
         InputError: no series has a label; labels that cannot be used for the task or with the options.
@@ -257,12 +266,19 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
-    """Split the data set; return the parts, and how it was split as in metrics.json. Says how, through the reporter.
+    """Split a data set into training, validation and scored series, and say how, through the reporter.
 
     Args:
+        dataset: S series or arrays.
         rows: indices of the labelled series.
-        strata: their classes, or None.
-        holdout, split_by: as in `train`.
+        strata: classes of the labelled series, whose shares all parts have; or None.
+        holdout: share of the labelled series that is kept out for scoring.
+        split_by: a column or a fold that decides the split instead of chance, or None.
+        config: its validation_fraction and seed count.
+        reporter: prints a line on the split by a column, and on series without labels.
+
+    Returns:
+        The split, and how it was made, as in metrics.json.
     """
     shares = holdout, config.validation_fraction
     split, method = make_split(len(dataset), rows, strata, *shares, config.seed, split_by)
@@ -286,15 +302,19 @@ def _fit_partners(
     plan: Plan | None,
     reporter: Reporter,
 ) -> FittedPartners:
-    """Fit the partners by `fit_partners` on the training and validation series; return what that returns.
+    """Fit boosting and the other methods that predict next to the network, on training and validation series.
 
-    With `config.early` the series' copies that end early are among them.
+    With `config.early` copies of the series that end early are among them.
 
     Args:
+        dataset: S series or arrays.
+        split: its training and validation series are used.
         targets: [S] labels.
-        labels: the fitted labels of the pipeline.
-        static: the columns that the partners read.
+        labels: the fitted classes, or scale of numbers.
+        static: the columns with one value per series that these methods read.
+        config: names the methods (`predictor`); its seed counts.
         plan: limits their time; None does not.
+        reporter: shows progress.
     """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(labels, targets, rows)
@@ -306,19 +326,21 @@ def _fit_partners(
 
 def _choose(
     result: FitResult,
-    dataset: AnyDataset,
     targets: np.ndarray,
     fitted: FittedPartners,
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let the validation part choose the predictor, and how classes are decided from probabilities.
+    """Let validation series choose what predicts, and how a class is decided from probabilities.
 
     Replaces `result.pipeline` and sets `result.validation_outputs`.
 
     Args:
-        targets: [S] labels.
-        fitted: the partners.
+        result: the training so far, with a fine-tuned pipeline.
+        targets: [S] labels of all series.
+        fitted: boosting and the other methods, with their predictions of validation series.
+        config: its `predictor`, `decide` and `costs` count.
+        reporter: says what was chosen, and why.
     """
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and split is not None
@@ -340,10 +362,12 @@ def _choose(
 
 
 def _with_early_copies(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """Return series and targets, with `config.early` followed by three copies of each series that end early.
+    """Return series and targets; with `config.early`, followed by three copies of each series that end early.
 
     Args:
+        dataset: S series.
         targets: [S, ...]; they are repeated for the copies.
+        config: its `early` and seed count.
     """
     if not config.early:
         return dataset, targets
@@ -388,7 +412,10 @@ def open_start(source: Any) -> Pipeline:
 
 
 def _without_head(start: Pipeline) -> Pipeline:
-    """Return the pre-trained part of a pipeline; if there is none, the pipeline without its labels and partners."""
+    """Return the part of a trained pipeline from which a new training starts: without labels and partners.
+
+    Its model is the pre-trained autoencoder; a pipeline that has none keeps its model, whose encoder is used.
+    """
     if start.autoencoder is not None:
         return start.pretrained
     assert start.preprocessor is not None
@@ -399,9 +426,13 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and long series are cut.
 
     What a prediction needs is nearby or a season away, and many small steps teach more than few large ones. A window
-    has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all, for
-    which `batch_size` is lowered. A window that is set stays. Neighbours are on, or off for data with further
-    positions. The options of a fit from a trained model or of arrays are returned as they are.
+    has about 256 observations of every channel, or some seasons of them, and a step about 8,192 in all, for which
+    `batch_size` is lowered. A window that is set stays. Neighbours are on, or off for data with further positions. The
+    options of a fit from a trained model or of arrays are returned as they are.
+
+    Args:
+        config: options of a fit.
+        dataset: the series to train on, whose lengths, channels and seasons count.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
@@ -418,9 +449,11 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Check everything that training could refuse, then return the preprocessor of a training set.
+    """Check everything that training could refuse, then return the fitted preprocessor of a training set.
 
     Args:
+        dataset: the series or arrays to train on.
+        config: options of the fit.
         start: the trained model from which training starts; its preprocessor is used, with the windows of this fit.
             None fits a new one.
 
@@ -429,10 +462,12 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             training that would not fit into memory, or in which masking would hide nothing.
     """
     if config.pretrains and (dataset.lengths < 2).all():
-        tokens = f"patches of {dataset.patch_size}" if dataset.kind == "patches" else "observations"  # pyright: ignore
+        tokens, check = "observations", "give longer series, or check which column holds the ids"
+        if dataset.kind == "patches":
+            tokens, check = f"patches of {dataset.patch_size}", "choose a smaller patch_size"  # pyright: ignore
         raise InputError(
             f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
-            "predicts them from the others."
+            f"predicts them from the others: {check}."
         )
     if config.masking == "channels" and getattr(dataset, "channel_names", None) is None:
         raise InputError(f"masking='channels' hides channels, and the {dataset.noun} have none; use masking='ratio'.")
@@ -454,12 +489,22 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
-    """Check the options for arrays, and return a fitted preprocessor, or that of `start`.
+    """Return the preprocessor of pictures, videos or sounds: a new one that is fitted to them, or that of `start`.
 
-    Raises InputError for options that do not suit the data, or data unlike those of `start`.
+    Args:
+        dataset: the training set.
+        config: options of the fit; those for series alone must have their defaults.
+        start: the trained model from which training starts, or None.
+
+    Raises:
+        InputError: options that do not suit the data; data unlike those of `start`.
     """
-    only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
-    config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
+    changed = config.changed((*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY)
+    if changed:
+        raise InputError(
+            f"{', '.join(changed)}: {dataset.noun} have no times, channels or columns as series have; leave these "
+            "options out."
+        )
     if start is None:
         return PatchPreprocessor.fit(dataset)
     preprocessor = start.require_arrays()
@@ -468,9 +513,18 @@ def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipelin
 
 
 def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
-    """Check the options for series, and return a fitted preprocessor, or that of `start` with the windows of this fit.
+    """Return the preprocessor of series: a new one that is fitted to them, or that of `start` with this fit's windows.
 
-    Raises InputError for options that do not suit the data, or data unlike those of `start`.
+    Args:
+        dataset: the training set.
+        config: options of the fit.
+        start: the trained model from which training starts, or None.
+
+    Raises:
+        InputError: options that do not suit the data; data unlike those of `start`.
+
+    Warns:
+        InputWarning: a channel_spacing that has no effect, as there is no axis of channels.
     """
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
@@ -488,9 +542,10 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
         preprocessor = before.replace(static=(), window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
     if (preprocessor.channel_names is None or preprocessor.join_times) and config.changed(["channel_spacing"]):
-        text = "channel_spacing has no effect: channels are no axis of this table."
+        text = "channel_spacing has no effect, as this table has no axis of channels; leave it out."
         warnings.warn(text, InputWarning, stacklevel=3)
-    fit_static(dataset, config.static)
+    if config.static:  # columns that cannot be used are refused before any training
+        fit_static(dataset, config.static)
     if config.neighbours == "on" and preprocessor.position_names:
         raise InputError(
             "neighbours are looked up by time alone, and the positions have further axes "
@@ -503,11 +558,14 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """Return window and overlap: those of the options, else of the model to start from, else none (None, 0).
+    """Return how series are cut: the length of windows (None for uncut series), and how much two of them share.
 
-    Very long series get a window with which a training step fits into 2 GB, with a warning.
+    Options of the fit come first, then the model to start from. Otherwise series of over 8,192 observations are cut so
+    that a training step fits into 2 GB, with a warning.
 
     Args:
+        dataset: the training set.
+        config: options of the fit; window, overlap and batch_size count.
         before: the preprocessor of the model to start from; None without.
     """
     if config.window is not None:
@@ -543,6 +601,8 @@ def pretrain(
     Series in which masking hides nothing are left out with a warning.
 
     Args:
+        dataset: series or arrays; labels are not needed.
+        config: options of the fit; those of fine-tuning are not read.
         preprocessor: of the data set, if `prepare` has fitted it already; None calls `prepare`.
         start: the pipeline to start from, instead of random weights; it is not changed.
         validation: another data set, whose loss chooses the best epoch; None for none.
@@ -562,6 +622,7 @@ def pretrain(
     masking = config.strategy(dataset.kind)
 
     def examples(part: AnyDataset) -> Examples:
+        """Return a part of the data as examples of which masking hides some tokens."""
         return scaling.examples(part, seed=config.seed, masking=masking)
 
     beta = config.reconstruction_beta if model.likelihood.has_spread else 0.0
@@ -606,15 +667,19 @@ def finetune(
 ) -> FitResult:
     """Train a classifier or regressor, starting from a pre-trained encoder; return its pipeline and its losses.
 
-    The whole encoder is taken over: projection, [CLS] and blocks.
+    The whole encoder is taken over: projection, [CLS] and blocks. With `config.members` above 1 several networks are
+    trained, whose outputs the model averages.
 
     Args:
         pretrained: a pipeline with that encoder; it is not changed.
+        dataset: S series or arrays, all with labels.
         targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `survival.EVENT_TIME` for
             task="survival".
+        config: options of the fit; those of pre-training are not read.
         task: "classification", "regression" or "survival".
         validation: another data set and its targets, whose loss chooses the best epoch; None for none.
-        schedule, how: as in `pretrain`.
+        schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
+        how: folder, resume, on_step and on_resume of `training.fit`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
@@ -667,11 +732,15 @@ def finetune(
 def _with_new_head(
     pretrained: Pipeline, labels: Labels, config: FitConfig, pool: str, static_features: int, seed: int
 ) -> Classifier | Regressor:
-    """Return a copy of the pre-trained encoder with a new head, whose weights are drawn from a generator of its own.
+    """Return a copy of a pre-trained encoder with a new head, whose weights are drawn from a generator of its own.
 
     Args:
-        pool: of the head.
-        seed: of its weights.
+        pretrained: the pipeline whose encoder is copied.
+        labels: the fitted labels; they decide the kind of head and its number of outputs.
+        config: its dropout rates count.
+        pool: how the head sums up tokens: "mean", "max", "cls" or "attention".
+        static_features: number of columns with one value per series that the head reads.
+        seed: of the new weights.
     """
     encoder = copy_encoder(pretrained.model, config)
     model = build(lambda: labels.model(Encoder(encoder.config), pool, static_features), make_generator(seed, 1))
@@ -680,19 +749,38 @@ def _with_new_head(
 
 
 def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
-    """Call `on_step` with the step of one of several networks, counted over all of them."""
+    """Call `on_step` for one of several networks that are trained one after another, counted over all of them.
+
+    Args:
+        on_step: called with (step, steps in all, loss).
+        member: number of this network, from 0.
+        members: how many there are.
+        step, steps, loss: of this network.
+    """
     on_step(member * steps + step, members * steps, loss)
 
 
 def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
-    """Return the head's pooling; "auto" is attention, or for sounds the maximum, as a mean hides short events."""
+    """Return how the head sums up tokens: as the options say; "auto" is attention, or for sounds the maximum.
+
+    A mean would hide short events in a sound.
+
+    Args:
+        config: its `pool` counts.
+        preprocessor: one of sounds has a sample rate.
+    """
     if config.pool != "auto":
         return config.pool
     return "attention" if getattr(preprocessor, "sample_rate", None) is None else "max"
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of a model's encoder, with all its weights, trainable, and with the dropout of fine-tuning."""
+    """Return a copy of a model's encoder, with all its weights, trainable, and with the dropout of fine-tuning.
+
+    Args:
+        source: an encoder, or a model that contains one; it is not changed.
+        config: its `dropout` and `drop_path` count.
+    """
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once
         copied = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))

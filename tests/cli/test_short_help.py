@@ -34,7 +34,8 @@ def test_its_defaults_are_those_of_the_options():
         assert stated[name] == str(defaults[name])
 
 
-STAGES = r"(Reading|Pre-training|Fine-tuning|Both trainings|Prediction|Report)( and (prediction|both trainings))?: "
+STAGE = "(reading|pre-training|fine-tuning|scoring|prediction|report)"
+STAGES = rf"{STAGE}(, {STAGE})?( and {STAGE})?: "
 
 
 def test_every_option_of_a_fit_says_briefly_what_it_does_and_at_which_stage():
@@ -43,18 +44,18 @@ def test_every_option_of_a_fit_says_briefly_what_it_does_and_at_which_stage():
     assert len(texts) > 80 and not of_loop_alone & texts.keys()
     for name, text in texts.items():
         if name != "units":  # which only a model has
-            assert re.match(STAGES, text), name
-            assert len(text.split()) <= 25, name
+            assert re.match(STAGES, text, re.IGNORECASE), name
+            assert len(text.split()) <= 45, name
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_s_option_is_one_paragraph_of_25_words_at_most(name, capsys):
+def test_the_help_of_a_command_s_option_is_one_paragraph_of_45_words_at_most(name, capsys):
     assert command(name, "--help-all") == 0
     parameters = docstring_parser.parse(COMMANDS[name].__doc__).params
     assert parameters and len(capsys.readouterr().out) > 200
     for parameter in parameters:
         assert "\n" not in parameter.description, parameter.arg_name
-        assert len(parameter.description.split()) <= 25, parameter.arg_name
+        assert len(parameter.description.split()) <= 45, parameter.arg_name
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -79,11 +79,11 @@ def endpoint(tmp_path, monkeypatch):
 
 def test_a_model_comes_from_the_hub(endpoint, tmp_path):
     model = RoMAEClassifier(**BOTH).fit(TABLE, KINDS)
-    model.save(tmp_path / "model", license="cc-by-4.0", tags=["waves"])
+    model.save(tmp_path / "model", license="cc-by-4.0")
     saved = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
     Hub.files |= {path.relative_to(tmp_path / "model").as_posix(): path.read_bytes() for path in saved}
     card = Hub.files["README.md"].decode()
-    parts = ("library_name: rotarymae", "license: cc-by-4.0", "waves]", "licence cc-by-4.0")
+    parts = ("library_name: rotarymae", "license: cc-by-4.0", "irregular-time-series]", "licence cc-by-4.0")
     assert [part for part in parts if part not in card] == []
     Hub.files["code.py"] = b"print('never fetched')"
     loaded = RoMAEClassifier.from_pretrained("owner/name")
@@ -107,5 +107,5 @@ def test_local_folders_are_no_names_on_the_hub(endpoint, tmp_path, monkeypatch):
     assert np.array_equal(same, model.transform(TABLE))
     with refuses("'nobody/nothing'", "Hugging Face Hub"):
         RoMAEEmbedder.from_pretrained("nobody/nothing")
-    with refuses("'a b'", "licence or tag"):
+    with refuses("'a b'", "no licence"):
         model.save(tmp_path / "other", license="a b")

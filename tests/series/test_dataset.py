@@ -385,8 +385,8 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
         ({"values": ["flux", "flux"]}, ["'flux'", "given twice", "value", "value"]),
         ({"values": ["flux", "mjd"]}, ["'mjd'", "given twice", "as time", "as value"]),
         ({"values": []}, ["values is empty"]),
-        ({"values": [3]}, ["values", "3", "no string"]),
-        ({"id": 0}, ["strings", "id=0"]),
+        ({"values": [3]}, ["values", "3", "text"]),
+        ({"id": 0}, ["id is 0", "text"]),
         ({"tokens": "times"}, ["tokens='times'", "'channel', 'time'", "Did you mean 'time'"]),
         ({"duplicates": "newest"}, ["duplicates='newest'", "'error', 'mean', 'first', 'last'"]),
         ({"channel_names": ["r"], "strict": True}, ["'band' is 'g', where 'r' are known, in 4 (first: series 'a'"]),
@@ -603,7 +603,7 @@ def test_wide_refuses():
     one = from_wide(pa.table(WIDE), "id", "time", np.array(["hr"]), static="age")  # as an index gives it
     assert one.channel_names == ("hr",) and list(one.static) == ["age"]
     for odd, name in (({"channels": 5}, "values"), ({"static": 3}, "static")):
-        with pytest.raises(InputError, match=says(name, "give column names")):
+        with pytest.raises(InputError, match=says(name, "wanted a list")):
             from_wide(pa.table(WIDE), "id", "time", **odd)
     with pytest.raises(InputError, match=says("'hrt'", "'hr'")):
         from_wide(pa.table(WIDE), "id", "time", ["hrt"])

@@ -1,5 +1,8 @@
 """Free memory is that of the process, which a container or a shell may allow less than the computer has."""
 
+import subprocess
+import sys
+
 import psutil
 import pytest
 
@@ -42,3 +45,15 @@ def test_the_limit_of_a_control_group_counts(group, files, left, tmp_path):
         assert found == pytest.approx(psutil.virtual_memory().available, rel=0.2)
     else:
         assert found == left
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
+def test_the_limit_of_address_space_counts():
+    program = """
+import resource, psutil
+from rotarymae.system import free_memory
+taken = psutil.Process().memory_info().vms
+resource.setrlimit(resource.RLIMIT_AS, (taken + (1 << 20), resource.RLIM_INFINITY))
+assert 0 < free_memory() <= 1 << 20, free_memory()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

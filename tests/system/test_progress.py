@@ -25,6 +25,7 @@ def test_a_stage_without_a_terminal_says_how_far_it_is(capfd):
 def test_a_stage_that_has_done_nothing_yet_says_nothing_yet(capfd):
     reporter = Reporter(every=0)
     with reporter.bar("reading") as on_step:
+        assert capfd.readouterr().err == "reading ...\n"
         on_step(0, 2)
         assert capfd.readouterr().err == ""
         on_step(1, 2)
@@ -33,9 +34,20 @@ def test_a_stage_that_has_done_nothing_yet_says_nothing_yet(capfd):
 
 def test_quiet_says_nothing(capfd):
     with Reporter(quiet=True, every=0.01).bar("reading") as on_step:
-        on_step(1, 2, 0.5)
+        on_step(1, 2, loss=0.5)
         time.sleep(0.05)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_stage_of_one_call_says_that_it_began_and_how_long_it_took(capfd, monkeypatch):
+    with Reporter().bar("calibrating"):
+        assert capfd.readouterr().err == "calibrating ...\n"
+    assert capfd.readouterr().err == ""
+    clock = iter((10.0, 13.2))
+    monkeypatch.setattr("rotarymae.system.progress.time.monotonic", lambda: next(clock))
+    with Reporter().bar("calibrating"):
+        pass
+    assert capfd.readouterr().err == "calibrating ...\ncalibrating: 3.2 s\n"
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 from dataclasses import fields
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from conftest import refuses
-from rotarymae.config import SIZES, Size, TargetLoss
+from rotarymae.config import SIZES, RoMAEConfig, Size, TargetLoss
 from rotarymae.losses import REGRESSION_LOSSES
 from rotarymae.masking import Masking
 from rotarymae.preprocess import KNEES
@@ -21,7 +22,7 @@ OTHER = {
     "batch_size": 3,
     "finetune_batch_size": 3, "base_lr": 3e-3, "finetune_lr": 3e-3, "warmup_steps": 3, "optimizer": "sgd",
     "betas": (0.5, 0.5), "weight_decay": 0.5, "gradient_clip": 3.0, "precision": "bf16", "compile": True,
-    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0, "patience": 3,
+    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0,
 }  # fmt: skip
 NEEDS = {}
 # What `prepare`, `finetune`, a task or a split reads; their tests say what each does.
@@ -76,3 +77,24 @@ def test_no_option_is_without_effect(name):
 def test_what_cannot_work_is_refused(options, parts):
     with refuses(*parts):
         FitConfig(**options)
+
+
+def test_scalars_of_numpy_are_settings_and_are_kept_as_those_of_python():
+    given = {"batch_size": np.int64(8), "base_lr": np.float32(0.5), "compile": np.bool_(True), "size": np.str_("tiny")}
+    config = FitConfig(**given, mask_ratio=(np.float64(0.25), np.float32(0.5)), time_unit=np.int32(3))
+    kept = {name: getattr(config, name) for name in (*given, "mask_ratio", "time_unit")}
+    expected = {"batch_size": 8, "base_lr": 0.5, "compile": True, "size": "tiny", "mask_ratio": (0.25, 0.5)}
+    assert kept == expected | {"time_unit": 3}
+    assert [type(value) for value in kept.values()] == [int, float, bool, str, tuple, int]
+    assert type(RoMAEConfig(depth=np.int16(2)).depth) is int
+    with refuses("batch_size", "8.0", "whole number"):
+        FitConfig(batch_size=np.float64(8))
+    with refuses("compile", "1"):
+        FitConfig(compile=np.int64(1))
+
+
+def test_a_lone_name_and_any_collection_of_names_become_a_tuple():
+    assert FitConfig(static="age", errors=np.array(["a", "b"])).static == ("age",)
+    assert FitConfig(errors=np.array(["a", "b"])).errors == ("a", "b") and FitConfig(costs=[1.0, 2]).costs == (1.0, 2)
+    with refuses("static", "3", "text"):
+        FitConfig(static=[3])

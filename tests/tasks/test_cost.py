@@ -42,7 +42,7 @@ def test_many_series_of_one_observation_are_answered_at_once(tmp_path, capsys):
 
 def test_what_is_refused_and_what_is_proposed(monkeypatch):
     cost.check_memory(CONFIG, SIZES, np.full(1000, 200))
-    monkeypatch.setattr(cost, "_free_memory", lambda: 2e9)
+    monkeypatch.setattr(cost, "free_memory", lambda: 2e9)
     with refuses("7 GiB", "1.86 GiB", "32 series has 4,000", "window=1024", code="too-little-memory"):
         cost.check_memory(CONFIG, SIZES, np.full(32, 4000))
     with refuses("smaller size", code="too-little-memory"):
@@ -53,7 +53,7 @@ def test_what_is_refused_and_what_is_proposed(monkeypatch):
 
 
 def test_each_training_has_a_batch_size_of_its_own(monkeypatch):
-    monkeypatch.setattr(cost, "_free_memory", lambda: 2e9)
+    monkeypatch.setattr(cost, "free_memory", lambda: 2e9)
     own = FitConfig(size="tiny-shallow", batch_size=4, finetune_batch_size=32, min_steps=0)
     lengths = np.full(64, 400)
     memory = cost._memory(own, SIZES, lengths, False)

@@ -153,7 +153,7 @@ def outer(loop, *arguments):
     return inner(loop, *arguments)
 
 training._Loop._step = outer
-many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True, "patience": 2}
+many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True}
 what = objective(kind, seed=99)  # other weights, which the checkpoint replaces
 held = examples(kind, 11, of=1, augment=False)
 fit(what, examples(kind), settings(**many), validation=held, folder=folder, resume="auto")
@@ -162,7 +162,7 @@ fit(what, examples(kind), settings(**many), validation=held, folder=folder, resu
 
 def test_a_checkpoint_at_every_step_goes_on_with_the_same_bytes(warm, tmp_path):
     """Dropout, stochastic depth and augmentation are on; a process that has trained nothing goes on from each."""
-    many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True, "patience": 2}
+    many = {"epochs": 2, "checkpoint_steps": 1, "keep_best": True}
     for kind in KINDS[:2]:
         with every_checkpoint() as saved:
             train(tmp_path / kind, kind, **many)

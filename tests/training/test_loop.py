@@ -143,7 +143,6 @@ CHANGES = {
     "warmup_fraction": ({}, 0.5),
     "gradient_clip": ({"optimizer": "sgd"}, 0.01),
     "precision": ({}, "bf16"),
-    "patience": (WORSE, 1),
     "keep_best": (WORSE, True),
     "seed": ({}, 1),
 }
@@ -233,7 +232,6 @@ BAD = {
     "warmup_fraction": [1.0, -0.1, math.nan],
     "gradient_clip": [0.0, -1.0, math.nan],
     "precision": ["float32", None],
-    "patience": [0],
     "keep_best": ["yes", 1],
     "compile": [None],
     "seed": [-1, 0.5, 2**64],
@@ -277,14 +275,6 @@ def test_epoch_steps_cut_an_epoch_short_and_its_evaluation_with_it(monkeypatch):
     assert (one, other) == (2, 2), "of two of four batches, one in two examples is evaluated"
     assert [*first, *second] != [*third, *fourth] and first[0] == 0 and fourth[0] == 1
     assert len({*first[1:], *second[1:]}) == 20
-
-
-def test_patience_stops():
-    _, result = train("classify", base_lr=0.5, epochs=30, patience=2)
-    found = validations(result)
-    assert len(found) < 30
-    best = int(np.argmin(found))
-    assert len(found) == best + 1 + 2 and result.best == found[best]
 
 
 def test_keep_best_ends_with_the_best_weights():

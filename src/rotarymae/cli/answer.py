@@ -29,11 +29,18 @@ from rotarymae.training.fit_config import Predicting
 if TYPE_CHECKING:
     from rotarymae import scale
 
+BAR_TITLES = {
+    "predict": "predicting",
+    "embed": "embedding",
+    "explain": "explaining",
+    "interpolate": "interpolating",
+    "anomalies": "scoring",
+}
 Workers = Annotated[
     int,
     arg(
-        help="Processes that share a folder of tables. Raise it on several cores; the same command may also run on "
-        "other computers at the same time."
+        help="Number of processes that share the files of a folder of tables. Raise it to the number of cores; the "
+        "same command may run on other computers at the same time. Not for a single table."
     ),
 ]
 
@@ -55,19 +62,20 @@ def predict_command(
     interval. A model without labels can only give --anomaly-score.
 
     Args:
-        out: New .csv or .parquet file; - prints CSV. For a folder of tables, a folder with a file for each; finished
-            ones are kept.
-        predictor: What predicts: the network (model), boosted trees on summary features (features), all methods
-            averaged (combined), or what `fit` chose (auto).
-        anomaly_score: Add a column: mean negative log-likelihood of hidden observations in nats. Set it to search for
-            anomalies, which score high; takes five times as long.
+        out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
+            file for each table; files that are there already are kept.
+        predictor: What predicts: the network (model), boosted trees on summary features (features), the average of all
+            methods (combined), or what `fit` chose (auto). Set another one to compare them.
+        anomaly_score: Add a column that says how badly each series is predicted from its other observations (mean
+            negative log-likelihood in nats). Set it to search for odd series, which score high; it takes five times as
+            long.
     """
 
     from rotarymae import scale
 
     opened = partial(scale.predictions, model, predictor, anomaly_score, precision)
     options = {"predictor": predictor, "anomaly_score": anomaly_score, "precision": precision}
-    _answer_each(opened, "predict", model, options, table, out, columns, workers, quiet)
+    _answer("predict", opened, table, out, columns, quiet, model, options, workers)
 
 
 def embed_command(
@@ -86,19 +94,19 @@ def embed_command(
     For example: rotarymae embed run new.csv --out vectors.parquet
 
     Args:
-        out: New .csv or .parquet file; - prints CSV. For a folder of tables, a folder with a file for each; finished
-            ones are kept.
-        pool: The vector is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
-            to use (auto).
-        stage: The vector comes from the pretrained model, or from the finetuned one, in which labels show; the latter
-            needs a fit with labels.
+        out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
+            file for each table; files that are there already are kept.
+        pool: How a series' tokens become one vector: their mean, their maximum (max), the [CLS] token (cls), or as the
+            model was trained (auto). Set another one to compare them.
+        stage: The model that makes the vectors: the pretrained one, or the finetuned one, whose vectors lie together
+            where labels are equal. finetuned needs a fit with labels.
     """
 
     from rotarymae import scale
 
     opened = partial(scale.embeddings, model, pool, stage, precision)
     options = {"stage": stage, "pool": pool, "precision": precision}
-    _answer_each(opened, "embed", model, options, table, out, columns, workers, quiet)
+    _answer("embed", opened, table, out, columns, quiet, model, options, workers)
 
 
 def explain_command(
@@ -121,12 +129,13 @@ def explain_command(
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    pipeline, reporter = _answer_rows(
-        lambda: scale.importances(Pipeline.load(model)), table, out, columns, "explaining", quiet
-    )
+    opened = lambda: scale.importances(Pipeline.load(model))  # noqa: E731
+    pipeline, reporter = _answer("explain", opened, table, out, columns, quiet)
     if pipeline.predictor.choice != "model":
         choice = pipeline.predictor.choice
-        reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
+        reporter.say(
+            f"explained and predicted by the network alone; `predict` answers by {choice} for this run, and may differ"
+        )
 
 
 def interpolate_command(
@@ -151,12 +160,12 @@ def interpolate_command(
     Args:
         out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value; - prints
             CSV.
-        at: Table of ids, times and channels to predict for, when they differ by series. Without channels: all; ids
-            only if there are several series.
-        times: The same times for every series and channel: numbers, dates (2024-03-31T10:00), or +4, +4h after a
-            series' first observation.
-        grid: Number of evenly spaced times, from each series' first to its last observation; set it for finer or
-            coarser curves.
+        at: Table with the ids, times and channels to predict for. Give it if times differ by series; without a column
+            of channels all are predicted, and ids are needed only if there are several series.
+        times: Times to predict for, the same in every series and channel: numbers, dates (2024-03-31T10:00), or +4,
+            +4h after each series' first observation.
+        grid: Number of evenly spaced times to predict for, from each series' first to its last observation. Raise it
+            for finer curves.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
@@ -172,7 +181,7 @@ def interpolate_command(
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
         return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
 
-    _say_if_untrained(*_answer_rows(question, table, out, columns, "interpolating", quiet), table, columns)
+    _say_if_untrained(*_answer("interpolate", question, table, out, columns, quiet), table, columns)
 
 
 def anomalies_command(
@@ -209,7 +218,7 @@ def anomalies_command(
         """Load the pipeline, and return the question about scores."""
         return scale.anomalies(Pipeline.load(model, precision).pretrained)
 
-    pipeline, reporter = _answer_rows(question, table, out, columns, "scoring", quiet)
+    pipeline, reporter = _answer("anomalies", question, table, out, columns, quiet)
     if picture is not None:
         draw_oddest(out, picture)
     _say_if_untrained(pipeline, reporter, table, columns)
@@ -243,95 +252,72 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
     parts = pipeline.reader(table, pipeline.layout(asdict(columns))).parts()
     dataset = next((part.dataset for part in parts if part.dataset is not None), None)
     compared = None if dataset is None else pipeline.beside_line(dataset)
-    reporter.say("no training: a model trained on drawn functions" + (f"; {compared}" if compared else ""))
+    reporter.say(
+        "no training: answered by any-series, a model trained on drawn functions"
+        + (f"; {compared}" if compared else "")
+    )
 
 
-def _answer_rows(
-    open_question: Callable[[], scale.Question], table: Path, out: Path, columns: Columns, title: str, quiet: bool
+def _answer(
+    command: Literal["predict", "embed", "explain", "interpolate", "anomalies"],
+    open_question: Callable[[], scale.Question],
+    table: Path,
+    out: Path,
+    columns: Columns,
+    quiet: bool,
+    model: Path | None = None,
+    options: dict[str, Any] | None = None,
+    workers: int = 1,
 ) -> tuple[Any, system.Reporter]:
-    """Write the answers for a table, one or more rows per series, to the new file `out`, and print how many there are.
+    """Write the answers of a model for a table, or a folder of pictures or sounds, to a new file; print how many.
+
+    `predict` and `embed` also answer a folder of tables, whose files each get a file in the folder `out`.
 
     Args:
-        open_question: loads the pipeline; called once.
-        title: name of the progress bar.
+        command: the subcommand.
+        open_question: loads the pipeline and returns the question; also called in each worker process.
+        table: a file, a folder or a pattern; "-" is standard input.
+        out: a .csv or .parquet file, "-" for standard output, or a folder for a folder of tables (`are_shards`).
+        columns: the command's options on the table's layout; what is not given is as in the model's training table.
+        model, options: the model's folder and the command's options, which are recorded in a folder of outputs; None
+            for commands that do not answer a folder of tables.
+        workers: number of processes that share a folder of tables.
 
     Returns:
         The pipeline that answered, and the reporter.
 
     Raises:
-        InputError: a file that exists; a table that cannot be read or answered.
-    """
-    reporter = new_reporter(quiet)
-    check_new(out)
-    with reporter.catching_warnings():
-        question = open_question()
-        totals = _answer_table(question, table, out, columns, title, reporter)
-    series = totals.answered if question.at is None else len(question.at.ids)
-    rows = totals.rows - totals.empty
-    reporter.say(f"{rows:,} {question.noun} of {series:,} series → {out}{totals.said_of_empty}")
-    return question.pipeline, reporter
-
-
-def _answer_table(
-    question: scale.Question, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
-) -> scale.Totals:
-    """Write the answers for every series of one table to the file `out` ("-" prints CSV); return the totals.
-
-    Args:
-        columns: the command's options on the table's layout; what is not given is as in the model's training table.
-        title: name of the progress bar.
+        InputError: an output that exists; a table that cannot be read or answered; options of tables for a model of
+            pictures or sounds, or the reverse.
     """
     from rotarymae import scale
 
-    with reporter.bar(title) as on_step:
-        return scale.answer_file(question, table, out, question.pipeline.layout(asdict(columns)), on_step)
-
-
-def _answer_each(
-    open_question: Callable[[], scale.Question],
-    command: str,
-    model: Path,
-    options: dict[str, Any],
-    table: Path,
-    out: Path,
-    columns: Columns,
-    workers: int,
-    quiet: bool,
-) -> None:
-    """Write one answer per series, for a table, a folder of tables, or a folder of pictures or sounds; print a summary.
-
-    Args:
-        open_question: loads the pipeline; also called in each worker process.
-        command: "embed" or "predict".
-        model: the folder that `open_question` loads; its checksum goes into the manifest of a folder of outputs.
-        options: the command's options, recorded in the same manifest.
-        out: a file, "-" for standard output, or a folder for a folder of tables; see `are_shards`.
-
-    Raises:
-        InputError: options of tables for a model of pictures or sounds, or the reverse; an output that exists.
-    """
-    from rotarymae import scale
-
-    reporter, sharded = new_reporter(quiet), are_shards(table, out, workers)
-    title = {"embed": "embedding", "predict": "predicting"}[command]
+    reporter, title = new_reporter(quiet), BAR_TITLES[command]
+    sharded = options is not None and are_shards(table, out, workers)
+    if not sharded:
+        check_new(out)
     with reporter.catching_warnings():
         question = open_question()
-        made_of = question.pipeline.preprocessor
-        if made_of is not None and made_of.kind == "patches":
+        pipeline, preprocessor = question.pipeline, question.pipeline.preprocessor
+        if preprocessor is not None and preprocessor.kind == "patches":
+            if options is None:
+                pipeline.require_series()  # raises, as this command is for series alone
             check_new(out)
             with reporter.bar("reading") as on_file:
-                files = read_folder(made_of, table, on_file, columns).dataset  # pyright: ignore
+                files = read_folder(preprocessor, table, on_file, columns).dataset  # pyright: ignore
             with reporter.bar(title) as on_step:
                 totals = scale.answer_arrays(question, files, out, on_step)
         elif sharded:
-            layout = question.pipeline.layout(asdict(columns))
+            job = scale.ShardedJob(open_question, command, model, options, pipeline.layout(asdict(columns)))  # pyright: ignore
             with reporter.bar("shards") as on_step:
-                done = scale.answer_shards(
-                    scale.ShardedJob(open_question, command, model, options, layout), table, out, workers, on_step
-                )
+                done = scale.answer_shards(job, table, out, workers, on_step)
             before = f", {done.before:,} of them before" if done.before else ""
             reporter.say(f"{done.rows:,} {question.noun} from {done.shards:,} shards{before} → {out}")
-            return
+            return pipeline, reporter
         else:
-            totals = _answer_table(question, table, out, columns, title, reporter)
-    reporter.say(f"{totals.answered:,} {question.noun} → {out}{totals.said_of_empty}")
+            with reporter.bar(title) as on_step:
+                totals = scale.answer_file(question, table, out, pipeline.layout(asdict(columns)), on_step)
+    rows, series = totals.rows - totals.empty, totals.answered if question.at is None else len(question.at.ids)
+    of_series = "" if rows == series else f" of {series:,} series"
+    reporter.say(f"{rows:,} {question.noun}{of_series} → {out}{totals.said_of_empty}")
+    return pipeline, reporter

@@ -48,12 +48,13 @@ def evaluate_command(
     how many of the series the model was trained on.
 
     Args:
-        out: New JSON file of the metrics. With --at, a PNG picture of the same name is written next to it.
-        at: Also score predictions made early: 30 (in the table's unit of time), 6h or 2d after each series' first
-            observation.
-        first: With --at: count from the first observation where this column is not 0, such as a detection.
-        horizon: Score forecasts of the next 30 (in the table's unit of time), 6h or 2d instead, from eight times per
-            series, next to simple methods.
+        out: New JSON file for the metrics. With --at, a PNG picture of the same name is written next to it.
+        at: Also score what is predicted of series cut off so long after their first observation: 30 (in the table's
+            unit of time), 6h or 2d. Give it to see how early predictions are good.
+        first: With --at: column of flags, such as detections. Times then count from the first observation where it is
+            not 0. Give it if series begin long before the event.
+        horizon: Score forecasts of values instead of labels: of the next 30 (in the table's unit of time), 6h or 2d,
+            from eight times in each series, next to simple methods.
     """
     from rotarymae.ensemble import load
     from rotarymae.scoring import evaluate_predictions
@@ -120,7 +121,10 @@ def evaluate_command(
     if spans:
         early = metrics["early"] = {"first": f"observation with {first}" if first else "observation"} | metrics["early"]
         if early["left_out"]:
-            reporter.warn(f"{early['left_out']:,} series have no observation with {first}: --at leaves them out.")
+            reporter.warn(
+                f"{early['left_out']:,} series have no observation where {first} is not 0: they are left out "
+                "of the scores of --at, which count from it."
+            )
     if out is not None:
         system.write_text(out, system.as_json(metrics))
     if picture is not None:
@@ -141,15 +145,21 @@ def _evaluate_forecasts(
     out: Path | None,
     reporter: system.Reporter,
 ) -> None:
-    """Score forecasts of a table's values, print the metrics, and write them to the JSON file `out`, if that is given.
+    """Score forecasts of a table's values, print the metrics, and write them to a JSON file.
 
-    Parameters are those of `evaluate_command`.
+    Args:
+        model: name or folder of the model.
+        table: a file, a folder or a pattern.
+        columns: the command's options on the table's layout.
+        horizon: how far ahead forecasts reach, such as "30" or "6h".
+        precision: of matrix products: "auto", "fp32" or "bf16".
+        out: the new file; None writes none.
+        reporter: shows progress and warnings.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
     """
     from rotarymae.pipeline import Pipeline
-    from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_forecasts
 
     with reporter.catching_warnings():
@@ -168,7 +178,7 @@ def _evaluate_forecasts(
             rows = evaluate_forecasts(pipeline, dataset, span, on_step)
     metrics = {"series": len(dataset), "noun": dataset.noun, "horizon": horizon.lstrip("+"), "interpolation": rows}
     if out is not None:
-        system.write_text(out, as_json(metrics))
+        system.write_text(out, system.as_json(metrics))
     print_metrics(metrics, reporter)
 
 

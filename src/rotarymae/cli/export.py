@@ -25,9 +25,9 @@ def export_command(
     deleted where they differ.
 
     Args:
-        out: New file for the program; it must not exist yet.
-        job: What the program does. auto: predict for a fine-tuned model, else interpolate if it has a decoder, else
-            embed.
+        out: New .onnx file for the program.
+        job: What the program does: predict labels, embed series as vectors, or interpolate values. auto: predict for a
+            fit with labels, else interpolate if the model can, else embed.
     """
     from rotarymae.export import export_program, make_program
     from rotarymae.pipeline import Pipeline

@@ -28,8 +28,8 @@ def features_command(
     Args:
         table: The observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
         out: New .csv or .parquet file: the ids of the series and a column per feature; - prints CSV.
-        errors: Columns of the values' standard errors, in the order of the values. Name them if the table has them;
-            features weigh by them.
+        errors: Columns with the standard errors of the values, in their order. Name them if the table has them: values
+            with large errors then count less.
     """
     reporter = new_reporter(quiet)
     check_new(out)

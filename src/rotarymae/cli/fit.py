@@ -54,26 +54,31 @@ class LabelOptions(LabelColumn):
     """Labels that fine-tuning learns to predict; without them the model is only pre-trained."""
 
     task: Literal["auto", "classification", "regression", "survival"] = "auto"
-    """Fine-tuning: labels are classes (classification), numbers (regression) or durations (survival). auto: survival
-    with --event, regression for numbers that are not whole, else classification."""
+    """Fine-tuning: labels are classes (classification), numbers (regression) or times to an event (survival). auto:
+    survival with --event, regression for numbers with decimals, else classification. Set regression if whole
+    numbers are amounts."""
     holdout: float = 0.25
-    """Both trainings: share of labelled series kept out, to score the model; none with fewer than ten labelled. Raise
-    it for a surer score."""
+    """Scoring: share of the labelled series that nothing is trained on, by which the model is scored; none of fewer
+    than ten. Raise it for surer scores, lower it to train on more."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """Both trainings: column by which series are kept out for scoring: whole groups of equal words, the latest dates,
-    or rows called test."""
+    """Scoring: column that decides which series are kept out of training: whole groups of equal text (patients),
+    the largest numbers or latest dates, or rows that say test. Set it if related series would be on both sides."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
-    """Both trainings: cross-validate: train this many times, score each series by the model without it, average all
-    models. Set it for few series."""
+    """Scoring: number of parts of a cross-validation: each part is scored by a model trained on the others, and
+    later predictions average all models. Set it if series are few; the time is multiplied."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
-        """Read the column of --split-by in the order of the series; None without that option.
+        """Read the column of --split-by, which decides what series are kept out for scoring; None without it.
 
         A column whose name looks like an id, such as patient_id, is read as text: its values are groups without order.
 
         Args:
+            dataset: the S series, in whose order the values are returned.
             layout: of the table of observations.
             table: the table of observations, where no other table has the column.
+
+        Returns:
+            The column with its S values, or None.
 
         Raises:
             InputError: a column that no table has, or that differs within a series.
@@ -89,7 +94,10 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError for --label-id, --task, --folds or --event where no option says where the labels are."""
+        """Raise InputError for options about labels where no option names any labels.
+
+        They are --label-id, --task, --folds and --event.
+        """
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
         unused = [f"--{name.replace('_', '-')} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:
@@ -127,9 +135,10 @@ def fit_command(
 
     Args:
         table: Reading: the observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
-        out: A new folder for the models, metrics, predictions and the report of this run.
-        resume: Both trainings: continue the interrupted run in --out, with the same options as before.
-        anonymous: Report: leave out ids and curves of single series, so that it can be shared. The run's other files
+        out: New folder for all that the run writes: the model, metrics.json, predictions, and report.html.
+        resume: Pre-training and fine-tuning: continue the interrupted run in --out. Type it after a crash or Ctrl-C,
+            with all other options as before.
+        anonymous: Report: leave out ids and curves of single series. Set it to share the report; the run's other files
             still hold them.
     """
     started = time.monotonic()  # importing takes seconds, too
@@ -246,9 +255,10 @@ def demo_command(
 
     Args:
         out: New folder for the results.
-        seed: Both trainings: fixes every random choice (split, order, masks, first weights). Vary it to see the spread
-            of results.
-        quick: Both trainings: make one or two passes only, to see that everything runs.
+        seed: Pre-training and fine-tuning: number that fixes every random choice (split, order, masks, first weights).
+            Try several to see how much results vary.
+        quick: Pre-training and fine-tuning: make one or two passes only. Set it to see that everything runs; results
+            are poor.
     """
     from rotarymae import report
     from rotarymae.data import plasticc
@@ -285,7 +295,12 @@ def demo_command(
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:
-    """Return the demo's settings; with `quick`, one epoch of pre-training and two of fine-tuning."""
+    """Return the settings of the demo.
+
+    Args:
+        seed: fixes every random choice.
+        quick: whether to make one pass of pre-training and two of fine-tuning only, instead of 12 and 40.
+    """
     # Rather more passes than the defaults: on 900 objects the labels are what is scarce. Six minutes on two cores.
     return FitConfig(
         pretrain_epochs=1 if quick else 12,

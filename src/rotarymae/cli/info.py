@@ -67,6 +67,8 @@ def _read(
     """Read the table; where rows repeat the series, time and channel of others, read it again with their means.
 
     Args:
+        source: the opened table.
+        schema: what each column is.
         others: columns that are no values, such as the label.
 
     Returns:
@@ -90,11 +92,14 @@ def _read(
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
-    """Return the lines (topic, text) that `info` prints on series, times, gaps, channels and values.
+    """Return what `info` prints on the content of a table, as lines (topic, text).
 
-    Only the 12 channels with most observations are shown. Each of them has a line on its values where there is a single
-    column of values; otherwise there is a line for each column. For a table larger than memory, gaps and values come
-    from a sample of series, which is said.
+    They are on series, times, gaps, channels and values. Only the 12 channels with most observations are shown. Each of
+    them has a line on its values where there is a single column of values; otherwise there is a line for each column.
+    For a table larger than memory, gaps and values are those of a sample of series, which is said.
+
+    Args:
+        dataset: the table, as it was read.
     """
     import numpy as np
 
@@ -147,7 +152,12 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
-    """Return the first rows of the first series, at most five, as an aligned text table with column names."""
+    """Return the first rows of the first series, at most five, as an aligned text table with the names of the columns.
+
+    Args:
+        dataset: the table, as it was read.
+        schema: names the columns of time and channel.
+    """
     count = min(ROWS_SHOWN, int(dataset.offsets[1]))
     table = dataset.select([0]).to_arrow(time=schema.time, channel=schema.channel or "channel").slice(0, count)
     columns = {name: table[name].to_pylist() for name in table.column_names}

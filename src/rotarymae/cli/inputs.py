@@ -211,8 +211,8 @@ class FolderOptions:
     """Reading: TABLE is a folder of sounds (WAV, FLAC, OGG, ...), read as spectrograms of 128 bins every 10 ms; folders
     inside are classes."""
     patch_size: tuple[int, ...] | None = None
-    """Both trainings: rows and columns of a patch; one number is both. Without it 16, for sounds 8 frames of all bins.
-    Smaller is slower."""
+    """Pre-training and fine-tuning: rows and columns of the patches that become tokens; one number is both. Without it
+    16, for sounds 8 frames of all bins. Lower it for fine detail; smaller patches are slower."""
     longest_side: int = 224
     """Reading: larger pictures are scaled down to this many pixels on their longer side. Raise it for fine detail,
     which takes longer."""

@@ -14,6 +14,7 @@ class Stopped(KeyboardInterrupt):
     """SIGINT or SIGTERM arrived; a KeyboardInterrupt, so that `except Exception` does not swallow it."""
 
     def __init__(self, signum: int) -> None:
+        """Keep the number of the signal, such as signal.SIGTERM."""
         self.signum = signum
         super().__init__()
 
@@ -31,7 +32,12 @@ def stopping_on_signals() -> Iterator[None]:
     former = {signum: handler for signum, handler in former.items() if handler not in (None, signal.SIG_IGN)}
 
     def stop(signum: int, frame: object) -> None:
-        """Let a second `signum` end the process, ignore the other signal, and raise Stopped."""
+        """Raise Stopped; from now on a second `signum` ends the process at once, and the other signal is ignored.
+
+        Args:
+            signum: the number of the signal.
+            frame: not used; Python passes it to every handler.
+        """
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
         raise Stopped(signum)

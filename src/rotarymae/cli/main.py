@@ -103,7 +103,8 @@ def _run_command(arguments: list[str]) -> None:
     """
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise InputError(
-            f"no command {arguments[0]!r}; there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"
+            f"there is no command {arguments[0]!r}; use one of {', '.join(COMMANDS)}."
+            f"{did_you_mean(arguments[0], COMMANDS)}"
         )
     if arguments[:1] == ["fit"] and {"-h", "--help"} & set(arguments):
         print(FIT_HELP, end="")
@@ -120,6 +121,7 @@ def _run_command(arguments: list[str]) -> None:
 
 
 def _as_option(name: str, value: object) -> str:
+    """Return a setting as it is typed: ("batch_size", 8) becomes "--batch-size 8"."""
     return f"--{name.replace('_', '-')} {value}"
 
 

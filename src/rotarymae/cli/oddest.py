@@ -38,12 +38,13 @@ def draw_oddest(scores: Path, picture: Path) -> None:
 
 
 def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
-    """Yield the observations or stretches with the highest scores, each with what lies around it.
+    """Yield the observations or stretches with the highest scores, each with what lies around it, to be drawn.
 
     Args:
-        table, value: as in `draw_oddest`.
-        column: of the scores.
-        noun: what they score.
+        table: what `rotarymae anomalies` has written, a row per observation.
+        value: name of the column of values that is drawn.
+        column: name of the column of scores.
+        noun: "observation" or "stretch", what the scores are of.
     """
     names = table.column_names[:1] + [name for name in table.column_names if name == "channel"]
     codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in names]
@@ -64,5 +65,5 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
         rows = rows[max(0, at - AROUND) : at + AROUND + 1]
         odd = rows == row if noun == "observation" else score[rows] >= score[row] / 2
         name, oddity = ", ".join(str(table[name][row]) for name in names), f"{noun}, score {score[row]:.3g}"
-        columns = (table[name].take(rows).to_numpy() for name in ("time", value))
-        yield plots.Excerpt(name, oddity, *columns, odd, sides[rows])
+        times, values = (table[name].take(rows).to_numpy() for name in ("time", value))
+        yield plots.Excerpt(name, oddity, times, values, odd, sides[rows])

@@ -40,12 +40,18 @@ def check_new(out: Path) -> None:
 
 
 def are_shards(table: Path, out: Path, workers: int) -> bool:
-    """Return whether every file of the folder or pattern `table` gets its own output file in the folder `out`.
+    """Return whether each file of a folder of tables gets an output file of its own, in the folder `out`.
 
-    It does where `out` has no suffix and `table` is no file; a lone "-" is no folder.
+    This is so where `out` has no suffix and `table` is not a single file; neither may be "-". If it is not so, `out`
+    must be a file that can be written.
+
+    Args:
+        table: a file, a folder of tables, a pattern, or "-" for standard input.
+        out: a file, a folder, or "-" for standard output.
+        workers: number of processes that the user asks for; more than one needs a folder of tables.
 
     Raises:
-        InputError: less than one worker; for a single output, more than one worker, and as `check_new`.
+        InputError: fewer than one worker; for a single output more than one, or an `out` that `check_new` refuses.
     """
     if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
@@ -55,7 +61,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
     if workers != 1:
         raise InputError(
             f"--workers {workers} is for a folder of tables, and TABLE or --out is a single file; give folders as "
-            "both, or leave it out."
+            "both, or leave --workers out."
         )
     return False
 
@@ -102,7 +108,13 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
 
 
 def print_end(seconds: float, page: Path, reporter: system.Reporter) -> None:
-    """Print how long a run took, and where its report `page` is, if it exists."""
+    """Print how long a run took, and where its report is; nothing if the reporter is quiet.
+
+    Args:
+        seconds: duration of the run.
+        page: path of the report, which may not exist.
+        reporter: prints the line to standard error.
+    """
     reporter.say(
         f"took {system.duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}")
     )

@@ -15,7 +15,7 @@ reading
   --time COLUMN          Holds the times, numbers or dates, if not called time. (default: time)
   --channel COLUMN       Says which band, sensor or variable was observed, if there are several. (default: one channel)
   --values COLUMN ...    Hold the observed values, if not called value. (default: value)
-  --errors COLUMN ...    Hold the values' standard errors, in their order; observations weigh by them. (default: none)
+  --errors COLUMN ...    Hold the standard errors of --values, in that order; name them if known. (default: none)
   --positions COLUMN ... Hold further positions, such as latitude and longitude, if place matters. (default: time alone)
   --wide                 The table has one column per channel and a row per time. (default: one row per observation)
   --objects FILE         Table with one row per series: labels, static columns, the split. (default: none)
@@ -23,17 +23,17 @@ reading
   --label COLUMN         Holds the labels; without it and --labels nothing is fine-tuned. (default: none)
   --na CELL ...          Cells that also mean a missing value. (default: empty, NA, NaN, null)
 
-both trainings (pre-training and fine-tuning)
+pre-training and fine-tuning
   --pretrained MODEL     Start from this run or model, to fine-tune it. (default: random weights)
   --size NAME            Encoder's size: light, tiny-shallow, tiny, small, base; larger is slower. (default: light)
   --minutes N            The whole run takes about this long, if time is limited. (default: by epochs)
-  --split-by COLUMN      Whole groups, or the latest series, are kept out for scoring. (default: at random)
+  --split-by COLUMN      Its groups are kept out whole for scoring, or its latest dates. (default: at random)
   --seed N               Fixes every random choice; vary it to see how results vary. (default: 0)
 
 fine-tuning and prediction
   --task KIND            Labels are classes or numbers: classification, regression, survival. (default: auto)
   --static COLUMN ...    Hold one value per series, such as age, that predictions use. (default: none)
-  --decide RULE          How classes are chosen: accuracy, f1, balanced, cost; for rare classes. (default: auto)
+  --decide RULE          How a class is chosen: accuracy, f1, balanced, cost; f1 for rare ones. (default: auto)
   --predictor METHOD     What predicts: the network (model), boosting (features), both (combined). (default: auto)
 
 output and report

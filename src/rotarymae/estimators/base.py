@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -25,7 +24,6 @@ from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOption
 
 # Parameters that name a data frame's columns.
 FRAME_COLUMNS = ("id", "time", "channel", "values", "upper_limits", "lower_limits", "static")
-TUPLES = ("values", "upper_limits", "lower_limits", "static", "errors")
 CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
 
@@ -72,7 +70,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     takes_arrays: ClassVar[bool] = True
     interpolates: ClassVar[bool] = False  # and does nothing else
 
-    def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
+    def save(self, folder: str | Path, license: str = "unknown") -> None:
         """Write the fitted pipeline to a folder, which `load`, `rotarymae.load` and the command read.
 
         Parameters
@@ -81,8 +79,6 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             A new or empty folder, or a saved pipeline, which is replaced.
         license : str
             For the model card, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
-        tags : sequence of str
-            For the model card.
 
         Raises
         ------
@@ -91,7 +87,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         NotFittedError
             Before `fit`.
         """
-        self._fitted().save(folder, license=license, tags=tags)
+        self._fitted().save(folder, license=license)
 
     save_pretrained = save  # by the Hugging Face Hub's name
 
@@ -174,24 +170,19 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
         else:
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
-            seed = seed.item() if isinstance(seed, np.integer) else seed
         given = {name: value for name, value in self.get_params(deep=False).items() if name in CONFIG_FIELDS}
-        given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
-        # A search over np.array([5, 10]) gives numpy's numbers.
-        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         if given["pretrained"] is not None:
             given["pretrained"] = str(given["pretrained"])  # which `open_start` looks at
         return FitConfig(**{**given, "seed": seed, **changes})
 
     def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
-        """Train a pipeline and keep it as `pipeline_`.
-
-        Also sets `history_`.
+        """Train a pipeline and keep it as `pipeline_`; also set `history_`.
 
         Args:
             X: the data, in any form that `fit` accepts.
             y: labels, in any form that `fit` accepts; None without.
             task: "classification", "regression" or "survival"; None pre-trains only.
+            config: the parameters, as options of a fit.
 
         Raises:
             InputError: data, labels or options that cannot be used; before any training.
@@ -229,9 +220,15 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return the labels `y`, in any form that `fit` accepts, in the order of the series; see `tables.labels_of`.
+        """Return labels in the order of the series.
 
-        `X` is what the data set was made of: a data frame may hold the labels, or ids that they refer to.
+        Args:
+            dataset: the S series.
+            X: what the data set was made of: a data frame may hold the labels, or ids that they refer to.
+            y: labels in any form that `fit` accepts.
+
+        Returns:
+            [S], None for a series without a label.
         """
         return labels_of(dataset, X, y, self.id, unlabelled="none")
 
@@ -285,15 +282,23 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _columns(self) -> TableSchema:
         """Return the parameters that name the columns of a data frame, as a TableSchema."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
-        given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
-        given["values"] = (*given["values"], *as_tuple(self.errors))
-        return TableSchema(**given)
+        schema = TableSchema(**given)
+        return replace(schema, values=(*schema.values, *self._errors))
+
+    @property
+    def _errors(self) -> tuple[str, ...]:
+        """The names of the columns of errors, a lone one as a tuple."""
+        return TableSchema(errors=self.errors).errors
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, for the pipeline.
 
-        None where X is no data frame. With a `start` that the command trained, its layout with this frame's names of
-        id, time and channel.
+        With a `start` that the command trained, it is its layout with this frame's names of id, time and channel.
+
+        Args:
+            X: the data; for anything but a data frame None is returned.
+            start: the pipeline from which training starts, or None.
+            config: names the columns of errors.
         """
         if not is_frame(X):
             return None
@@ -312,8 +317,3 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         """Return the fitted pipeline with the estimator's precision; raise NotFittedError before `fit`."""
         check_is_fitted(self, "pipeline_")
         return replace(self.pipeline_, precision=self.precision)
-
-
-def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
-    """Return names of columns as a tuple; a single string becomes a tuple of one."""
-    return (names,) if isinstance(names, str) else tuple(names)

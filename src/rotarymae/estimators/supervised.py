@@ -77,7 +77,11 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         return self
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as `train` takes them; here as they are. Subclasses raise InputError for another kind."""
+        """Return the targets as `train` takes them; here as they are. Subclasses raise InputError for another kind.
+
+        Args:
+            y: targets in any form that `fit` accepts.
+        """
         return y
 
     def predict(self, X: Any) -> np.ndarray:
@@ -122,7 +126,12 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
 
     @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return the score of predictions [S] or [S, outputs] of series whose labels are all known."""
+        """Return the score of predictions of S series whose labels are all known: accuracy, R² or concordance.
+
+        Args:
+            truth: labels [S] or [S, outputs], or events and durations [S].
+            predicted: what `predict` returned for these series.
+        """
 
 
 @documented
@@ -143,18 +152,22 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     task = "classification"
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_` and `classes_`."""
+        """Set `pipeline_`, the fitted pipeline, and `classes_`, the classes that it predicts."""
         super()._keep(pipeline)
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def _targets(self, y: Any) -> Any:
-        """Return class labels, those of one column [S, 1] flat; raise InputError for measurements."""
+        """Return class labels, those of one column [S, 1] flat; raise InputError for measurements.
+
+        Args:
+            y: labels in any form that `fit` accepts.
+        """
         return _class_labels(y)
 
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return the accuracy."""
+        """Return the accuracy of predicted classes [S] by the true ones, `truth` [S]."""
         from sklearn.metrics import accuracy_score
 
         return float(accuracy_score(truth, predicted))
@@ -206,7 +219,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return R², the mean over outputs."""
+        """Return R² of predicted numbers by `truth` [S] or [S, outputs], the mean over outputs; NaN is left out."""
         from sklearn.metrics import r2_score
 
         truth = NumberTargets.check(truth, len(predicted))
@@ -258,14 +271,20 @@ class RoMAESurvival(_Supervised):
     task = "survival"
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_` and `edges_`."""
+        """Set `pipeline_`, the fitted pipeline, and `edges_`, the ends of its intervals of time."""
         super()._keep(pipeline)
         self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
         """Return events and durations as one structured array [S], from any form of `y` that `fit` accepts.
 
-        Raises InputError for a tuple of other than two parts, and as `event_times`.
+        Args:
+            dataset: the S series.
+            X: what the data set was made of.
+            y: a structured array; a data frame of two columns; or a tuple of two arrays or names of columns.
+
+        Raises:
+            InputError: a tuple of other than two parts; durations or events that cannot be used.
         """
         aligned = super()._labels_of
         if hasattr(y, "iloc") and np.shape(y)[1:] == (2,):
@@ -278,7 +297,7 @@ class RoMAESurvival(_Supervised):
         return event_times(time, event)
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return Harrell's concordance."""
+        """Return Harrell's concordance of predicted times [S] with `truth` [S], which holds events and durations."""
         event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
         return concordance(time, event, predicted)
 

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputWarning, choose
-from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple
+from rotarymae.estimators.base import ArrayOptions, Estimator
 from rotarymae.estimators.parameters import documented
 from rotarymae.heads import encoder_of
 from rotarymae.interpolation import interpolated, standardise_truth
@@ -72,7 +72,12 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part with the autoencoder; raise InputError without one."""
+        """Return the part of a loaded pipeline that interpolates, without labels.
+
+        Args:
+            pipeline: the loaded pipeline; InputError if it has no autoencoder.
+            folder: where it is from.
+        """
         return pipeline.pretrained
 
     def _keep(self, pipeline: Pipeline) -> None:
@@ -92,7 +97,7 @@ class RoMAEInterpolator(_Unsupervised):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
         warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
-        return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})
+        return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._errors})
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Predict values of the series at other times, in their units.
@@ -173,7 +178,12 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part with the autoencoder, or the whole pipeline without one."""
+        """Return the pre-trained part of a loaded pipeline, or the whole pipeline if it has no autoencoder.
+
+        Args:
+            pipeline: the loaded pipeline.
+            folder: where it is from.
+        """
         return pipeline if pipeline.autoencoder is None else pipeline.pretrained
 
     def __sklearn_tags__(self) -> Any:

@@ -38,7 +38,11 @@ class Program(nn.Module):
     outputs: tuple[str, ...]
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the preprocessor and the model; raise InputError for a pipeline that is not of series."""
+        """Keep the preprocessor and the model of a pipeline.
+
+        Args:
+            pipeline: a pipeline of series; InputError for another one.
+        """
         super().__init__()
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
@@ -96,7 +100,7 @@ class Predictions(Program):
 
 
 class Embeddings(Program):
-    """Program that returns `embedding` float32 [B, D], as `Pipeline.embed` does."""
+    """Program that returns `embedding`, one vector for each series, float32 [B, D]."""
 
     outputs = ("embedding",)
 
@@ -113,7 +117,12 @@ class Embeddings(Program):
         channel: Tensor | None = None,
         position: Tensor | None = None,
     ) -> Tensor:
-        """Return one vector per series, float32 [B, D]; arguments as `Predictions.forward`."""
+        """Return one vector per series, float32 [B, D].
+
+        Args:
+            time, values, mask, channel, position: as the module's description lists them; None for what the model does
+                not read.
+        """
         return embedding(self.model, self.preprocessor(Rows(time, values, mask, channel, position)), self.pool)
 
 
@@ -161,8 +170,8 @@ class Interpolations(Program):
         The means alone, no tuple, for a model without a spread.
 
         Args:
-            query_time, query_channel, query_position: where to predict, as the class describes; the other arguments are
-                those of `Predictions.forward`.
+            time, values, mask, channel, position: the observations, as the module's description lists them.
+            query_time, query_channel, query_position: where to predict, as the class describes.
         """
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
@@ -192,9 +201,15 @@ class Interpolations(Program):
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
-    """Return for each query the numbers of its channel, [B, M, V, ...], out of those of C channels [B, M, C · V, ...].
+    """Return for each query the numbers of its channel, out of those of all channels of its time.
 
-    `number` int [B, M] is the channel of each query, from 0.
+    Args:
+        part: [B, M, C · V, ...] for B series, M queries, C channels and V values.
+        number: int [B, M], the channel of each query, from 0.
+        channels: C.
+
+    Returns:
+        [B, M, V, ...].
     """
     each = part.unflatten(2, (channels, -1))
     index = number.view(*number.shape, *(1 for _ in each.shape[2:]))

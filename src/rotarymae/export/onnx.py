@@ -62,6 +62,10 @@ def make_program(pipeline: Pipeline, job: Job) -> Program:
 def export_program(program: Program, path: str | Path) -> float:
     """Write a program to an ONNX file, run it, and compare its outputs with PyTorch's; a file that differs is removed.
 
+    Args:
+        program: what `make_program` returned.
+        path: a new file.
+
     Returns:
         The largest difference, as `largest_difference` measures it.
 
@@ -111,6 +115,7 @@ def _stable_sort() -> Callable[..., Any]:
     op: Any = opset18  # whose annotations are of its own type system
 
     def stable_sort(values: FLOAT, stable: bool = True, dim: int = -1, descending: bool = False) -> tuple[FLOAT, INT64]:
+        """Sort a tensor along the axis `dim`, equal values in their order; return the values and their places."""
         count = op.Gather(op.Shape(values), op.Constant(value_ints=[dim]))
         return op.TopK(values, count, axis=dim, largest=descending, sorted=True)
 
@@ -121,7 +126,11 @@ def largest_difference(program: Program, path: Path) -> float:
     """Return how much the outputs of an ONNX file differ from its program's, for random series of three shapes.
 
     It is the largest absolute difference, divided by the output's largest absolute value where that is above 1; it is
-    infinite where an output is not finite. Raises MissingExtra without the extra `export`.
+    infinite where an output is not finite.
+
+    Args:
+        program: computes the expected outputs.
+        path: the file; MissingExtra is raised without the extra `export`.
     """
     session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
     worst, most = 0.0, program.preprocessor.window or LONGEST
@@ -141,6 +150,11 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
     Values and times are like those of training, padded to `observations`; the first series has all, others from 2 on.
     There are 25 queries per series, within the observed span and a tenth of it beyond both ends.
+
+    Args:
+        program: its preprocessor knows channels, columns and scales.
+        series: number of series.
+        observations: length to which they are padded, at least 2.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
     shape = (series, observations)
@@ -167,14 +181,32 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
 
 def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw further positions float64 [*shape, P], uniform over the training set's range, in the table's units."""
+    """Draw further positions, such as latitude and longitude, uniform over the training set's range.
+
+    Args:
+        known: the preprocessor, with P columns of positions.
+        draw: the source of random numbers.
+        shape: of the result without its last axis.
+
+    Returns:
+        float64 [*shape, P], in the table's units.
+    """
     scaling = known.positions
     reach = (scaling.training_reach[1:] * scaling.units[1:]).numpy()
     return scaling.column_origins.numpy() + reach * draw.uniform(-1, 1, (*shape, len(reach)))
 
 
 def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
-    """Draw static columns float64 [series, columns], coded as a program reads them; a fifth of the numbers are NaN."""
+    """Draw columns with one value per series, coded as a program reads them; a fifth of the numbers are NaN.
+
+    Args:
+        known: the preprocessor, which knows the columns.
+        series: number of series.
+        draw: the source of random numbers.
+
+    Returns:
+        float64 [series, columns]: numbers as they are, categories by their place in the list of training.
+    """
     codes = np.zeros((series, len(known.static)))
     for i, column in enumerate(known.static):
         if column.categories is None:
@@ -185,7 +217,14 @@ def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.G
 
 
 def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
-    """Return {input: {axis: dimension}} of the axes that are free in the file: series, observations, queries."""
+    """Return which axes of a program's inputs have any length in the file: series, observations, queries.
+
+    Args:
+        feeds: inputs of the program, by name.
+
+    Returns:
+        {input: {axis: dimension}}, as `torch.export` takes it.
+    """
     series, observations, queries = (torch.export.Dim(name, min=1) for name in ("series", "observations", "queries"))
     second = {name: queries if name.startswith("query") else observations for name in feeds if name != "static"}
     return {name: {0: series} | ({1: second[name]} if name in second else {}) for name in feeds}

@@ -34,9 +34,11 @@ def write_report(
     notes: tuple[str, ...] = (),
     anonymous: bool = False,
 ) -> Path:
-    """Write the HTML page of a finished run to `path`, and return that path; an older page is replaced in one step.
+    """Write the report of a finished run, one HTML page, and return its path; an older page is replaced in one step.
 
     Args:
+        outcome: the results of the run, after `scoring.score`.
+        path: the file to write.
         title: heading of the page.
         class_names: {class: longer name for people}; a class that it lacks keeps its name.
         notes: sentences for the last section.
@@ -57,7 +59,13 @@ def write_report(
 
 
 def render(title: str, verdict: str, sections: Sequence[Section]) -> str:
-    """Return the page as one string of HTML. Everything is escaped; the page loads nothing and runs no script."""
+    """Return the page as one string of HTML. Everything is escaped; the page loads nothing and runs no script.
+
+    Args:
+        title: heading of the page.
+        verdict: the sentence below it.
+        sections: the content, in the order of the page.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -78,7 +86,11 @@ def data_uri(figure: Figure) -> str:
 
 
 def _verdict(outcome: Outcome) -> str:
-    """Return the sentence at the top: how good the predictions are on the scored series, and the best other method."""
+    """Return the sentence at the top of the page: how good the predictions are, compared with the best other method.
+
+    Args:
+        outcome: the results; one metric of the scored series is named, by the kind of task.
+    """
     metrics = outcome.metrics
     chosen = metrics.get("predictor", {}).get("chosen", "model")
     where = f"On {scored_words(metrics)} ({len(outcome.split.scored):,})"
@@ -105,6 +117,7 @@ def _verdict(outcome: Outcome) -> str:
 
 
 def _per_cent(share: float) -> str:
+    """Return a share as text: 0.873 becomes 87 %."""
     return f"{100 * share:.0f} %"
 
 
@@ -128,7 +141,11 @@ def _compared(
 
 
 def _comparisons(outcome: Outcome) -> list[Section]:
-    """Return the section with the tables of `comparisons`, and a sentence on what predicts; [] without any table."""
+    """Return the section with the tables that compare methods, and what predicts; [] where nothing was scored.
+
+    Args:
+        outcome: the results.
+    """
     tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
     if "predictor" in outcome.metrics:
@@ -141,7 +158,9 @@ def _comparisons(outcome: Outcome) -> list[Section]:
 def _data(outcome: Outcome, anonymous: bool) -> Section:
     """Return the section on the data: counts, lengths, how it was read, split, scaling, and the run's warnings.
 
-    If `anonymous`, the warnings are only counted.
+    Args:
+        outcome: the results.
+        anonymous: whether the warnings, which may name series, are only counted.
     """
     preprocessor, dataset, split = outcome.pipeline.preprocessor, outcome.dataset, outcome.metrics["series"]
     assert preprocessor is not None
@@ -171,9 +190,12 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
 
 
 def _run(outcome: Outcome) -> Section:
-    """Return the section on the run: the command, time, seed, hardware and versions.
+    """Return the section on how to repeat the run: the command, time, seed, hardware and versions.
 
     Hardware and versions are read now. They are not those of training if another process wrote the page later.
+
+    Args:
+        outcome: the results.
     """
     facts = {
         "wall time without this page": duration(outcome.seconds),
@@ -191,7 +213,13 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
-    """Return the last section: the `notes`, and a sentence on what private data the page holds, none if anonymous."""
+    """Return the last section: some notes, and what private data the page holds.
+
+    Args:
+        outcome: the results.
+        notes: sentences.
+        anonymous: whether the page holds no id and no value of single examples.
+    """
     noun, count = outcome.dataset.noun, f"{len(outcome.dataset):,}"
     if anonymous:
         private = (
@@ -210,5 +238,10 @@ def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section
 
 
 def _pairs(facts: Mapping[str, object], title: str = "", caption: str = "") -> Table:
-    """Return facts as a table of two columns without a head: name, and value as text."""
+    """Return facts as a table of two columns without a head: name, and value as text.
+
+    Args:
+        facts: {name: value}.
+        title, caption: above and below the table; "" for none.
+    """
     return Table([(name, {"": cell_text(value)}) for name, value in facts.items()], title, caption=caption)

@@ -77,9 +77,12 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 
 
 def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:
-    """Return a table with a row per part: the error of each method, the smallest bold; shares inside bands; counts.
+    """Return a table of errors at hidden observations: a row per part, a column per method, the smallest error bold.
+
+    Further columns are the shares of hidden observations inside each band, and how many were hidden.
 
     Args:
+        title, caption: above and below the table.
         parts: pairs (name, scores as in metrics.json) of columns of values, channels or distances.
         error: name of the metric that the columns of methods hold.
     """
@@ -96,7 +99,9 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
     """Return a table of metrics with a row per method; the best value of each metric with a direction is bold.
 
     Args:
-        methods: {method: {metric: value}}, among them "model", whose metrics are those that are compared.
+        title, caption: above and below the table.
+        methods: {method: {metric: value}}; among them "model", the trained one, whose metrics the others are compared
+            by.
     """
     rows: dict[str, dict[str, object]] = {name: {**row} for name, row in rows_in_words(methods).items()}
     for metric in (metric_of(name) for name in methods["model"]):
@@ -108,7 +113,12 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 
 
 def _with_best(values: Mapping[str, Any], better: Any) -> dict[str, object]:
-    """Return {name: number} with the best of at least two finite numbers as `Best`; `better` is min or max."""
+    """Return numbers by name, in which the best of at least two finite ones is marked as `Best`.
+
+    Args:
+        values: {name: number}.
+        better: min or max.
+    """
     finite = [x for x in values.values() if math.isfinite(x)]
     best = better(finite) if len(finite) > 1 else None
     return {name: Best(x) if x == best else x for name, x in values.items()}

@@ -47,7 +47,16 @@ Parts = Iterator[Drawing | Table]
 
 @dataclass(frozen=True)
 class Picture:
-    """A part of the report: its title, its explanation, and the function (outcome, names of classes) that draws it."""
+    """A part of the report, as it stands in `PICTURES`.
+
+    Attributes:
+        name: anchor of its section.
+        title: its heading.
+        explanation: what one sees, and how to read it.
+        draw: called with (results of the run, names of the classes); yields its figures and tables, none where it does
+            not apply.
+        private: whether it shows ids or values of single examples, so that an anonymous report leaves it out.
+    """
 
     name: str  # anchor of its section
     title: str
@@ -60,6 +69,8 @@ def draw_series(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     """Draw at most six scored series with visible and hidden observations, the predicted curve and its bands.
 
     Nothing where the run did not interpolate. Only the first column of values is drawn.
+
+    Arguments are the results of the run, and the names of its classes.
     """
     if outcome.visible is None or outcome.hidden is None:
         return
@@ -80,13 +91,14 @@ def draw_series(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 
 
 def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, **marks: Any) -> Drawing:
-    """Draw one series in the table's units, with error bars where the table has errors, by the first column of values.
+    """Draw one series in the table's units, by the first column of values, with error bars where errors are known.
 
     Only the 12 channels with most observations are drawn. The axis of values is logarithmic, linear around 0, where a
     few values reach far beyond the others.
 
     Args:
-        parts: the series, or parts of it.
+        outcome: the results of the run, for the names of columns and channels.
+        parts: the series, or several parts of it, such as what was visible and what was hidden.
         caption: of the drawing; more is added to it.
         marks: `hidden` and `curve` of `plots.interpolation`.
     """
@@ -131,6 +143,8 @@ def draw_reconstructions(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 
     A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom. Of
     other than three channels the first is shown. Nothing where the run reconstructed none.
+
+    Arguments are the results of the run, and the names of its classes.
     """
     dataset: Any = outcome.dataset
     rows = outcome.split.scored[dataset.lengths[outcome.split.scored] >= 2]  # as `score` reconstructs them
@@ -157,8 +171,10 @@ def draw_reconstructions(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 def draw_bands(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     """Tabulate the share of hidden points inside each band, next to the share that the band promises.
 
-    Where there are groups by distance to the nearest observation, their errors follow. Nothing where the run did not
+    Where there are groups by distance to the nearest observation, their errors are drawn. Nothing where the run did not
     interpolate, or predicts no deviation. Only the first column of values counts.
+
+    Arguments are the results of the run, and the names of its classes.
     """
     scores = next(iter(outcome.metrics.get("interpolation", {}).values()), {})
     points, rows = scores.get("hidden_observations", 0), []
@@ -225,9 +241,12 @@ def verdict(promise: float, share: float, points: int) -> str:
 
 
 def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the classes of the n scored series as indices: true [n], predicted [n], and probabilities [n, K].
+    """Return the classes of the n scored series as numbers: true [n], predicted [n], and probabilities [n, K].
 
     None where the run has no classes.
+
+    Args:
+        outcome: the results of the run.
     """
     if not outcome.classes or outcome.predicted is None or outcome.labels is None:
         return None
@@ -239,7 +258,10 @@ def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def draw_classes(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class; nothing without classes."""
+    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class; nothing without classes.
+
+    Arguments are the results of the run, and the names of its classes.
+    """
     predictions = _class_predictions(outcome)
     if predictions is None:
         return
@@ -274,9 +296,12 @@ def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...
 
 
 def draw_mistakes(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw, for classes, one scored series of each of the most frequent confusions; for a regression, the worst series.
+    """Draw some scored series that were predicted wrong; nothing for survival, pictures and sounds.
 
-    Yields nothing for other tasks, nor for pictures and sounds.
+    For classes it is one series of each of the three most frequent confusions; for a regression those of the largest
+    errors.
+
+    Arguments are the results of the run, and the names of its classes.
     """
     predictions, at, dataset = _class_predictions(outcome), outcome.split.scored, outcome.dataset
     if dataset.kind == "patches":
@@ -312,7 +337,11 @@ def confusions(
 
 
 def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
-    """Yield (index among the scored series, caption) of the largest errors of the first output."""
+    """Yield the scored series with the largest errors of the first output, as (number among them, caption).
+
+    Args:
+        outcome: the results of a regression.
+    """
     at = outcome.split.scored
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
     predicted = np.asarray(outcome.predicted)[at, 0]
@@ -323,9 +352,11 @@ def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
 
 
 def draw_thresholds(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw the ROC and the precision-recall curve of the second of two classes.
+    """Draw the ROC curve and the precision-recall curve of the second of two classes.
 
     Nothing for another number of classes, or where the scored series are all of one.
+
+    Arguments are the results of the run, and the names of its classes.
     """
     predictions = _class_predictions(outcome)
     if predictions is None or len(names) != 2 or len(np.unique(predictions[0])) < 2:
@@ -337,7 +368,10 @@ def draw_thresholds(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 
 
 def draw_reliability(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series."""
+    """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series.
+
+    Arguments are the results of the run, and the names of its classes.
+    """
     predictions = _class_predictions(outcome)
     if predictions is None or len(predictions[0]) < 20:
         return
@@ -351,7 +385,10 @@ def draw_reliability(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 
 
 def draw_regression(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks."""
+    """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks.
+
+    Arguments are the results of the run, and the names of its classes.
+    """
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
@@ -372,6 +409,8 @@ def draw_survival(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     """Draw predicted survival of the scored series next to Kaplan and Meier's estimate; nothing for other tasks.
 
     Series are in thirds by expected time, or in fewer groups where one would have less than 20.
+
+    Arguments are the results of the run, and the names of its classes.
     """
     labels: Any = outcome.pipeline.labels
     at = outcome.split.scored
@@ -395,7 +434,10 @@ def draw_survival(outcome: Outcome, names: tuple[str, ...]) -> Parts:
 
 
 def draw_learning(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place."""
+    """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place.
+
+    Arguments are the results of the run, and the names of its classes.
+    """
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         history: Any = [] if result is None else result.history
         figure = Figure((5.2, 3.7))

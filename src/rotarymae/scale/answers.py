@@ -154,7 +154,7 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 
     The score is that of `Pipeline.anomaly_score`. Raises InputError for a pipeline without an autoencoder of series.
     """
-    pretrained = pipeline.of_series()
+    pretrained = pipeline.pretrained
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
         """Return the scores, with one row per series."""
@@ -171,7 +171,7 @@ def anomalies(pipeline: Pipeline) -> Question:
     `Pipeline.observation_scores` and `Pipeline.stretch_scores`. Raises InputError for a pipeline without an autoencoder
     of series.
     """
-    pipeline = pipeline.of_series()
+    pipeline = pipeline.pretrained
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the scores, with one row per observation."""
@@ -233,7 +233,7 @@ def values(
     Raises:
         InputError: a pipeline without an autoencoder of series.
     """
-    pipeline = pipeline.of_series()
+    pipeline = pipeline.pretrained
 
     def queries(dataset: SeriesDataset) -> Queries:
         """Return the queries of a data set: from the table, the times or the grid."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.errors import InputError, listed, names_of
+from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 from rotarymae.system import unmasked
 
@@ -134,7 +134,7 @@ def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> d
     Raises InputError for names that repeat, or are not V.
     """
     usual = [what] if flat.shape[1] == 1 and what == "value" else [f"{what}_{v}" for v in range(flat.shape[1])]
-    names = names_of(usual if names is None else names, f"{what}_names")
+    names = usual if names is None else (names,) if isinstance(names, str) else tuple(names)
     refuse_twice(names, f"{what}_names")
     if len(names) != len(usual):
         raise InputError(f"{what}_names has {len(names)} names for {len(usual)} features; give one each.")

@@ -127,7 +127,7 @@ def remove_leftovers(folder: Path, names: Container[str] | None = None, after: f
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, hexadecimal."""
+    """Return the SHA-256 of the file at `path` as hexadecimal digits; raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -138,13 +138,22 @@ def sha256_of(content: Any) -> str:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8, replacing one that is there in one step; see `replacing`."""
+    """Write a text file in UTF-8; a file that is there is replaced in one step, so that a reader never sees a half.
+
+    Args:
+        path: the file; folders above it are created.
+        text: its whole content.
+    """
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def flush(path: Path) -> None:
-    """Force a file, or the entries of a folder, to disk; do nothing for folders on Windows, which cannot."""
+    """Force a file, or the entries of a folder, to disk; do nothing for folders on Windows, which cannot.
+
+    Args:
+        path: an existing file or folder.
+    """
     windows = os.name == "nt"
     if windows and path.is_dir():
         return

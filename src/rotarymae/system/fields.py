@@ -10,16 +10,25 @@ import json
 import math
 import textwrap
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from rotarymae.errors import InputError, did_you_mean, listed
 
 
 @functools.cache
 def field_docs(group: type) -> dict[str, str]:
-    """Return {field: the string below it in the source, on one line} for a dataclass and its base classes."""
+    """Return the documentation of a dataclass's fields, {field: text}: the string below each in the source.
+
+    Texts are on one line. Fields of base classes are included.
+
+    Args:
+        group: a dataclass whose source can be read.
+    """
     docs: dict[str, str] = {}
     for kind in reversed(group.__mro__):
         if kind is object or not dataclasses.is_dataclass(kind):
@@ -34,12 +43,21 @@ def field_docs(group: type) -> dict[str, str]:
 
 
 def as_json(content: Any, indent: int | None = 2) -> str:
-    """Return content as strict JSON, as `plain_json` converts it, with a newline at its end."""
+    """Return content as strict JSON with a newline at its end.
+
+    Args:
+        content: anything that `plain_json` converts.
+        indent: spaces of each level; None writes a single line.
+    """
     return json.dumps(plain_json(content), indent=indent, allow_nan=False) + "\n"
 
 
 def plain_json(content: Any) -> Any:
-    """Return content as JSON can hold it: numpy's values as Python's, paths as text, NaN and infinity as None."""
+    """Return content as JSON can hold it: numpy's values as Python's, paths as text, NaN and infinity as None.
+
+    Args:
+        content: dictionaries, lists, tuples, arrays, numbers and texts, nested in any way.
+    """
     if hasattr(content, "tolist"):
         content = content.tolist()
     if isinstance(content, Mapping):
@@ -60,7 +78,12 @@ class Range(NamedTuple):
     below: float = math.inf
 
     def check(self, name: str, value: Any) -> None:
-        """Raise InputError unless `value` is a finite number in the range; None, True and False are no numbers."""
+        """Raise InputError unless a value is a finite number in the range; None, True and False are no numbers.
+
+        Args:
+            name: of the setting, for the message.
+            value: what was given.
+        """
         if not (_is_number(value) and self.least <= value <= self.most and self.above < value < self.below):
             words = {"least": "at least", "most": "at most", "above": "more than", "below": "less than"}
             limits = [f"{words[key]} {limit:g}" for key, limit in self._asdict().items() if math.isfinite(limit)]
@@ -71,14 +94,24 @@ type_hints = functools.cache(get_type_hints)
 
 
 def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
-    """Raise InputError where a field of a dataclass has a value of another type than its annotation, or out of range.
+    """Check every field of a dataclass against its annotation and its range.
+
+    Scalars of numpy become Python's. Where the annotation is a tuple, a lone text and any other collection become one.
 
     Args:
-        ranges: by name, for the numbers in a field; None is in every range.
+        holder: the instance, also of a frozen dataclass.
+        ranges: {field: its range}, for the numbers in that field; None is in every range.
+
+    Raises:
+        InputError: a value of another type than the annotation, or a number out of range; the first one is named.
     """
     hints = type_hints(type(holder))
     for field in dataclasses.fields(holder):
         name, kind, value = field.name, hints[field.name], getattr(holder, field.name)
+        if get_origin(kind) is tuple and isinstance(value, Iterable):
+            value = (value,) if isinstance(value, str) else tuple(value)
+        value = without_numpy(value)
+        object.__setattr__(holder, name, value)
         if not fits(value, kind):
             raise _wrong(name, value, kind)
         if name in ranges and value is not None:
@@ -86,11 +119,23 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
                 ranges[name].check(name, number)
 
 
+def without_numpy(value: Any) -> Any:
+    """Return a numpy scalar as Python's int, float, bool or str, also inside a tuple or list; anything else as it is.
+
+    A search over np.array([5, 10]) sets such scalars.
+    """
+    if isinstance(value, list | tuple):
+        return type(value)(map(without_numpy, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def fits(value: Any, kind: Any) -> bool:
     """Return whether a value is what an annotation demands; a whole number fits float, and True is no number.
 
-    Annotations other than unions, Literal, tuple, list, dict, float, int, str, bool and None fit anything, and a
-    dataclass any dictionary.
+    Args:
+        value: anything; numpy's scalars do not fit int, str and bool.
+        kind: union, Literal, tuple, list, dict, Mapping, float, int, str, bool, None, or a dataclass, which any
+            dictionary fits; anything fits another annotation.
     """
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -112,17 +157,17 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 def from_fields(kind: type, fields: Any, where: str) -> Any:
-    """Return an instance of the dataclass `kind`, from a dictionary as `dataclasses.asdict` makes it, or JSON of that.
+    """Build a dataclass from a dictionary, such as JSON of `dataclasses.asdict`, and check every value.
 
-    Lists become tuples and dictionaries dataclasses where the annotation says so. Every value is checked against its
-    annotation; a field with a default may be absent.
+    Lists become tuples and dictionaries dataclasses where the annotation says so. A field with a default may be absent.
 
     Args:
+        kind: the dataclass.
         fields: the dictionary.
         where: what the fields belong to, for messages.
 
     Raises:
-        InputError: no dictionary; a field that is unknown, missing, or of another type.
+        InputError: no dictionary; a field that is unknown, missing, or of another type than its annotation.
     """
     if not isinstance(fields, dict):
         raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")
@@ -133,14 +178,16 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     for name, field in known.items():
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if needed and name not in fields:
-            raise InputError(f"{where} lacks the field {name!r}.")
+            raise InputError(f"{where} lacks the field {name!r}; it needs a value.")
     return kind(**{name: _read(value, hints[name], name) for name, value in fields.items()})
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Return a JSON value as the annotation `kind` demands: lists become tuples, dictionaries dataclasses.
+    """Return a JSON value as an annotation demands: lists become tuples, dictionaries dataclasses.
 
     Args:
+        value: what JSON holds.
+        kind: the annotation of the field.
         name: of the field, for messages.
 
     Raises:
@@ -173,7 +220,7 @@ def _wrong(name: str, value: Any, kind: Any) -> InputError:
 
 
 def _words(kind: Any) -> str:
-    """Return an annotation in words, for a message."""
+    """Return an annotation in words, for a message: int | None becomes "a whole number or None"."""
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(map(_words, get_args(kind)))
     if get_origin(kind) is Literal:
@@ -187,5 +234,5 @@ def _words(kind: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number; True and False are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Return whether a value is a finite number, Python's or numpy's; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

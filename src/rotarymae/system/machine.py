@@ -50,13 +50,24 @@ def processor() -> str:
 def free_memory(root: Path = Path("/")) -> float:
     """Return the bytes of memory that this process may still take, at least 0.
 
-    It is the least of what is free in the computer and in its control groups, which containers limit.
+    It is the least of what is free in the computer, what its control groups leave (which containers limit), and what
+    its limit of address space leaves (`ulimit -v`).
 
     Args:
         root: the folder in which proc and sys lie; another one for tests.
     """
-    least = min([psutil.virtual_memory().available, *_left_in_groups(root)])
+    least = min([psutil.virtual_memory().available, *_left_in_groups(root), *_left_of_addresses()])
     return max(float(least), 0.0)
+
+
+def _left_of_addresses() -> Iterator[int]:
+    """Yield the bytes that the process may still map where its address space is limited; nothing without a limit."""
+    with suppress(ImportError):  # Windows has no such limits
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            yield limit - psutil.Process().memory_info().vms
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:

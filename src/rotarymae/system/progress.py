@@ -24,7 +24,12 @@ class Reporter:
     """
 
     def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
-        """Create a reporter; `every` is the seconds between lines of progress where there is no terminal."""
+        """Create a reporter.
+
+        Args:
+            quiet: whether to print nothing but warnings of this library.
+            every: seconds between lines of progress where standard error is no terminal.
+        """
         self.quiet = quiet
         self.every = every
         self.console = Console(stderr=True, highlight=False)
@@ -41,12 +46,16 @@ class Reporter:
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the progress of a stage; yield on_step(done, total, loss=None), which the work may call.
+        """Show the progress of a stage in a `with` block; yield on_step(done, total, loss=None) for the work to call.
 
-        On a terminal it is a bar; elsewhere a line every `every` seconds and one at the end; nothing if quiet.
+        On a terminal it is a bar; elsewhere a line at the start, every `every` seconds, and at the end; nothing if
+        quiet.
+
+        Args:
+            title: name of the stage, such as "reading".
         """
         if self.quiet:
-            yield lambda *step: None
+            yield lambda *step, **loss: None
         elif self.console.is_terminal:
             with self._bar(title) as on_step:
                 yield on_step
@@ -56,7 +65,11 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as a bar on the terminal; yield on_step as `bar` does."""
+        """Show a stage as a bar on the terminal, in a `with` block; yield on_step(done, total, loss=None), to move it.
+
+        Args:
+            title: name of the stage.
+        """
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -77,12 +90,25 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as lines of text; yield on_step as `bar` does. No last line on an error."""
+        """Show a stage as lines of text, in a `with` block; yield on_step(done, total, loss=None), which may print one.
+
+        There is a line at the start, one every `every` seconds, and one at the end. A stage of less than a second has
+        no line at its end, unless it counted steps; nor has one that an error ends.
+
+        Args:
+            title: name of the stage.
+        """
+        self.say(f"{title} ...")
         started = said = time.monotonic()
         steps, ended = "", ""
 
         def on_step(done: int, total: int, loss: float | None = None) -> None:
-            """Print how far the stage is, unless a line was printed less than `every` seconds ago."""
+            """Print how far the stage is, unless a line was printed less than `every` seconds ago.
+
+            Args:
+                done, total: number of steps done, and in all.
+                loss: running mean loss of a training, or None.
+            """
             nonlocal said, steps, ended
             now = time.monotonic()
             if loss is not None:
@@ -93,7 +119,9 @@ class Reporter:
                 self.say(f"{title}: {share}, {duration(left)} left{ended}")
 
         yield on_step
-        self.say(f"{title}: {steps}{duration(time.monotonic() - started)}{ended}")
+        seconds = time.monotonic() - started
+        if steps or seconds >= 1:
+            self.say(f"{title}: {steps}{duration(seconds)}{ended}")
 
     @contextmanager
     def catching_warnings(self) -> Iterator[None]:
@@ -108,7 +136,12 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning, as `warnings.showwarning` is called; see `catching_warnings` for which and how often."""
+        """Print a warning; `catching_warnings` says which are printed, and how often.
+
+        Args:
+            message, category: the warning and its class, as `warnings.showwarning` gets them; other arguments are not
+                used.
+        """
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))

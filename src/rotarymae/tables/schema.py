@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import getdoc
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from rotarymae.errors import InputError, choose, listed, names_of
+from rotarymae.errors import InputError, listed
 from rotarymae.system import from_fields
+from rotarymae.system.fields import check_fields
 
 Tokenisation = Literal["channel", "time"]
 Duplicates = Literal["error", "mean", "first", "last"]
@@ -131,27 +132,19 @@ class TableSchema:
     time_format: str | None = None
     header_row: int | None = None
     strict: bool = False
-    objects: str | None = None
+    objects: Any = None  # path of a table, or a data frame
     convert: bool = False
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the names and options, alone and together. Raises InputError."""
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.type.startswith("tuple") or one.name == "na":
-                value = tuple(map(str, value)) if one.name == "na" and not isinstance(value, str) else value
-                empty = one.name != "values" or self.wide
-                object.__setattr__(self, one.name, names_of(value, one.name, empty=empty))
-        words = {"tokens": Tokenisation, "duplicates": Duplicates, "limits": Limits, "untimed": Untimed}
-        for name, options in words.items():
-            choose(name, getattr(self, name), get_args(options))
-        roles = self.roles
-        wrong = [f"{role}={name!r}" for role, name in roles if not isinstance(name, str)]
-        if wrong:
-            raise InputError(f"column names must be strings, and not {', '.join(wrong)}; give the name of a column.")
+        """Check the names and options, alone and together; a lone name becomes a tuple. Raises InputError."""
+        words = (self.na,) if isinstance(self.na, str | float | int) else self.na
+        object.__setattr__(self, "na", tuple(map(str, words)))  # -999 is a word, too
+        check_fields(self, {})
+        if not self.values and not self.wide:
+            raise InputError("values is empty; give the name of at least one column.")
         taken: dict[str, str] = {}
-        for role, name in roles:
+        for role, name in self.roles:
             if name in taken:
                 raise InputError(
                     f"column {name!r} is given twice, as {taken[name]} and as {role}; name each column once.",
@@ -159,12 +152,19 @@ class TableSchema:
                 )
             taken[name] = role
         bounds = (*self.upper_limits, *self.lower_limits)
-        together = "belong to single observations; give a table with one row for each (no --wide, no --tokens time)."
         most = max(len(self.upper_limits), len(self.lower_limits))
+        several = self.wide or self.tokens == "time"  # observations in a row
+        for name, columns, refused in (
+            ("flags", self.flags, self.wide),
+            ("errors", self.errors, several),
+            ("limits", bounds, several),
+        ):
+            if columns and refused:
+                raise InputError(
+                    f"{name} {listed(columns)} belong to single observations; give a table with one row for each (no "
+                    "--wide, no --tokens time)."
+                )
         conflicts = (
-            (self.wide and self.flags, f"flags {listed(self.flags)} {together}"),
-            (self.errors and (self.wide or self.tokens == "time"), f"errors {listed(self.errors)} {together}"),
-            (bounds and (self.wide or self.tokens == "time"), f"limits {listed(bounds)} {together}"),
             (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
             (

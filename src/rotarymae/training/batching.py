@@ -42,9 +42,15 @@ def plan(
 
 
 def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Return batches, as arrays of indices, of examples of nearly equal lengths, in a fixed order, shortest first.
+    """Return all examples as batches of nearly equal lengths, shortest first, for evaluation: always the same ones.
 
-    The arguments are those of `plan`.
+    Args:
+        lengths: [S] tokens of each example.
+        batch_size: examples of a batch; None where `batch_tokens` is given.
+        batch_tokens: most tokens of a batch, padding counted; None where `batch_size` is given.
+
+    Returns:
+        Arrays of indices of the examples; each example is in one of them.
     """
     order = np.argsort(lengths, kind="stable")
     return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]

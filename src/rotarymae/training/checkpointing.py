@@ -36,7 +36,7 @@ from rotarymae.system import (
 from rotarymae.training.optimizer import check_state
 
 CHECKPOINT = "checkpoint.safetensors"
-CHECKPOINT_FORMAT = 3  # 2 kept the log in another file alone
+CHECKPOINT_FORMAT = 4  # 3 counted epochs without a better loss
 MODEL_TENSORS, OPTIMIZER_TENSORS, BEST_TENSORS = "model", "optimizer", "best"  # what the names of tensors begin with
 
 
@@ -45,7 +45,7 @@ class RunState:
     """The position of a run: with the weights and the optimiser's state, all that the next step depends on.
 
     `step` counts steps taken, `epoch` epochs finished and `batch_index` batches done of the current one. The rest
-    belongs to logs and early stopping.
+    belongs to logs, and to `keep_best`.
     """
 
     step: int = 0
@@ -58,19 +58,17 @@ class RunState:
     first_loss: float | None = None
     running_loss: float | None = None
     best: float | None = None
-    epochs_without_improvement: int = 0
-    stopped: bool = False
 
     def __post_init__(self) -> None:
         """Raise InputError for a negative count, as a damaged file may hold."""
-        counts = ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count", "epochs_without_improvement")
+        counts = ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count")
         for name in counts:
             if getattr(self, name) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}; wanted a number of at least 0.")
 
 
 class RunFolder:
-    """Log and checkpoint of one run, for one process at a time."""
+    """The folder of one training, with log.jsonl and checkpoint.safetensors. A lock keeps other processes out."""
 
     def __init__(self, path: Path) -> None:
         """Keep the path of the folder; nothing is read or written before `open`."""
@@ -84,7 +82,7 @@ class RunFolder:
         """Create and lock the folder, and remove what killed processes left half-written in it.
 
         Args:
-            resume: "never" or "auto", see `training.fit`.
+            resume: "never" refuses a folder with a run in it; "auto" accepts it, to continue that run.
 
         Raises:
             InputError: resume="never" and the folder has a run in it; another process trains here.
@@ -120,7 +118,9 @@ class RunFolder:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(as_json(line, indent=None))
         except OSError as error:
-            raise OSError(f"{self._log} could not be written to ({error}).") from error
+            raise OSError(
+                f"{self._log} could not be written to ({error}). Make room or choose another folder."
+            ) from error
 
     def save(
         self,
@@ -130,11 +130,14 @@ class RunFolder:
         best: dict[str, Tensor] | None,
         history: list[dict[str, Any]],
     ) -> None:
-        """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the previous one.
+        """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the one before.
 
         Does nothing if `state` equals that of the checkpoint which this object wrote or restored last.
 
         Args:
+            model: its weights are saved.
+            optimizer: its tensors are saved, by the names of the model's parameters.
+            state: where the run is.
             best: the weights of the best validation loss so far, {name: tensor}; None without.
             history: the lines of the log so far.
 
@@ -171,8 +174,11 @@ class RunFolder:
     ) -> tuple[dict[str, Tensor] | None, list[dict[str, Any]]]:
         """Load the checkpoint into `model`, `optimizer` and `state`, and cut the log to the lines up to it.
 
+        Args:
+            model, optimizer, state: changed in place; of the same model and settings as those that were saved.
+
         Returns:
-            The best weights so far, or None, and the lines of the log.
+            The weights of the best validation loss so far, or None, and the lines of the log.
 
         Raises:
             ModelDirectoryError: the file is absent or damaged, or does not fit the model or its optimiser.
@@ -190,7 +196,10 @@ class RunFolder:
                 raise ValueError("the best weights are of other shapes or types than the last ones")
             _restore_optimizer(model, optimizer, parts[OPTIMIZER_TENSORS])
         except (RuntimeError, ValueError, KeyError) as error:
-            raise ModelDirectoryError(f"{self.checkpoint} does not fit this model: {error}") from None
+            raise ModelDirectoryError(
+                f"{self.checkpoint} does not fit this model: {error}. Resume with the data and settings of the "
+                "interrupted run, or remove the file to begin anew."
+            ) from None
         vars(state).update(manifest["state"])
         self._saved = dataclasses.replace(state)
         write_text(self._log, "".join(as_json(line, indent=None) for line in manifest["history"]))
@@ -198,10 +207,14 @@ class RunFolder:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read a checkpoint and compare it with its checksums.
+    """Read a checkpoint, and compare it with its checksums.
+
+    Args:
+        path: a file that `RunFolder.save` wrote.
 
     Returns:
-        The manifest (format, versions, state, history) and {name: tensor}, with names such as "model.WEIGHT".
+        The manifest, a dictionary with format, versions, state and history; and {name: tensor}, with names such as
+        "model.WEIGHT".
 
     Raises:
         ModelDirectoryError: the file is absent or damaged, or is not what `RunFolder.save` writes.
@@ -244,6 +257,7 @@ def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 
     Args:
         model: the model whose parameters the optimiser trains; it gives their names.
+        optimizer: AdamW or SGD, after any number of steps.
     """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
@@ -255,7 +269,12 @@ def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
-    """Load the tensors that `_optimizer_state` returned into an optimiser.
+    """Load the saved tensors of an optimiser into a new one.
+
+    Args:
+        model: gives the names of the parameters.
+        optimizer: changed in place.
+        saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg".
 
     Raises:
         ValueError: a name that the model does not have, or a state that does not fit its parameter.
@@ -274,5 +293,5 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
 
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
-    """Return {name: (shape, dtype)} of tensors."""
+    """Return {name: (shape, dtype)} of tensors by name, to compare two sets of weights."""
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}

@@ -51,17 +51,19 @@ MIN_STEPS = 100  # fewer are too few to learn from
 
 
 def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
-    """Raise InputError if the largest step of the first training of the run does not fit into free memory.
+    """Raise InputError if the largest step of a run's first training does not fit into free memory.
 
-    The message says how much it would take, and what to do; in its settings is a window that fits, if there is one.
+    The message says how much it would take, and what to change; its `settings` hold a length of windows that fits, if
+    there is one.
 
     Args:
-        config: how it is trained.
+        config: how it is trained; batch sizes and mask ratio count.
         sizes: the model.
         lengths: [S] tokens of each example.
-        noun: what the examples are, such as "series"; other nouns are taken to have patches.
+        noun: what the examples are: "series", or another word for data that are cut into patches.
     """
-    first, free = config.pretrains, _free_memory()
+    first = config.pretrains
+    free = float(torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else free_memory()
     memory = _memory(config, sizes, lengths, first)
     if memory <= free:
         return
@@ -81,11 +83,13 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Return the bytes that the largest batch of a stage keeps for the backward pass.
+    """Return the bytes that the largest batch of a training keeps for the backward pass.
 
     Args:
-        lengths: [S] tokens of each example.
-        pretrains: whether the stage is pre-training, else fine-tuning.
+        config: gives the size of a batch and the share that is hidden.
+        sizes: widths and depths of encoder and decoder.
+        lengths: [S] tokens of each example; a batch of the longest ones counts.
+        pretrains: whether it is pre-training, which has a decoder, or fine-tuning.
     """
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
@@ -95,23 +99,13 @@ def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrain
     return 4.0 * KEPT * float(encoder + tokens * sizes.decoder_depth * sizes.decoder_embed_dim)
 
 
-def _free_memory() -> float:
-    """Return the free bytes of the GPU, or of the machine without one."""
-    return float(torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else free_memory()
-
-
 class Plan:
-    """Divides the time of a run.
+    """Divides the time of a run among its stages, where the option `minutes` limits it.
 
-    Pre-training gets a share of the time that reading has left, partners another, and fine-tuning the rest, less what
-    follows: a pass over all series (embeddings, predictions), another over the scored ones, and the report. Where these
-    passes would take more than `ANSWERS` of the time, fewer series are answered. Without `minutes` nothing is cut.
-
-    Args:
-        folder: the run folder.
-        config: how the run trains; its `minutes` are those of the whole run.
-        started: time.monotonic() at the start of the run; now if None.
-        resume: whether to continue an interrupted run in the folder.
+    Pre-training gets a share of the time that reading has left, boosting and the other partners another, and
+    fine-tuning the rest, less what follows: a prediction of all series, one of the scored series, and the report. Where
+    these predictions would take more than `ANSWERS` of the time, fewer series are predicted. Without `minutes` nothing
+    is cut, and the plan only knows the folders of the trainings.
     """
 
     def __init__(
@@ -122,10 +116,14 @@ class Plan:
         reporter: Reporter | None = None,
         resume: bool = False,
     ) -> None:
-        """Start the clock. Warns through the reporter if options of epochs are given that `minutes` make void.
+        """Start the clock; warn, through the reporter, of options of epochs that `minutes` make void.
 
         Args:
+            folder: the run folder.
+            config: how the run trains; its `minutes` are those of the whole run, None for no limit.
+            started: time.monotonic() at the start of the run; now if None.
             reporter: says how long the run will take; None says nothing.
+            resume: whether to continue an interrupted run in the folder.
         """
         self.folder, self.config, self.resume = folder, config, resume
         self.reporter = reporter or Reporter(quiet=True)
@@ -139,15 +137,17 @@ class Plan:
         names = ("finetune_epochs", "min_steps") + (("pretrain_epochs",) if config.pretrained is None else ())
         given = [name for name in names if getattr(config, name) != getattr(FitConfig, name)]
         if config.minutes is not None and given:
-            self.reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
+            self.reporter.warn(
+                f"{', '.join(given)} have no effect, as minutes decide how many steps are made; leave them out."
+            )
 
     def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1) -> None:
-        """Store how much there is to compute.
+        """Store how much there is to compute; call it once the series are split.
 
         Args:
             lengths: [S] tokens of all series.
-            scored, finetuned: indices of the scored and of the fine-tuning's training series; `finetuned` is None
-                without a fine-tuning.
+            scored: indices of the series on which the run is scored.
+            finetuned: indices of the series on which fine-tuning trains; None without a fine-tuning.
             members: number of networks that are fine-tuned, each of which predicts.
         """
         self.lengths, self.scored, self.finetuned = np.asarray(lengths), scored, finetuned
@@ -165,20 +165,23 @@ class Plan:
 
     @property
     def answers(self) -> float:
-        """Seconds to predict all series by every network, and the scored ones once more; 0 before a training began."""
+        """Seconds to predict all series by every network, and the scored ones again; 0 before a training has begun."""
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
     @property
     def shared(self) -> float:
-        """Factor by which work takes longer than with a processor of its own, as measured in this run.
-
-        It is 1 to `MOST_SHARED`.
-        """
+        """Factor by which work takes longer here than on an idle processor, as measured in this run: from 1 to 5."""
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
     def afterwards(self, calibrates: bool = False) -> float:
-        """Return the seconds for the report and, if `calibrates`, the calibration: they are as long for any table."""
+        """Return the seconds that the report will take, and the calibration of bands if that is still to come.
+
+        They are about as long for any table.
+
+        Args:
+            calibrates: whether a calibration will follow.
+        """
         return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,10 +189,12 @@ class Plan:
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
         """Return the keyword arguments of a stage for `train.pretrain` or `train.finetune`.
 
-        They are schedule, on_step, folder, resume and on_resume.
-
         Args:
+            stage: "pre-training" or "fine-tuning".
             on_step: shows progress; called with (step, steps in all, mean loss).
+
+        Returns:
+            A dictionary with schedule, on_step, folder, resume and on_resume.
         """
         return {
             "schedule": partial(self.schedule, stage),
@@ -207,13 +212,16 @@ class Plan:
         validation: Examples | None,
         training: TrainConfig,
     ) -> TrainConfig:
-        """Return the settings of a stage; with `minutes`, the number of steps is what fits into its share of them.
+        """Return the settings of a training with as many steps as fit into its share of the time.
 
-        With `minutes` the time of a token and of a step is measured, on a copy of the objective's model. The number of
-        steps is kept in plan.json, from which a resumed run takes it, and is printed with the time at which the run
-        will end.
+        The time of a token and of a step is measured on a copy of the model. The number of steps is kept in plan.json,
+        from which a resumed run takes it, and is printed with the time at which the run will end.
 
         Args:
+            stage: "pre-training" or "fine-tuning".
+            objective: model and loss.
+            examples: the training data.
+            validation: the data that are evaluated after each epoch; None for none.
             training: the settings without regard to time; without `minutes` they are returned as they are.
         """
         if self.config.minutes is None:
@@ -258,21 +266,25 @@ class Plan:
     # ── partners, and answers ───────────────────────────────────────────────────────────────────────────────────────
 
     def compared(self, series: int) -> int:
-        """Return how many of the `series` partners are trained on while methods are compared; all without `minutes`."""
+        """Return on how many series boosting and other partners are trained while methods are compared.
+
+        Args:
+            series: number of series there are; without `minutes` all of them are used.
+        """
         if self.config.minutes is None:
             return series
         return min(series, math.ceil(COMPARED * self.config.minutes / self.shared))
 
     def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return how many of the series a partner is trained on in the end; all without `minutes`.
+        """Return on how many series a partner, such as boosting, is trained in the end; without `minutes` on all.
 
         With `minutes` it is as many as fit into the partners' share of the time, but not fewer than `compared`. The
         number is kept in plan.json for a resumed run.
 
         Args:
-            name: the partner.
+            name: name of the partner.
             series: number of series there are.
-            compared, seconds: it took `seconds` to train on `compared` series.
+            compared, seconds: training on `compared` series took so many `seconds`.
         """
         if self.config.minutes is None:
             return series
@@ -282,8 +294,11 @@ class Plan:
     def answered(self) -> tuple[np.ndarray, int] | None:
         """Return which series there is time to predict, and how many observations of each at most; None for no limit.
 
-        The series are ascending indices, drawn at random. Without labels long series are cut to an eighth of what there
-        is time for, or to 2,000 observations, so that several are answered.
+        The series are drawn at random. Without labels, long series are cut to an eighth of what there is time for, or
+        to 2,000 observations, so that several are predicted.
+
+        Returns:
+            Ascending indices of the series, and a number of observations; or None.
         """
         left = self.left - self.afterwards()
         if self.config.minutes is None or self.answers <= left + LATE * self.seconds:
@@ -302,7 +317,14 @@ class Plan:
     # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, name: str, number: Callable[[], int]) -> int:
-        """Return the number stored under `name` in plan.json; without one, call `number` and store its result."""
+        """Return the number that plan.json has under a name; without one, compute it and store it there.
+
+        A resumed run thus makes as many steps as were planned before.
+
+        Args:
+            name: the stage or partner.
+            number: computes the number; called without arguments.
+        """
         kept = self._read()
         if name not in kept:
             kept = {**kept, name: number()}
@@ -319,11 +341,12 @@ class Plan:
 
 
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
-    """Return the settings changed to at most `steps` steps, in whole or shortened epochs of equal length.
+    """Return the settings of a training changed to about, but at most, `steps` steps, in epochs of equal length.
 
     Args:
-        steps: how many there shall be; the product of epochs and steps per epoch is close to it.
-        per_epoch: steps of a whole epoch.
+        training: the settings; only their numbers of epochs and steps change.
+        steps: how many steps there is time for, at least 1.
+        per_epoch: steps of a pass over all examples; an epoch is a whole pass, or a shorter part of one.
     """
     more = math.ceil(steps / per_epoch)
     epochs, each = max((steps // per_epoch, per_epoch), (more, steps // more), key=math.prod)
@@ -331,7 +354,11 @@ def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
 
 
 def median_step(ends: list[float]) -> float:
-    """Return the median seconds per step, without the first steps, from the times in seconds at which steps ended."""
+    """Return the median seconds of a training step, without the first, slower steps.
+
+    Args:
+        ends: times in seconds at which consecutive steps ended, at least two.
+    """
     seconds = np.diff(ends)
     return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
 
@@ -351,19 +378,25 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:
-        """Note the time of a step; end the training when enough steps are measured."""
+        """Note the time at which a step ended; raise _Measured when enough are measured. Arguments are not used."""
         ends.append(time.monotonic())
         if len(ends) > WARMUP_STEPS + MEASURED_STEPS or (len(ends) > 3 and ends[-1] - ends[0] > PATIENCE):
             raise _Measured
 
-    some = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, patience=None, keep_best=False)
+    some = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, keep_best=False)
     with suppress(_Measured):
         fit(copy.deepcopy(objective), examples, some, on_step=on_step)
     return median_step(ends)
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per token of a forward pass without gradients, measured on some batches."""
+    """Return the seconds per token of a forward pass without gradients, measured on some batches.
+
+    Args:
+        objective: model and loss.
+        examples: the data, from which batches are taken.
+        training: size of the batches, and precision.
+    """
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])
     some = every[: int(np.searchsorted(tokens, EVALUATED)) + 1]

@@ -25,12 +25,15 @@ def evaluate(
     every: int = 1,
     batches: list[np.ndarray] | None = None,
 ) -> float:
-    """Return the mean loss over all targets of all examples, each with equal weight; NaN without any.
+    """Return the mean loss over all targets of all examples, each with equal weight; NaN without any target.
 
-    The examples are evaluated without augmentation, on the default device, without gradients. The model's mode and
-    device are restored.
+    Use it for a validation loss. The model predicts without augmentation, on the default device and without gradients;
+    its mode and device are then as before.
 
     Args:
+        objective: the model and its loss.
+        examples: data, such as the validation part.
+        config: size of the batches, and precision.
         every: evaluate only one in `every` examples, spread evenly over their lengths, but about a batch at least.
         batches: indices of the examples of each batch; None puts examples of similar lengths together.
     """
@@ -49,13 +52,18 @@ def predict(
     config: TrainConfig,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
-    """Run `read(model, batch)` on all examples; return one result per example, in input order.
+    """Run a function of the model on all examples, batch by batch, and return one result per example, in input order.
 
     Args:
-        read: returns a list with one entry per row of the batch. It is called in evaluation mode, without gradients, in
-            the precision of `config`, with model and batch on the default device. The model's mode and device are
-            restored afterwards.
+        model: is put into evaluation mode and on the default device meanwhile; both are restored.
+        examples: the S examples.
+        read: called with (model, batch), without gradients and in the precision of `config`; returns a list with one
+            result per row of the batch.
+        config: size of the batches, and precision.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
+
+    Returns:
+        A list of S results.
     """
     ordered: list[Any] = [None] * len(examples.lengths)
     batches = _batches(examples, config)
@@ -87,7 +95,13 @@ def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device
 
 
 def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np.ndarray]:
-    """Return batches, as arrays of indices, of one in `every` examples; those in a batch have nearly equal lengths."""
+    """Return batches of one in `every` examples, as arrays of indices; those of a batch have nearly equal lengths.
+
+    Args:
+        examples: the data.
+        config: its batch_size or batch_tokens is the size of a batch.
+        every: 1 for all examples; of a larger number, those that are kept have lengths of all kinds.
+    """
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)
     if every > 1:  # of every length, and about a batch at least

@@ -51,30 +51,30 @@ class LoopOptions:
     """
 
     base_lr: float = 1e-3
-    """Both trainings: peak of the learning rate, which rises during warm-up and then falls to zero as a cosine. Lower
-    it if the loss jumps."""
+    """Pre-training and fine-tuning: highest learning rate. The rate rises to it during warm-up, then falls to zero
+    along a cosine. Lower it if the loss jumps; raise it if the loss hardly falls."""
     warmup_steps: int | None = None
-    """Both trainings: the learning rate rises over this many steps. Without it, over a tenth of all steps; raise it if
-    the loss jumps early."""
+    """Pre-training and fine-tuning: number of steps over which the learning rate rises from near zero to --base-lr;
+    without it, a tenth of all steps. Raise it if the loss jumps within the first steps."""
     optimizer: Optimizer = "adamw"
-    """Both trainings: AdamW with decoupled weight decay (adamw), or stochastic gradient descent with momentum (sgd).
-    sgd is rarely needed."""
+    """Pre-training and fine-tuning: algorithm that updates the weights: AdamW (adamw), or stochastic gradient
+    descent with momentum 0.9 (sgd). Set sgd only to repeat a result that was obtained with it."""
     weight_decay: float = 0.05
-    """Both trainings: weight matrices decay at this rate; norms, biases and learned tokens do not. Raise it against
-    overfitting."""
+    """Pre-training and fine-tuning: rate at which each step shrinks weight matrices towards zero; norms, biases and
+    learned tokens stay. Raise it if the validation loss rises while the training loss falls (overfitting)."""
     gradient_clip: float | None = 1.0
-    """Both trainings: a gradient over all weights with a larger norm is scaled down to this norm. Lower it if the loss
-    jumps."""
-    patience: int | None = None
-    """Both trainings: stop after this many passes without a better validation loss. Without it, never early; set it to
-    save time."""
+    """Pre-training and fine-tuning: largest norm of the gradient over all weights; a longer gradient is scaled down
+    to it before the step. Lower it if single steps make the loss jump."""
     precision: Precision = "auto"
-    """Both trainings and prediction: precision of matrix products. auto: bf16 (faster, coarser) where hardware supports
-    it. Set fp32 for equal results on all machines."""
+    """Pre-training, fine-tuning and prediction: number format of matrix products. auto takes bf16 (faster, less
+    exact) where the GPU or processor has units for it, else fp32. Set fp32 for equal results on different
+    machines."""
     compile: bool = False
-    """Both trainings: compile the blocks of the model, which takes a minute. Set it for long runs."""
+    """Pre-training and fine-tuning: compile the model by torch.compile, which takes about a minute at the start and
+    makes steps faster. Set it for long trainings, above all on a GPU."""
     log_every: int = 10
-    """Both trainings: log.jsonl gets a line of losses every so many steps. Raise it for a smaller file."""
+    """Pre-training and fine-tuning: number of steps between two lines of the files training/*/log.jsonl, which hold
+    the mean loss. Lower it to see the loss in more detail, raise it for smaller files."""
 
 
 @dataclass(kw_only=True)
@@ -116,7 +116,11 @@ class TrainConfig(LoopOptions):
         check_fields(self, RANGES)
 
     def passes(self, steps: int) -> int:
-        """Return the number of passes, each of `steps` steps: `epochs`, or as many as make `min_steps` steps."""
+        """Return how many passes a training makes: `epochs`, or as many as are needed for `min_steps` steps.
+
+        Args:
+            steps: number of steps of a pass.
+        """
         return max(self.epochs, math.ceil(self.min_steps / steps))
 
 
@@ -125,38 +129,46 @@ class ModelOptions:
     """The shape of the model, or the trained one to start from."""
 
     pretrained: str | None = None
-    """Both trainings: start from this model (run folder, model directory or shipped name) and its scaling, to fine-tune
-    it or, with --pretrain-epochs, pre-train it further."""
+    """Pre-training and fine-tuning: start from a trained model and its scaling, instead of random weights: a run
+    folder, a saved model, or a shipped name such as plasticc-ugrizy. Use it if labels are few; it is pre-trained
+    further with --pretrain-epochs only."""
     size: Size = "light"
-    """Both trainings: named size of a new encoder. Larger ones are slower and need more data."""
+    """Pre-training and fine-tuning: size of a new model: light suits a CPU; tiny-shallow, tiny, small and base are
+    wider or deeper, for more data and a GPU; pendulum is the smallest of the paper."""
     embed_dim: int | None = None
-    """Both trainings: width of a new encoder, in place of what --size sets. Rarely needed."""
+    """Pre-training and fine-tuning: width of the encoder, in numbers per token, instead of that of --size; a
+    multiple of --num-heads. Set it if no named size fits, for example to repeat a published model."""
     num_heads: int | None = None
-    """Both trainings: number of attention heads of a new encoder, in place of what --size sets. Rarely needed."""
+    """Pre-training and fine-tuning: number of attention heads of each encoder block, instead of that of --size. Set
+    it together with --embed-dim, for example to repeat a published model."""
     depth: int | None = None
-    """Both trainings: number of transformer blocks of a new encoder, instead of --size's. Raise it if much data is
-    underfitted; more are slower."""
+    """Pre-training and fine-tuning: number of transformer blocks of the encoder, instead of that of --size. Raise
+    it if the training loss stays high on much data; each further block makes every step slower."""
     decoder_embed_dim: int | None = None
-    """Pre-training and prediction: width of the decoder, which interpolates. Without it 180, or the encoder's if that
-    is narrower (light: 120). Rarely needed."""
+    """Pre-training and prediction: width of the decoder, the part that interpolates, in numbers per token; without
+    it 180, or the encoder's if that is less. Set it only to repeat a published model."""
     decoder_num_heads: int | None = None
-    """Pre-training and prediction: number of attention heads of the decoder. Without it 3, or the encoder's if those
-    are fewer (light: 2). Rarely needed."""
+    """Pre-training and prediction: number of attention heads of each block of the decoder, the part that
+    interpolates; without it 3, or the encoder's if those are fewer. Set it only to repeat a published model."""
     decoder_depth: int | None = None
-    """Pre-training and prediction: number of transformer blocks of the decoder, which interpolates. Without it 2;
-    rarely needed."""
+    """Pre-training and prediction: number of transformer blocks of the decoder, the part that interpolates; without
+    it 2. Raise it if interpolations stay poor on much data; each further block makes pre-training slower."""
     decoder_attention: DecoderAttention = "context"
-    """Pre-training and prediction: hidden tokens attend to visible ones alone (context), or to one another, too
-    (joint). Set joint to repeat the paper."""
+    """Pre-training and prediction: when values are predicted at several times, each prediction reads the
+    observations alone (context), or the other predictions, too (joint). Set joint only to repeat the paper: answers
+    then depend on what else is asked."""
     likelihood: LikelihoodKind = "gaussian"
-    """Pre-training and prediction: interpolation gives numbers alone (point), or distributions, normal (gaussian) or
-    heavy-tailed (student_t). Set student_t for values with outliers."""
+    """Pre-training and prediction: what interpolation predicts for a time: a normal distribution (gaussian), one
+    with heavier tails (student_t), or a number without a band (point). Set student_t if values have many
+    outliers."""
     neighbours: Literal["auto", "on", "off"] = "auto"
-    """Pre-training and prediction: interpolation learns corrections to the line between neighbouring values (on), or
-    values (off). auto: on, unless there are labels or positions."""
+    """Pre-training and prediction: interpolation predicts what to add to the straight line between the nearest
+    observations (on), or the value itself (off). auto: on without labels and --positions. Set on for better
+    interpolations by a fit with labels."""
     cls_token: bool = True
-    """Both trainings: a [CLS] token marks position 0; --no-cls-token leaves it out. Set that if only differences
-    between positions should count."""
+    """Pre-training and fine-tuning: put a learned [CLS] token at position 0 before each series. Leave it out
+    (--no-cls-token) if only the times between observations should count, and not how far they are from the first
+    one."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -164,29 +176,32 @@ class ScalingOptions:
     """How times and values become positions and numbers near zero."""
 
     time_unit: float | None = None
-    """Both trainings: times are divided by this number. Without it, by the training series' median gap; set it to scale
-    as another run did."""
+    """Pre-training and fine-tuning: number by which times are divided before the model reads them; without it, the
+    median gap between observations of the training series. Set it to scale times as another run did."""
     time_origin: Literal["first", "zero"] = "first"
-    """Both trainings: times count from each series' first observation (first), or stay as in the table (zero), for
-    effects of the season or the calendar."""
+    """Pre-training and fine-tuning: whether times count from each series' first observation (first) or are used as
+    in the table (zero). Set zero if the date itself matters, as it does for seasons."""
     channel_spacing: float = 1.0
-    """Both trainings: the model places channels on an axis next to time, this far apart (1 is one --time-unit). Set it
-    to repeat another run."""
+    """Pre-training and fine-tuning: distance between neighbouring channels on the axis that places channels next to
+    time; 1 is as far apart as two times that differ by --time-unit. Set it only to repeat another run."""
     join_times: bool = False
-    """Both trainings: all channels of a time become one token, missing ones carried forward. Set it for many channels
-    measured together."""
+    """Pre-training and fine-tuning: make one token of all channels that were observed at the same time, with the
+    last known value where one is missing, instead of one token per value. Set it if many channels are measured
+    together."""
     channel_one_hot: bool = True
-    """Both trainings: with --no-channel-one-hot channels are told apart by their positions (--channel-spacing) alone,
-    not also by a one-hot vector. Rarely needed."""
+    """Pre-training and fine-tuning: let the encoder read each observation's channel as a one-hot vector, next to
+    its position on the channel axis. Turn it off (--no-channel-one-hot) only to repeat the paper's input."""
     errors: tuple[str, ...] = ()
-    """Reading: columns of the values' standard errors, in the order of --values. Name them if known: they weigh
-    observations."""
+    """Reading: columns with the standard errors of the values, in the order of --values. Name them if the table has
+    them: the model then knows how far to trust each value."""
     signal_to_noise: bool = True
-    """Both trainings: the encoder also reads asinh(value / error) for a column NAME with errors in NAME_err. Turn it
-    off if they mislead."""
+    """Pre-training and fine-tuning: let the encoder also read value / error, on an asinh scale, where a value
+    column NAME has a column of errors called NAME_err. Turn it off (--no-signal-to-noise) if these errors are
+    unreliable."""
     transforms: Mapping[str, Transform] | None = None
-    """Both trainings: scaling by column, such as flux asinh: robust (default, by median), standard (by mean), asinh
-    (for many orders of magnitude), or none."""
+    """Pre-training and fine-tuning: how values are scaled, by column (flux asinh): robust, by median and quantiles,
+    the default; standard, by mean and deviation; asinh, for values over many orders of magnitude; or none, if
+    scaled already."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -194,14 +209,15 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training: hide stretches (blocks), single tokens (ratio), times (rows), channels, or ends (future, to
-    forecast). auto: blocks, or ratio for pictures and sounds."""
+    """Pre-training: what is hidden, to be predicted: stretches (blocks), single observations (ratio), whole times
+    (rows), whole channels (channels), or the end of each series (future; set it to forecast). auto: blocks, or
+    ratio for pictures and sounds."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
-    """Pre-training: share of each series that is hidden; two numbers are a range, from which each series' share is
-    drawn. Rarely needed."""
+    """Pre-training: share of each series that is hidden, to be predicted. With two numbers, the share is drawn
+    between them for each series. Set 0.75 to repeat the paper."""
     beta: float | None = None
-    """Pre-training: the loss weighs a value by its predicted variance to this power (beta-NLL). Without it 0.5; raise
-    it for better means."""
+    """Pre-training: the loss weighs each value by its predicted variance to this power, from 0 to 1 (beta-NLL);
+    without it 0.5. Raise it if predicted values are poor, lower it if their bands are."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -209,26 +225,26 @@ class TrainingOptions(LoopOptions):
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
     pretrain_epochs: int | None = None
-    """Pre-training: number of passes over the series. Without it 5, or 0 with --pretrained. Raise it if the loss still
-    falls."""
+    """Pre-training: number of passes over the series; without it 5, or none with --pretrained. Raise it if the loss
+    still falls at the end. --minutes decides instead, if given."""
     min_steps: int = 500
-    """Both trainings: make at least this many steps, in more passes if the table is small; not with --minutes. Lower it
-    for trials."""
+    """Pre-training and fine-tuning: smallest number of steps of each; a small table gets more passes until they are
+    made. Lower it for a quick trial. Has no effect with --minutes."""
     batch_size: int = 32
-    """Both trainings: number of series per step. Lower it if memory does not suffice; --finetune-batch-size is for
-    fine-tuning alone."""
+    """Pre-training and fine-tuning: number of series per step. Lower it if memory does not suffice, raise it to use
+    a GPU better. For fine-tuning alone there is --finetune-batch-size."""
     betas: tuple[float, float] | None = None
-    """Both trainings: AdamW's two betas. Without them 0.9 0.95 in pre-training and 0.9 0.999 in fine-tuning; rarely
-    needed."""
+    """Pre-training and fine-tuning: decay rates of AdamW's running means of the gradient and of its square; without
+    them 0.9 0.95 in pre-training and 0.9 0.999 in fine-tuning. Set them only to repeat a published training."""
     validation_fraction: float = 0.15
-    """Both trainings: share of the training series, of at least ten, set aside to choose the best pass and predictor. 0
-    trains on all."""
+    """Pre-training and fine-tuning: share of the training series that is not trained on, but used to choose the
+    best pass and what predicts; none of fewer than ten series. Set 0 to train on all."""
     window: int | None = None
-    """Both trainings and prediction: longer series are cut into windows of this many observations. Without it, those
-    over 8,192. Lower it to save memory."""
+    """Pre-training, fine-tuning and prediction: cut longer series into windows of this many observations, which are
+    read one by one; without it, only very long ones are cut. Lower it if memory does not suffice."""
     overlap: int | None = None
-    """Both trainings and prediction: neighbouring windows share at least this many observations. Without it, a
-    sixteenth of --window; rarely needed."""
+    """Pre-training, fine-tuning and prediction: number of observations that two neighbouring windows of --window
+    share; without it, a sixteenth of the window. Raise it if predictions are poor where windows meet."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -236,47 +252,49 @@ class FinetuningOptions:
     """Options of fine-tuning alone."""
 
     finetune_epochs: int = 20
-    """Fine-tuning: number of passes over the series; with --minutes, as many as fit into that time instead. Raise it if
-    the loss still falls."""
+    """Fine-tuning: number of passes over the labelled series. Raise it if the loss still falls at the end, lower it
+    to save time. --minutes decides instead, if given."""
     finetune_batch_size: int | None = None
-    """Fine-tuning: number of series per step. Without it, that of --batch-size. Lower it if fine-tuning alone runs
-    out of memory."""
+    """Fine-tuning: number of series per step; without it, that of --batch-size. Lower it if memory suffices for
+    pre-training, but not for fine-tuning."""
     finetune_lr: float | None = None
-    """Fine-tuning: peak of the learning rate. Without it --base-lr, or 30 times that with --tune probe. Lower it if the
-    loss jumps."""
+    """Fine-tuning: highest learning rate; without it --base-lr, or 30 times that with --tune probe. Lower it if the
+    loss of fine-tuning jumps, and that of pre-training does not."""
     loss: TargetLoss = "auto"
-    """Fine-tuning: cross-entropy for classes, squared errors for numbers (auto), or absolute errors (absolute_error).
-    Set the latter for numbers with outliers."""
+    """Fine-tuning: loss for numbers as labels: squared errors (auto), or absolute errors (absolute_error), which
+    outliers among the labels move less. Classes always have cross-entropy."""
     tune: Literal["full", "probe"] = "full"
-    """Fine-tuning: train all weights (full), or the head alone (probe). Set probe for little time, or to judge what
-    pre-training learnt."""
+    """Fine-tuning: train all weights (full), or only the new head on the unchanged encoder (probe). Set probe to
+    save time, or to judge what pre-training learnt."""
     predictor: Predicting = "auto"
-    """Fine-tuning and prediction: the network (model), boosted trees on summary features (features), or all methods
-    combined (combined). auto: what is best on validation series."""
+    """Fine-tuning and prediction: what predicts labels: the network (model), boosted trees on summary features of
+    the series (features), or the average of all methods (combined). auto: whichever is best on validation series.
+    Set model for the network alone."""
     members: int | None = None
-    """Fine-tuning: number of networks, whose predictions are averaged. Without it 1, or 3 with a rare class and no
-    --minutes. More take longer."""
+    """Fine-tuning: number of networks that are trained from different seeds and averaged; without it 3 if a class
+    is rare and no --minutes are given, else 1. Raise it for better predictions; it multiplies the time."""
     pool: Literal["auto", HeadPool] = "auto"
-    """Fine-tuning and prediction: the head reads [CLS] (cls), or the mean, maximum or attention-weighted mean of
-    tokens. auto: attention; for sounds, maximum. Rarely needed."""
+    """Fine-tuning and prediction: how the head sums up a series' tokens: the [CLS] token (cls), their mean, maximum
+    (max), or attention-weighted mean (attention). auto: attention, for sounds max. Set another one to compare
+    them."""
     static: tuple[str, ...] = ()
-    """Fine-tuning and prediction: columns with one value per series, such as age, that the head reads: numbers or
-    categories, some of which may be missing."""
+    """Fine-tuning and prediction: columns with one value per series, such as age or redshift, that help to predict
+    the label: numbers or categories, also with missing cells. Name those that will be known when you predict."""
     drop: float = 0.5
-    """Fine-tuning: each pass drops a random share of observations, up to this one. Raise it against overfitting; 0
-    drops none."""
+    """Fine-tuning: largest share of each series' observations that is left out at random in each pass
+    (augmentation). Raise it against overfitting; 0 leaves out none."""
     noise: float = 0.05
-    """Fine-tuning: normal noise of this standard deviation is added to standardised values. Raise it against
-    overfitting; 0 adds none."""
+    """Fine-tuning: standard deviation of normal noise that is added to the scaled values in each pass
+    (augmentation). Raise it against overfitting; 0 adds none."""
     early: bool = False
-    """Fine-tuning: also learn from series cut short at random, in the network and in boosting. Set it to predict series
-    that are not complete yet."""
+    """Fine-tuning: train the network and the boosted trees also on series that are cut off at random times. Set it
+    if you will predict series that are still being observed."""
     dropout: float = 0.0
-    """Fine-tuning: share of attention weights and hidden units that is dropped at random. Raise it against
-    overfitting."""
+    """Fine-tuning: share of attention weights and hidden units that each step sets to zero at random. Raise it, for
+    example to 0.1, against overfitting."""
     drop_path: float = 0.0
-    """Fine-tuning: rate at which the last block is skipped at random, earlier ones less often (stochastic depth). Raise
-    it against overfitting."""
+    """Fine-tuning: probability that a step skips the encoder's last block; earlier blocks are skipped less often
+    (stochastic depth). Raise it, for example to 0.1, against overfitting of a deep model."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -284,17 +302,18 @@ class ClassificationOptions:
     """Options of classification alone."""
 
     label_smoothing: float = 0.0
-    """Fine-tuning: each label gives this share of its probability to all classes equally. Raise it if some labels are
-    wrong."""
+    """Fine-tuning: share of each label's probability that is spread evenly over all classes. Raise it, for example
+    to 0.1, if some labels are wrong."""
     class_weights: Literal["none", "balanced"] = "none"
-    """Fine-tuning: the loss weighs all series equally (none), or rare classes more, by inverse counts (balanced). Set
-    balanced if rare classes are missed."""
+    """Fine-tuning: the loss counts every series equally (none), or those of rare classes more, by the inverse of
+    the class's frequency (balanced). Set balanced if rare classes are missed."""
     decide: Literal["auto", "accuracy", "f1", "balanced", "cost"] = "auto"
-    """Prediction: choose classes for accuracy, best f1, equal frequencies (balanced) or least --costs (cost). auto: f1
-    if one of two classes has under a fifth."""
+    """Prediction: how a class is chosen by probabilities: the most probable (accuracy), for the best F1 (f1), rare
+    classes as readily as frequent ones (balanced), or by --costs (cost). auto: f1 if one of two classes is rare,
+    else accuracy."""
     costs: tuple[float, ...] = ()
-    """Prediction: with --decide cost, what misclassifying a series of each class costs, in order of the sorted classes.
-    For errors that are not equally bad."""
+    """Prediction: with --decide cost, the cost of missing a series of each class: one positive number per class, in
+    the order of the sorted classes. Set them if some mistakes are worse than others."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -302,13 +321,14 @@ class RunOptions:
     """Options of the run."""
 
     seed: int = 0
-    """Both trainings: fixes every random choice: split, order, masks, augmentation, first weights. Vary it to see how
-    much results vary."""
+    """Pre-training and fine-tuning: number that fixes every random choice: split, order, masks, augmentation, first
+    weights. Equal seeds repeat a run; try several to see how much its results vary."""
     minutes: float | None = None
-    """Both trainings: the whole run takes about this many minutes, whatever options of epochs say. Set it if time is
-    limited."""
+    """Pre-training and fine-tuning: length of the whole run in minutes, with reading and report; as many steps are
+    made as fit. Set it if time is limited; options of epochs and --min-steps then have no effect."""
     checkpoint_minutes: float = 1.0
-    """Both trainings: the state is saved this often, in minutes, for --resume. Lower it if the run may be killed."""
+    """Pre-training and fine-tuning: minutes between two checkpoints, from which --resume goes on. Lower it if the
+    run may be killed at any time and little work should be lost."""
 
 
 @dataclass(kw_only=True)
@@ -322,31 +342,26 @@ class FitConfig(
     """
 
     def __post_init__(self) -> None:
-        """Check every option, alone and together with others, and make the settings of both trainings.
-
-        Raises InputError.
-        """
+        """Check every option, alone and together with others; raise InputError for the first that cannot work."""
         check_fields(self, RANGES)
         mask_range(self.mask_ratio)
         if self.window is None and self.overlap is not None:
             raise InputError(
-                f"overlap={self.overlap} needs a length of windows; give window, too.", settings=[("window", 4096)]
+                f"overlap={self.overlap} is what two windows share, and no length of windows is set; give window, too.",
+                settings=[("window", 4096)],
             )
         if self.window is not None and self.shared >= self.window:
-            raise InputError(f"overlap is {self.overlap}; wanted less than the window, {self.window}.")
+            raise InputError(f"overlap is {self.overlap}; give less than the window, {self.window}.")
         if self.beta is not None and self.likelihood == "point":
             raise InputError(
                 f"beta ({self.beta}) weighs by the predicted variance, and likelihood={self.likelihood!r} has none; "
                 "leave it out, or use likelihood='gaussian'."
             )
         if self.pretrained is None and self.pretrain_epochs == 0:
-            raise InputError("pretrain_epochs is 0, and a new model is always pre-trained; wanted at least 1.")
-        self._check_pretrained()
-        if self.patience is not None and not self.validation_fraction:
             raise InputError(
-                f"patience={self.patience} waits for a better validation loss, and validation_fraction=0 leaves no "
-                "series for one; set aside 0.15, for example."
+                "pretrain_epochs is 0, and a new model is always pre-trained; give at least 1, or a trained model."
             )
+        self._check_pretrained()
         if self.pool == "cls" and not self.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and cls_token=False leaves it out; use pool='mean'.")
         if self.optimizer == "sgd" and self.betas is not None:
@@ -354,75 +369,75 @@ class FitConfig(
 
     @property
     def shared(self) -> int:
-        """Number of observations that two neighbouring windows share."""
+        """Number of observations that two neighbouring windows share: `overlap`, or a sixteenth of the window."""
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
-        """Raise InputError for changed options that the trained model (`pretrained`) decides, such as its sizes.
+        """Raise InputError for options that the model to start from (`pretrained`) decides itself, such as its sizes.
 
-        Without `pretrained` nothing is checked.
+        Only options that differ from their defaults count; without `pretrained` nothing is checked.
         """
         if self.pretrained is None:
             return
         groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
-        options = [field for group in groups for field in dataclasses.fields(group) if field.name != "pretrained"]
-        changed = [field.name for field in options if getattr(self, field.name) != field.default]
+        options = [field.name for group in groups for field in dataclasses.fields(group) if field.name != "pretrained"]
+        changed = self.changed(options)
         if changed:
-            instead = ", or go on pre-training it by pretrain_epochs" if set(changed) <= _names(MaskingOptions) else ""
+            of_masking = {field.name for field in dataclasses.fields(MaskingOptions)}
+            instead = ", or go on pre-training it by pretrain_epochs" if set(changed) <= of_masking else ""
             are, them = ("are set", "them") if len(changed) > 1 else ("is set", "it")
             raise InputError(f"{', '.join(changed)} {are} by the pretrained model; leave {them} out{instead}.")
 
     @property
     def pretrains(self) -> bool:
-        """Whether there is any pre-training: always of a new model, of a trained one with `pretrain_epochs` above 0."""
+        """Whether there is any pre-training: always of a new model, else if `pretrain_epochs` is above 0."""
         return self.pretrained is None or bool(self.pretrain_epochs)
 
     @property
     def reconstruction_beta(self) -> float:
-        """Return the exponent β of the β-NLL loss in pre-training; 0 for a likelihood without a spread."""
+        """Exponent of the beta-NLL loss in pre-training: `beta`, or 0.5; 0 for a likelihood without a spread."""
         if self.likelihood == "point":
             return 0.0
         return 0.5 if self.beta is None else self.beta
 
     def changed(self, names: Iterable[str]) -> list[str]:
-        """Return those of the options `names` that differ from their defaults, in the same order."""
+        """Return which of some options differ from their defaults, in the order given.
+
+        Args:
+            names: names of fields.
+        """
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return [name for name in names if getattr(self, name) != defaults[name]]
 
-    def refuse_changed(self, names: Iterable[str], why: str) -> None:
-        """Raise InputError if one of the options `names` differs from its default.
-
-        Args:
-            why: the reason, which follows the names of the changed options in the message.
-        """
-        changed = self.changed(names)
-        if changed:
-            raise InputError(f"{', '.join(changed)}: {why}; leave these options out.")
-
     def pretraining(self) -> TrainConfig:
-        """Return the settings of pre-training."""
+        """Return the settings of pre-training: the options of this fit, with `pretrain_epochs` passes."""
         epochs = self.pretrain_epochs or PRETRAIN_EPOCHS
         return self._training(epochs=epochs, betas=self.betas or (0.9, 0.95))
 
     def finetuning(self) -> TrainConfig:
-        """Return the settings of fine-tuning."""
+        """Return the settings of fine-tuning: the options of this fit, those named finetune_... first."""
         rate = self.finetune_lr or (PROBE_FASTER * self.base_lr if self.tune == "probe" else self.base_lr)
         batch_size, betas = self.finetune_batch_size or self.batch_size, self.betas or (0.9, 0.999)
         return self._training(epochs=self.finetune_epochs, betas=betas, batch_size=batch_size, base_lr=rate)
 
     def _training(self, **of_stage: Any) -> TrainConfig:
-        """Return a TrainConfig that keeps the best epoch, with the options of equal name and those of `of_stage`.
+        """Return the settings of one training: the options of this fit that `TrainConfig` has too, with some replaced.
 
-        Where both have an option, that of `of_stage` counts.
+        The weights of the best validation loss are kept.
+
+        Args:
+            of_stage: options of pre-training or of fine-tuning, {name: value}, instead of those of this fit.
         """
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **of_stage}, keep_best=True)
 
     def strategy(self, kind: str) -> Masking:
-        """Return the masking strategy of pre-training for data of a kind, "observations" or "patches".
+        """Return what hides tokens in pre-training, a `Masking` with the mask ratio of this fit.
 
-        Masking "auto" becomes "blocks" for observations and "ratio" for patches.
+        Args:
+            kind: of the data, "observations" or "patches"; masking "auto" is "blocks" for the first and "ratio" for the
+                second.
         """
         from rotarymae.masking import Masking
 
@@ -445,8 +460,3 @@ class FitConfig(
             changes[name] = getattr(self, name)
         changes["neighbours"] = self.neighbours == "on"
         return RoMAEConfig.named(self.size, axes=axes, features=features, input_features=input_features, **changes)
-
-
-def _names(group: type) -> set[str]:
-    """Return the names of the fields of a group of options."""
-    return {field.name for field in dataclasses.fields(group)}

@@ -37,7 +37,7 @@ TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
 
 
 class TrainingDiverged(RotaryMAEError):
-    """Raised when too many steps had a non-finite loss or gradient; the last good checkpoint stays."""
+    """Too many steps had a non-finite loss or gradient, or a weight is not finite; the last good checkpoint stays."""
 
 
 @dataclass
@@ -75,16 +75,14 @@ def fit(
 ) -> TrainResult:
     """Train `objective.model` in place, leave it on the CPU in evaluation mode, and return history and totals.
 
-    Warns (InputWarning) of many skipped steps, and of a loss that ended far above where it began.
-
     Args:
         objective: model and loss.
         examples: training data.
         config: settings.
-        validation: evaluated after every epoch, with the same masks each time; None for none.
-        folder: where log.jsonl and checkpoints go; None keeps nothing.
-        resume: "never" (refuses a folder with a run in it), or "auto" (continues from the checkpoint, if there is one;
-            the caller makes sure that data and settings are the same).
+        validation: data that are evaluated after every epoch, with the same masks each time; None for none.
+        folder: where log.jsonl and checkpoints are written; None keeps nothing.
+        resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one. The
+            caller makes sure that data and settings are the same.
         on_step: called with (step, steps in all, running mean loss), for progress bars.
         on_resume: called with a sentence that says where a run with resume="auto" begins; needs a folder.
 
@@ -93,6 +91,9 @@ def fit(
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
         ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
+
+    Warns:
+        InputWarning: over 3 % of the steps were skipped; a loss that ended far above where it began.
     """
     choose("resume", resume, ("never", "auto"))
     if len(examples.lengths) == 0:
@@ -112,7 +113,7 @@ def fit(
 
 
 class _Loop:
-    """The state of one call of `fit`."""
+    """The state of one call of `fit`: model, optimiser, place in the run, history. Its `run` trains."""
 
     def __init__(
         self,
@@ -122,7 +123,15 @@ class _Loop:
         validation: Examples | None,
         folder: str | Path | None,
     ) -> None:
-        """Create the optimiser and an empty state, and move the objective to the default device."""
+        """Move the model to the default device; create its optimiser and an empty state.
+
+        Args:
+            objective: model and loss.
+            examples: training data.
+            config: settings.
+            validation: data that are evaluated after every epoch; None for none.
+            folder: where log.jsonl and checkpoints go; None keeps nothing.
+        """
         self.objective, self.examples, self.config = objective, examples, config
         self.validation = validation
         self.device = default_device()
@@ -143,10 +152,20 @@ class _Loop:
         on_step: Callable[[int, int, float], None] | None,
         on_resume: Callable[[str], None] | None,
     ) -> TrainResult:
-        """Train all epochs, evaluate and save checkpoints; return the history and totals.
+        """Train all epochs, evaluate after each, and save checkpoints; return the history and totals.
 
-        The model then has its last weights, or with `keep_best` those of the best validation loss. The arguments are
-        those of `fit`, which says what is raised.
+        The model then has its last weights, or with `keep_best` those of the best validation loss.
+
+        Args:
+            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one.
+            on_step: called with (step, steps in all, running mean loss); None for none.
+            on_resume: called with a sentence that says where a resumed run begins; None for none.
+
+        Raises:
+            InputError: a folder with another run, or in which another process trains.
+            TrainingDiverged: too many steps had non-finite numbers, or a weight became non-finite.
+            ModelDirectoryError: the checkpoint is damaged or does not fit the model.
+            OSError: a checkpoint or the log could not be written.
         """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
@@ -154,7 +173,7 @@ class _Loop:
         per_epoch = len(self._plan(0)[: config.epoch_steps])
         epochs = config.passes(per_epoch)
         steps = epochs * per_epoch
-        while state.epoch < epochs and not state.stopped:
+        while state.epoch < epochs:
             planned = self._plan(state.epoch)
             batches = planned[: config.epoch_steps]
             for index in batches[state.batch_index :]:
@@ -181,7 +200,9 @@ class _Loop:
         """Open the folder, and load its checkpoint into model, optimiser and state if there is one.
 
         Args:
-            resume, on_resume: as in `fit`.
+            folder: the folder of this training.
+            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint.
+            on_resume: called with a sentence that says where a resumed run begins; None for none.
         """
         folder.open(resume)
         if folder.checkpoint.exists():
@@ -202,11 +223,13 @@ class _Loop:
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
-        """Take one optimiser step; return the mean loss, or None if it is not finite or there is nothing to predict.
+        """Take one optimiser step on a batch; return its mean loss, or None if there is none that is finite.
 
-        In both cases the weights stay; a step with a non-finite loss or gradient is recorded as skipped.
+        The weights stay where the loss or the gradient is not finite, which is recorded as a skipped step, or where the
+        batch has nothing to predict.
 
         Args:
+            batch: the examples of the step.
             at: the place in the schedule of learning rates, in steps; may be a fraction.
             steps: the number of steps of the schedule.
         """
@@ -238,7 +261,11 @@ class _Loop:
         return summed / count if count else None
 
     def _record_skipped_step(self, batch: Batch) -> None:
-        """Count a skipped step, and log it with the names of the series in its batch."""
+        """Count a skipped step, and log it with the names of the series in its batch.
+
+        Args:
+            batch: the batch whose loss or gradient was not finite.
+        """
         series, state = self.examples.names(batch.series), self.state
         state.skipped += 1
         self.last_skip_message = f"with series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
@@ -324,9 +351,12 @@ class _Loop:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Evaluate on one in `every` validation examples, keep the best weights, log the epoch, decide whether to stop.
+        """Count the epoch, evaluate, log the validation loss, and keep the weights if it is the best so far.
 
         Without validation examples only the epoch is counted.
+
+        Args:
+            every: one in so many validation examples is evaluated; more than 1 where an epoch is a part of a pass.
         """
         state, config = self.state, self.config
         state.epoch, state.batch_index = state.epoch + 1, 0
@@ -335,16 +365,16 @@ class _Loop:
         loss = evaluate(self.objective, self.validation, config, every)
         self._record({"step": state.step, "epoch": state.epoch, "validation": loss})
         if math.isfinite(loss) and (state.best is None or loss < state.best):
-            state.best, state.epochs_without_improvement = loss, 0
+            state.best = loss
             if config.keep_best:
                 weights = self.objective.model.state_dict()
                 self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
-        else:
-            state.epochs_without_improvement += 1
-        state.stopped = config.patience is not None and state.epochs_without_improvement >= config.patience
 
     def _checkpoint_if_due(self) -> None:
-        """Save a checkpoint when its time or step has come."""
+        """Save a checkpoint if its time has come: by `checkpoint_minutes` or `checkpoint_steps`.
+
+        One is also due when more steps were skipped than `max_skipped` allows.
+        """
         state, config = self.state, self.config
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
@@ -374,7 +404,13 @@ def with_gradients() -> Iterator[None]:
 
 @contextmanager
 def compile_blocks(model: nn.Module) -> Iterator[None]:
-    """Compile every block of the model inside the `with` block; afterwards the model is as before."""
+    """Compile the model's transformer blocks by torch.compile within the `with` block; afterwards they are as before.
+
+    Blocks that are compiled already stay so.
+
+    Args:
+        model: any module; blocks inside it are compiled in place.
+    """
     eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
     for block in eager:
         block.compile(dynamic=True)

@@ -17,7 +17,10 @@ from rotarymae.model import MaskedAutoencoder
 
 
 class Objective(nn.Module, ABC):
-    """A model and its loss, as sum and count, so that processes add up to one exact mean."""
+    """Base of a model together with its loss.
+
+    Losses are pairs (sum, count), so that those of batches of any size add up to one exact mean.
+    """
 
     model: nn.Module
 
@@ -27,15 +30,21 @@ class Objective(nn.Module, ABC):
 
 
 class Pretraining(Objective):
-    """Reconstruction of the hidden tokens, as `losses.reconstruction` scores it.
+    """A masked autoencoder with the loss of its predictions at hidden tokens; the objective of pre-training.
 
-    `beta` weights the terms of training only: a validation loss is the likelihood itself. Where the errors of
-    measurement are known, their variance is added to the predicted one: what the model predicts is the curve, and a
-    value scatters about it by its own error as well. A model without a spread weighs nothing.
+    The loss is the negative log-likelihood of the hidden values (`losses.reconstruction`). Where the errors of
+    measurement are known, their variance is added to the predicted one, because the model predicts the curve, about
+    which a value scatters by its error. `beta` weighs the terms in training only, so that a validation loss is the
+    likelihood itself.
     """
 
     def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
-        """Keep the model and the options of `losses.reconstruction`.
+        """Keep the model and the options of its loss.
+
+        Args:
+            model: the autoencoder.
+            normalize_targets: whether each hidden patch is standardised by itself before it is compared, as MAE does.
+            beta: exponent, from 0 to 1, of the predicted variance by which each term is weighed; 0 weighs nothing.
 
         Raises:
             InputError: `beta` outside 0 to 1, or above 0 for a model whose likelihood has no spread.
@@ -52,9 +61,9 @@ class Pretraining(Objective):
         self.beta = beta
 
     def forward(self, batch: Batch) -> Loss:
-        """Predict the masked tokens of a batch and return their loss.
+        """Predict the hidden tokens of a batch from the visible ones, and return the loss over them.
 
-        AssertionError for a batch without masked ones.
+        Raises AssertionError for a batch without hidden tokens.
         """
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
@@ -66,18 +75,22 @@ class Pretraining(Objective):
 
 
 class Supervised(Objective):
-    """A loss of the model's outputs and the batch's targets, such as `losses.classification` with its options."""
+    """A model with a loss of its outputs at known targets, such as cross-entropy; the objective of fine-tuning."""
 
     def __init__(self, model: nn.Module, loss: Callable[[Tensor, Tensor], Loss]) -> None:
         """Keep the model and its loss.
 
         Args:
-            loss: returns the loss for (outputs, targets).
+            model: called with (tokens, static columns or None).
+            loss: called with (outputs, targets); returns their loss as (sum, count).
         """
         super().__init__()
         self.model, self.loss = model, loss
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of a batch's targets. AssertionError for a batch without targets."""
+        """Return the loss of the model's outputs at the targets of a batch.
+
+        Raises AssertionError for a batch without targets.
+        """
         assert batch.targets is not None, "a supervised training needs batches with targets"
         return self.loss(self.model(batch.inputs, batch.static), batch.targets)

@@ -25,12 +25,14 @@ STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: 
 
 
 def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict[str, Tensor]) -> None:
-    """Raise ValueError for an optimiser state that could not come from a step on this parameter.
+    """Raise ValueError for a saved optimiser state of one parameter that no step on this parameter could leave.
 
     torch does not check it, and a fused step would write beyond the end of a tensor that is too small.
 
     Args:
-        state: {key: tensor} of one parameter, such as "exp_avg" of AdamW.
+        optimizer: the AdamW or SGD that is to load the state.
+        parameter: the trained tensor.
+        state: {key: tensor}, such as "exp_avg" of AdamW, in the shape of the parameter.
     """
     shapes = {key: torch.Size() if key == "step" else parameter.shape for key in STATE[type(optimizer)]}
     if {key: tensor.shape for key, tensor in state.items()} != shapes:
@@ -40,7 +42,14 @@ def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Return the configured optimiser over `parameter_groups`; the training loop sets the rate of every step."""
+    """Return the optimiser that the settings name, for all trainable parameters of a model.
+
+    Weight matrices decay, other parameters do not. The training loop sets the learning rate before every step.
+
+    Args:
+        model: its parameters with requires_grad are optimised.
+        config: optimizer, base_lr, betas, momentum and weight_decay are read.
+    """
     return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay), config)
 
 
@@ -60,9 +69,14 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> ParameterGroups:
-    """Return torch's groups of the trainable parameters: matrices decay; norms, biases and learned vectors do not.
+    """Return the trainable parameters as torch's groups: matrices decay; norms, biases and learned vectors do not.
 
-    A group without parameters is left out.
+    Args:
+        model: its parameters with requires_grad are taken.
+        weight_decay: rate of the first group; the second one has 0.
+
+    Returns:
+        At most two dictionaries with "params" and "weight_decay"; a group without parameters is left out.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
