@@ -235,15 +235,6 @@ def test_bad_labels(labels, parts, lists):
         RoMAEClassifier(**BOTH).fit(lists[0], labels)
 
 
-def test_each_training_makes_the_least_number_of_steps(lists):
-    often = {**BOTH, "min_steps": 12, "log_every": 1, "validation_fraction": 0.0}
-    everyone = RoMAEClassifier(**often).fit(*lists).history_
-    assert (len(everyone["pretrain"]), len(everyone["finetune"])) == (12, 12)
-    with pytest.warns(InputWarning, match="have no label"):
-        some = RoMAEClassifier(**often).fit(lists[0], [None, *lists[1][1:]]).history_
-    assert (len(some["pretrain"]), len(some["finetune"])) == (12, 12)
-
-
 @pytest.mark.parametrize(
     "make",
     [

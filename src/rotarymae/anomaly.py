@@ -31,6 +31,7 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
     """Return the loss of each hidden observation: how badly the model predicted its values, in nats.
 
     Args:
+        pipeline: made the predictions.
         hidden: the n observations that the model did not see, with V value columns.
         answer: the model's predictions at their times.
 
@@ -158,10 +159,12 @@ def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 def _run_means(
     losses: np.ndarray, group: np.ndarray, place: np.ndarray, count: np.ndarray, extreme: np.ufunc
 ) -> np.ndarray:
-    """Return the mean loss of a run around each observation: of the two runs that hold it, the more extreme one.
+    """Return the mean loss of 16 neighbouring observations (a run) around each: the more extreme of two such runs.
+
+    The runs of a channel begin every 16 observations, and once more shifted by half of that.
 
     Args:
-        losses: [n, V].
+        losses: [n, V] of all observations.
         group, place, count: [n] from `_places`.
         extreme: np.maximum or np.minimum.
     """

@@ -124,6 +124,7 @@ class Units(NamedTuple):
         Args:
             channels: numbers from 0 to `most` - 1.
             times: by which the tokens of a channel are ordered.
+            real: True where there is a token.
         """
         batch = len(channels)
         flat = real.flatten().nonzero()[:, 0]
@@ -221,7 +222,7 @@ def fit_bank(
 
 
 def residuals(values: Tensor, predicted: Answer) -> Tensor:
-    """Return how far values lie from predictions, in standard deviations, limited to ±CLIP."""
+    """Return how far values lie from predictions, in predicted standard deviations, limited to ±8 (`CLIP`)."""
     return ((values - predicted.mean) * (-predicted.log_std).exp()).clamp(-CLIP, CLIP)
 
 
@@ -347,7 +348,7 @@ def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tenso
     place = torch.searchsorted(times, at.contiguous())
 
     def deviations(x: Tensor) -> Tensor:
-        """Return how far x lies from the prediction, in its standard deviations, limited to ±CLIP."""
+        """Return how far x lies from the prediction, in predicted standard deviations, limited to ±8 (`CLIP`)."""
         return ((x - mean) * (-log_std).exp()).clamp(-CLIP, CLIP)
 
     numbers = []
@@ -421,7 +422,11 @@ class AnySeries(MaskedAutoencoder):
         initialise(self)
 
     def context(self, visible: Tokens) -> Context:
-        """Fit the processes to the visible tokens and encode the tokens, once for any number of `decode` calls."""
+        """Fit Gaussian processes to the visible tokens and encode the tokens, once for any number of `decode` calls.
+
+        Args:
+            visible: [B, N], a standardised value and its relative noise each, at (time, channel from 1).
+        """
         real = visible.real
         values, noise = visible.values.double().unbind(-1)
         times, channels = _places(visible.positions)
@@ -466,5 +471,5 @@ class AnySeries(MaskedAutoencoder):
 
 
 def _places(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:
-    """Split positions (time, channel from 1) into times, float64, and channel numbers from 0."""
+    """Split `positions` of tokens, (time, channel from 1), into times, float64, and channel numbers from 0."""
     return positions[..., 0].double(), positions[..., 1].round().long().clamp(min=1) - 1

@@ -68,10 +68,11 @@ class Examples(Protocol):
 
 
 def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
-    """Return an index as int64 numbers from 0 to count - 1, in the order given.
+    """Check an index of members as users write it, and return it as int64 numbers from 0 to count - 1, in its order.
 
     Args:
         indices: integers, of which negative ones count from the end, or a boolean mask of length `count`.
+        count: number of members.
         noun: what is indexed, for messages.
 
     Raises:

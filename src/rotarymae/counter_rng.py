@@ -39,7 +39,7 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
 
 
 def make_generator(*key: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a torch generator seeded by a key of non-negative integers; different keys give independent draws."""
+    """Return a torch generator on `device`, seeded by a `key` of integers from 0; other keys draw independently."""
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
 
@@ -50,7 +50,7 @@ def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]
 
 
 def _mix(x: np.ndarray | np.uint64) -> np.ndarray:
-    """Scramble 64-bit integers (the output function of splitmix64); return them as uint64."""
+    """Scramble the 64-bit integers `x` (the output function of splitmix64); return them as uint64."""
     with np.errstate(over="ignore"):
         z = np.asarray(x + _GOLDEN, dtype=np.uint64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

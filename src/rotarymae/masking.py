@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -47,7 +48,7 @@ class Masking:
         choose("masking", self.kind, tuple(MASKINGS))
         if isinstance(self.ratio, Sequence):
             object.__setattr__(self, "ratio", tuple(self.ratio))
-        mask_range(self.ratio)  # pyright: ignore
+        mask_range(self.ratio)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """Return the mask [B, N], True = hidden; never on padding, and never on all real tokens of a row.
@@ -59,7 +60,8 @@ class Masking:
                 batch of them has little padding, and over the epochs every row sees all shares. None draws each row's
                 share at random. It has no effect if `ratio` is one number.
         """
-        low, high = mask_range(self.ratio)  # pyright: ignore
+        ratio: Any = self.ratio
+        low, high = ratio if isinstance(ratio, tuple) else (ratio, ratio)
 
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
             """Draw each row's share to hide, and one random number per token: the smallest are hidden.

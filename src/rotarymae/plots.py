@@ -221,9 +221,11 @@ def _limit(axes: Any, values: np.ndarray) -> None:
 
 
 def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
-    """Return times for an axis: as float64, or days since 1970-01-01 as datetime64 in milliseconds if `dates`.
+    """Return times in the form in which matplotlib draws them: as float64, or with `dates` as datetime64.
 
-    Of datetime64 matplotlib draws the same, whatever epoch the caller has set.
+    Args:
+        times: [n], with `dates` in days since 1970-01-01 UTC.
+        dates: datetime64, in milliseconds, is drawn alike whatever epoch the caller has set in matplotlib.
     """
     days = np.asarray(times, np.float64)
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
@@ -266,7 +268,8 @@ def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
     """Draw parts of series, at least one, in a panel each, with the odd observations marked.
 
     Args:
-        value: what the values are, for the axis.
+        parts: one for each panel.
+        value: name of the values, for the axis.
     """
     columns = min(3, len(parts))
     rows = -(-len(parts) // columns)

@@ -137,7 +137,9 @@ KERNEL_DESCRIPTORS = _descriptors()[KERNEL_SHAPE, KERNEL_NOISE].float()
 def fit_kernels(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"], noise: Float[Tensor, "U n"]
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
-    """Fit all kernels to the observations of U channels and weigh them by their evidence to the power `TEMPER`.
+    """Fit a Gaussian process with each kernel to the n observations of U channels, and weigh the kernels.
+
+    A kernel's weight is the marginal likelihood of the observations to the power 0.3 (`TEMPER`).
 
     Args:
         times: in units of the median gap.
@@ -208,7 +210,7 @@ def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 
     def total(part: Tensor) -> Tensor:
-        """Return the sum over the kernels of each shape."""
+        """Return the sums [U, S] of `part` [U, kernels] over the kernels of each shape."""
         return torch.zeros(len(weight), len(BANK_LEVELS), dtype=torch.float64).scatter_add(1, owner, part)
 
     share = total(weight)
@@ -216,7 +218,7 @@ def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
 
 
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
-    """Return the correlation at a time distance under each of the S kernel shapes; it is 1 at distance 0.
+    """Return the correlation of two values some time apart, for each of the S kernel shapes; 1 at distance 0.
 
     Args:
         distance: time distances between a and b observations, for each of U channels.
@@ -247,7 +249,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the correlation at a time distance under k of the kernel shapes, for each of U channels.
+    """Return the correlation of two values some time apart, for k of the kernel shapes and each of U channels.
 
     Args:
         distance: time distances between a and b observations.
@@ -261,9 +263,12 @@ def chosen_shapes(
 def share_of_span(
     times: Float[Tensor, "U m"], observed: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
 ) -> Float[Tensor, "U m"]:
-    """Return where times lie in the span of the observations: -1 at the first, 1 at the last, at most ±`FARTHEST`.
+    """Return where times lie in the span of a channel's observations: -1 at the first, 1 at the last.
+
+    Beyond them the number goes on, up to ±1.5 (`FARTHEST`).
 
     Args:
+        times: m of each of U channels.
         observed: times of each channel's observations.
         real: False behind a channel's last observation.
     """
@@ -323,7 +328,12 @@ def find_periods(
 
 
 def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
-    """Predict noisy observations of U channels at m times each, with the channel's mean noise; fields [U, m]."""
+    """Predict noisy observations of U channels at m times each, with the channel's mean noise; fields [U, m].
+
+    Args:
+        fitted: the Gaussian processes of these channels.
+        times: in the units of those to which they were fitted.
+    """
     distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
     observed = share_of_span(fitted.times, fitted.times, fitted.real)
     asked = share_of_span(times, fitted.times, fitted.real)
@@ -342,6 +352,7 @@ def leave_one_out(fitted: Fitted, values: Float[Tensor, "U n"]) -> Answer:
     The fields of the answer are [U, n].
 
     Args:
+        fitted: the Gaussian processes of U channels, with n observations each.
         values: the values to which the processes were fitted.
     """
     inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
@@ -471,7 +482,12 @@ def fit_joint(
 
 
 def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor, "R m"]) -> Answer:
-    """Predict noisy observations at these times and channels, with each channel's mean noise; fields [R, m]."""
+    """Predict noisy observations of R series from all their channels, with each channel's mean noise; fields [R, m].
+
+    Args:
+        joint: the Gaussian processes over all channels of these series.
+        times, channels: of the m observations to predict in each series.
+    """
     distance = (joint.times[:, :, None] - times[:, None, :]).abs()
     observed = share_of_span(joint.times, joint.times, joint.real)
     asked = share_of_span(times, joint.times, joint.real)
@@ -489,7 +505,8 @@ def leave_one_out_joint(joint: Joint, values: Float[Tensor, "R n"], noise: Float
     """Predict each observation from all others of its series, over all channels; fields [R, n].
 
     Args:
-        values, noise: as in `fit_joint`.
+        joint: the Gaussian processes over all channels of R series, with n observations each.
+        values, noise: to which they were fitted: the values, and their variances relative to their channel's mean.
     """
     inner = joint.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     curve = 1 / inner - _of_channels(joint.level, joint.channels) * noise[:, None]
@@ -497,16 +514,17 @@ def leave_one_out_joint(joint: Joint, values: Float[Tensor, "R n"], noise: Float
 
 
 def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
-    """Return the mixture of two predictions, whose fields have one shape.
+    """Return the mixture of two predictions as one: its mean, and standard deviations that count their distance, too.
 
     Args:
+        first, second: the predictions, with fields of one shape.
         share: weight of the second, from 0 to 1, broadcast to that shape.
     """
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()
 
     def mixed(a: Tensor, b: Tensor) -> Tensor:
-        """Return the variance of the mixture from those of the two."""
+        """Return the variance of the mixture, given the variances a and b of the two predictions."""
         return ((1 - share) * a + share * b + apart).clamp(min=1e-12)
 
     variances = [(2 * each.log_std).exp() for each in (first, second)]
@@ -517,9 +535,13 @@ def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Return each joint kernel's entry of the table for each observation's channel.
+    """Return, for each observation and each of q joint kernels, the table's entry for the observation's channel.
 
     The q kernels are 3 shapes with 2 correlations each.
+
+    Args:
+        table: a number for each of the 3 shapes and C channels.
+        channels: of the m observations of each row.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 

@@ -84,7 +84,7 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of products of standardised values by lag, from 0, and the number of pairs in each sum.
+    """Return the autocovariance of a series by lag: sums of products of values, and the number of pairs in each sum.
 
     Values are standardised after a straight line is subtracted. Both results are empty for fewer than `LEAST_PAIRS`
     values; else their lags go up to the number of slots, empty ones included, over `LEAST_CYCLES`.
@@ -104,7 +104,7 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     most = int(size / LEAST_CYCLES) + 1
 
     def correlate(part: np.ndarray) -> np.ndarray:
-        """Return the sum of products of a column with itself, shifted by each lag."""
+        """Return, for each lag, the sum of products of `part` with itself shifted by the lag."""
         transformed = np.fft.rfft(part, 2 * size)
         return np.fft.irfft(np.abs(transformed) ** 2)[:most]
 

@@ -156,7 +156,8 @@ def train(
     static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
         learnt = kind.check(narrowed(targets[split.train]), len(split.train))
-        static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
+        if config.static:
+            static = fit_static(dataset.select(split.train), config.static)
         members = config.members or 1
         if config.members is None and config.minutes is None:
             members = kind.default_members(config.decide, narrowed(targets[split.train]))
@@ -543,7 +544,8 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
     if (preprocessor.channel_names is None or preprocessor.join_times) and config.changed(["channel_spacing"]):
         text = "channel_spacing has no effect, as this table has no axis of channels; leave it out."
         warnings.warn(text, InputWarning, stacklevel=3)
-    fit_static(dataset, config.static)
+    if config.static:  # columns that cannot be used are refused before any training
+        fit_static(dataset, config.static)
     if config.neighbours == "on" and preprocessor.position_names:
         raise InputError(
             "neighbours are looked up by time alone, and the positions have further axes "

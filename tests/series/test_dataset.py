@@ -84,13 +84,6 @@ def test_from_frame_by_hand(maker):
     assert data.tokens == "channel" and data.time_unit is None
 
 
-def test_table_kinds_give_the_same_dataset(maker):
-    whole = COLUMNS | {"star": [7, 3, 7, 3, 7, 7], "band": [2, 1, 1, 1, 1, 2]}
-    for columns in (COLUMNS, whole):
-        made = SeriesDataset.from_frame(maker(columns), **ROLES)
-        assert made.fingerprint() == SeriesDataset.from_frame(pa.table(columns), **ROLES).fingerprint()
-
-
 def test_integer_ids_and_channels():
     data = build(star=[7, 3, 7, 3, 7, 7], band=[2, 10, 10, 10, 10, 2])
     assert data.ids.tolist() == [7, 3] and data.ids.dtype == np.int64
@@ -796,14 +789,6 @@ def test_labels_follow_the_series(maker):
     assert align_labels(build().select([1, 0, 1]), table, id="star", label="y").tolist() == [0, 1, 0]
     named = align_labels(build(), maker({"id": ["a", "b"], "label": ["SN", "AGN"]}))
     assert named.tolist() == ["AGN", "SN"]
-
-
-def test_labels_of_many_integer_ids():
-    ids = np.random.default_rng(0).permutation(1000)
-    data = SeriesDataset.from_arrays([[0.0]] * 1000, [[1.0]] * 1000, ids=ids)
-    shuffled = np.random.default_rng(1).permutation(1000)
-    labels = align_labels(data, pa.table({"id": shuffled, "label": shuffled / 2}))
-    np.testing.assert_array_equal(labels, ids / 2)
 
 
 @pytest.mark.parametrize(

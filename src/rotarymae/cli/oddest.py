@@ -65,5 +65,5 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
         rows = rows[max(0, at - AROUND) : at + AROUND + 1]
         odd = rows == row if noun == "observation" else score[rows] >= score[row] / 2
         name, oddity = ", ".join(str(table[name][row]) for name in names), f"{noun}, score {score[row]:.3g}"
-        columns = (table[name].take(rows).to_numpy() for name in ("time", value))
-        yield plots.Excerpt(name, oddity, *columns, odd, sides[rows])
+        times, values = (table[name].take(rows).to_numpy() for name in ("time", value))
+        yield plots.Excerpt(name, oddity, times, values, odd, sides[rows])

@@ -109,7 +109,7 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
 
 
 # What each feature is, in the order of the table; `features` says of which channels and columns there is one.
-FORMULAS = {one.name: one.formula for one in FEATURES} | {
+FORMULAS: dict[str, str] = {one.name: one.formula for one in FEATURES} | {
     "course, signal of course": " ".join((course.__doc__ or "").partition("Args:")[0].split()),
     "share of .. limits, tightest .. limit": " ".join((limits_of.__doc__ or "").partition("Args:")[0].split()),
     "A - B: relative .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),

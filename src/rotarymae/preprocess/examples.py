@@ -25,6 +25,7 @@ from rotarymae.preprocess.static import static_features
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tokens import Tokens, compact, round_up, rounding_step
 
+BLOCK = 256  # series or arrays whose tokens are made together to see what can be hidden in them
 ArrayTransform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarray]]
 
 
@@ -230,8 +231,8 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     if masking.kind in ("ratio", "blocks"):
         return dataset.lengths >= 2
     parts = []
-    for start in range(0, len(dataset), 256):
-        index = np.arange(start, min(start + 256, len(dataset)))
+    for start in range(0, len(dataset), BLOCK):
+        index = np.arange(start, min(start + BLOCK, len(dataset)))
         units = preprocessor.units(preprocessor.tokens_of(dataset, index))
         parts.append(masking(units, counter_uniform(0, -1, index)).any(1).cpu().numpy())
     return np.concatenate(parts)
@@ -239,7 +240,8 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
 
 def require_maskable(dataset: Any, preprocessor: Any, masking: Masking) -> None:
     """Raise InputError ("nothing-to-hide") if `maskable` is False for every member of the data set."""
-    if not maskable(dataset, preprocessor, masking).any():
+    blocks = (np.arange(start, min(start + BLOCK, len(dataset))) for start in range(0, len(dataset), BLOCK))
+    if not any(maskable(dataset.select(block), preprocessor, masking).any() for block in blocks):
         raise InputError(
             f"masking {masking.kind!r} would hide nothing in any of the {len(dataset):,} {dataset.noun}, so that there "
             "would be nothing to learn; hide single observations instead.",

@@ -309,6 +309,9 @@ def as_integers(column: pa.Array) -> pa.Array:
     """Return a column of labels as integers if all are written as such, or are empty; else unchanged."""
     if not is_text(column.type):
         return column
+    head = labels(column[:1000], "").drop_null()
+    if len(head) and not pa.types.is_int64(typed(head).type):  # a long column of names
+        return column
     coded = column.dictionary_encode()
     whole = typed(labels(coded.dictionary, ""))
     return whole.take(coded.indices) if pa.types.is_int64(whole.type) else column

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 
-HEAD_CELLS = 1000  # cells, in which a column that is no column of dates shows it
+HEAD_CELLS = 1000  # cells, in which a column of something else shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z| UTC| GMT| ?[+-]\d\d(:?\d\d)?)?)?$"
 ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
@@ -63,10 +63,11 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         column = column.cast(pa.string())  # 20240331
     if not cells.is_text(column.type):
         return _typed(column, name, na)
-    if how is None:
-        with suppress(pa.ArrowInvalid):  # all cells are ISO dates without an offset: the usual case, and the fastest
-            column[:HEAD_CELLS].cast(pa.timestamp("us"))  # a cast that fails costs more than one that does not
-            return _typed(column.cast(pa.timestamp("us")), name)
+    # All cells are ISO dates without an offset, or plain numbers: the usual cases, and the fastest.
+    for kind in (pa.timestamp("us"), pa.float64()) if how is None else ():
+        with suppress(pa.ArrowInvalid):
+            column[:HEAD_CELLS].cast(kind)  # a cast that fails costs more than one that does not
+            return _typed(column.cast(kind), name, na)
     texts = cells.without_missing(cells.trimmed(column), na)
     there = texts.is_valid().to_numpy(zero_copy_only=False)
     if not there.any():

@@ -405,7 +405,7 @@ def sort(rows: Observations) -> Observations:
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
-    """Return the numbers of the series that seldom, and then by more than half of their span, go back in time.
+    """Return the numbers of the series that go back in time seldom, and always by more than half of their span.
 
     The rows are sorted by series. Only each series' first channel counts: the others may stand behind it.
     """
@@ -417,10 +417,11 @@ def _begin_again(rows: Observations) -> np.ndarray:
     starts = np.flatnonzero(np.diff(series, prepend=-1))
     spans, counts = np.zeros(len(rows.ids)), np.bincount(series, minlength=len(rows.ids))
     spans[series[starts]] = np.maximum.reduceat(times, starts) - np.minimum.reduceat(times, starts)
-    same = series[1:] == series[:-1]
-    falls = series[1:][same & (times[:-1] - times[1:] > spans[series[1:]] / 2)]
-    falls = np.bincount(falls, minlength=len(rows.ids))
-    return np.flatnonzero((falls > 0) & (falls <= FEW_FALLS * counts))
+    back = np.where(series[1:] == series[:-1], times[:-1] - times[1:], 0.0)
+    steps, falls = (
+        np.bincount(series[1:][back > least], minlength=len(rows.ids)) for least in (0, spans[series[1:]] / 2)
+    )
+    return np.flatnonzero((falls > 0) & (falls == steps) & (falls <= FEW_FALLS * counts))
 
 
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:

@@ -35,7 +35,7 @@ class Windows:
         """
         lengths = np.asarray(dataset.lengths)
         if window is None or lengths.max() <= window:
-            return cls(dataset, np.arange(len(dataset)))
+            return cls(dataset, np.arange(len(lengths)))
         counts = np.where(lengths <= window, 1, -(-(lengths - overlap) // (window - overlap)))
         series = np.repeat(np.arange(len(dataset)), counts)
         number = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)

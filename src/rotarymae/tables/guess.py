@@ -83,7 +83,7 @@ TIME = Rule(
      "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
      "offset", "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure",
      "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
-     "время", "时间", "日期", "時間", "日時", "日付"),
+     "время", "时间", "日期", "時間", "日時", "日付", "sec", "secs", "onset", "elapsed"),
     ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
@@ -424,12 +424,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if time is not None:
-        seen = [
-            c.name
-            for c in map(numeric.get, others)
-            if c and (c.called(TIME) or 2 * time.distinct <= n) and c.says(time)
-        ]
-        others = [name for name in others if name not in seen] or others
+        again = [name for name, c in numeric.items() if c.called(TIME) and c.says(time)]
+        others = [name for name in others if name not in again] or others
     if "values" not in named:
         filled = {name: np.isfinite(numeric[name].numbers).mean().round(1) for name in others}  # pyright: ignore
         best = [name for name in others if numeric[name].called(VALUE)]

@@ -152,12 +152,19 @@ class TableSchema:
                 )
             taken[name] = role
         bounds = (*self.upper_limits, *self.lower_limits)
-        together = "belong to single observations; give a table with one row for each (no --wide, no --tokens time)."
         most = max(len(self.upper_limits), len(self.lower_limits))
+        several = self.wide or self.tokens == "time"  # observations in a row
+        for name, columns, refused in (
+            ("flags", self.flags, self.wide),
+            ("errors", self.errors, several),
+            ("limits", bounds, several),
+        ):
+            if columns and refused:
+                raise InputError(
+                    f"{name} {listed(columns)} belong to single observations; give a table with one row for each (no "
+                    "--wide, no --tokens time)."
+                )
         conflicts = (
-            (self.wide and self.flags, f"flags {listed(self.flags)} {together}"),
-            (self.errors and (self.wide or self.tokens == "time"), f"errors {listed(self.errors)} {together}"),
-            (bounds and (self.wide or self.tokens == "time"), f"limits {listed(bounds)} {together}"),
             (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
             (

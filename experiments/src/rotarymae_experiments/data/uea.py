@@ -31,8 +31,8 @@ def read(folder: str | Path, name: str) -> Problem:
     Raises:
         InputError: a file that is missing (it says where to get it) or not as published.
     """
-    files = (Path(folder) / name / f"{name}_{part}.ts" for part in ("TRAIN", "TEST"))
-    return Problem(*(part for file in files for part in read_ts(file)))
+    train, test = (read_ts(Path(folder) / name / f"{name}_{part}.ts") for part in ("TRAIN", "TEST"))
+    return Problem(*train, *test)
 
 
 def read_ts(path: Path) -> tuple[SeriesDataset, np.ndarray]:
