@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset
@@ -26,6 +27,7 @@ from rotarymae.cli import main as cli
 from rotarymae.cli.output import print_table
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.interpolation import Interpolation
+from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.partners import Predictor
 from rotarymae.pipeline import Pipeline
 from rotarymae.report.content import Table
@@ -90,7 +92,7 @@ LABELS = {
     "a series without": (["a,x"], ["'b'", "no label"]),
     "labels of others only": (["c,x", "d,y"], ["'a', 'b'", "no label"]),
     "two for one": (["a,x", "a,y", "b,y"], ["'a'", "several values"]),
-    "a missing one": (["a,x", "b,"], ["'label'", "missing"]),
+    "a missing one": (["a,x", "b,"], ["'b'", "no label"]),
     "ids of another kind": (["1,x", "2,y"], ["'a', 'b'", "no label", "labels of 1, 2"]),
     "one class": (["a,x", "b,x"], ["'x'", "two"]),
 }
@@ -938,6 +940,6 @@ def test_columns_of_values_that_are_called_as_ours(tmp_path):
     found = outputs.importance_columns(data, [np.array([0.5, 0.25])])
     assert list(found) == ["time", "importance_value", "distance", "importance"]
     assert found["importance"].to_pylist() == [0.5, 0.25] and found["importance_value"].to_pylist() == [1, 1]
-    answer = Interpolation(np.array([2.5]), np.ones((1, 2)), None, np.ones((1, 2)))
+    answer = Interpolation(np.array([2.5]), np.ones((1, 2)), None, torch.ones(1, 2, 1), LIKELIHOODS["point"])
     found = outputs.interpolation_columns(np.zeros(1), None, None, names, answer)
     assert found["distance"].to_pylist() == [2.5] and found["distance_value"].to_pylist() == [1]

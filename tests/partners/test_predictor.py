@@ -232,7 +232,13 @@ def test_convolutions_tell_frequencies_apart():
 def test_trees_also_learn_from_copies_that_lack_some_observations(monkeypatch):
     data, classes = waves()
     tables = []
-    monkeypatch.setattr(BoostedTrees, "fit", lambda task, features, truth, seed: tables.append((features, truth)))
+    weights = []
+
+    def watched(task, features, truth, seed, weight=None):
+        tables.append((features, truth))
+        weights.append(weight)
+
+    monkeypatch.setattr(BoostedTrees, "fit", watched)
     for most in (100_000, 150, 100):
         monkeypatch.setattr(boosting, "WITH_COPIES", most)
         BoostedFeatures.fit("classification", data, classes, (), 0)
@@ -240,7 +246,12 @@ def test_trees_also_learn_from_copies_that_lack_some_observations(monkeypatch):
     monkeypatch.setattr(boosting, "WITH_COPIES", 100_000)
     monkeypatch.setattr(boosting, "OBSERVATIONS", 60 * 28 * 3)
     BoostedFeatures.fit("classification", data, classes, (), 0)
-    assert [len(features) for features, _ in tables] == [60 * 9, 60 * 2, 60, 24, 60 * 3]
+    BoostedFeatures.fit("regression", data, classes[:, None].astype(float), (), 0)  # values are predicted worse so
+    assert [len(features) for features, _ in tables] == [60 * 9, 60 * 2, 60, 24, 60 * 3, 60]
+    assert [None if one is None else one[[0, -1]].tolist() for one in weights] == [
+        *([1, 1 / 8], [1, 1], None, None),
+        *([1, 1 / 2], None),
+    ]
     features, truth = tables[0]
     assert truth.tolist() == classes.tolist() * 9
     np.testing.assert_array_equal(features[:60], tables[2][0])

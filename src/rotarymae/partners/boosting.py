@@ -36,8 +36,8 @@ SLOW = {"learning_rate": 0.05, "num_iterations": 800, "num_leaves": 6, "feature_
 # joint trajectories.
 RISK = SLOW | {"num_iterations": 100}
 QUICK = {"learning_rate": 0.07, "num_iterations": 160, "num_leaves": 15, "feature_fraction": 0.1}
-# Few series are learnt by heart: they are joined by copies that lack some observations, up to so many series and
-# observations in all.
+# Few series of a class are learnt by heart: they are joined by copies that lack some observations, up to so many series
+# and observations in all.
 MOST_COPIES, WITH_COPIES, OBSERVATIONS = 8, 24_000, 10_000_000
 MIN_FEATURES = 20  # of each tree, where there are so many
 SEEDS = 3  # boosted trees are fitted so often, and their scores averaged
@@ -54,6 +54,7 @@ def fit_trees(
     settings: dict[str, Any],
     seed: int,
     follow_up: FollowUp | None = None,
+    weight: Floats | None = None,
 ) -> str:
     """Train boosted trees with LightGBM; return them as LightGBM's text.
 
@@ -65,6 +66,7 @@ def fit_trees(
             all classes the same total weight.
         follow_up: for survival, exposure and events of the series; `target` is then their number of events, and the
             trees add up to the log-risk. None for other tasks.
+        weight: [S] how much each series counts; None means equally. Not read for survival.
 
     Raises:
         InputError: a class without a series; a single class; LightGBM failed.
@@ -72,7 +74,6 @@ def fit_trees(
     import lightgbm
 
     objective: dict[str, Any] = {"objective": "regression"}
-    weight = None
     if classes:
         counts = np.bincount(target, minlength=classes)
         if classes < 2 or not counts.all():
@@ -81,7 +82,7 @@ def fit_trees(
             )
         objective = {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
         if settings.get("balanced"):
-            weight = (len(target) / (classes * counts))[target]
+            weight = (len(target) / (classes * counts))[target] * (1.0 if weight is None else weight)
     if follow_up is not None:
         objective = {"objective": lambda log_risk, _: _gradients(log_risk, target, follow_up)}
     options = {name: value for name, value in settings.items() if name != "balanced"}
@@ -203,7 +204,7 @@ class BoostedTrees:
     rates: tuple[float, ...] = ()
 
     @classmethod
-    def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int) -> Self:
+    def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int, weight: Floats | None = None) -> Self:
         """Fit `SEEDS` models with different seeds, whose scores are averaged; in a regression so many per output.
 
         Args:
@@ -212,6 +213,7 @@ class BoostedTrees:
             truth: class numbers int [S] from 0, every class present; for a regression values [S, outputs], NaN where
                 one is missing; for survival the weights of the intervals in the likelihood [S, K + 1].
             seed: the same gives the same trees.
+            weight: [S] how much each series of a classification counts; None means equally.
 
         Raises:
             InputError: a single class; LightGBM failed.
@@ -225,7 +227,8 @@ class BoostedTrees:
         if task == "classification":
             classes = int(truth.max()) + 1
             settings = SLOW if classes == 2 else QUICK | {"balanced": True}
-            return cls(classes, tuple(fit_trees(features, truth, classes, settings, one) for one in _seeds(seed)))
+            texts = [fit_trees(features, truth, classes, settings, one, weight=weight) for one in _seeds(seed)]
+            return cls(classes, tuple(texts))
         texts, center, scale = [], np.nanmean(truth, 0), np.nanstd(truth, 0)
         scale = np.where(scale > 0, scale, 1.0)
         for one in _seeds(seed):
@@ -297,10 +300,11 @@ class BoostedFeatures:
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Compute features of the series, and of copies that lack some observations, and fit trees to them.
+        """Compute features of the series, and for classes of copies that lack some observations, and fit trees to them.
 
         There are up to 8 copies of each series of observations, fewer where there would be more than 24,000 series or
-        10 million observations in all, and none of arrays.
+        10 million observations in all; together they count as much as the series. Arrays have no copies, nor have other
+        tasks: the redshift of 3,043 light curves was predicted worse with them (R² 0.61 instead of 0.67).
 
         Args:
             task: "classification", "regression" or "survival".
@@ -311,11 +315,13 @@ class BoostedFeatures:
             seed: of trees and copies; the same gives the same trees.
         """
         room = min(WITH_COPIES // len(dataset), OBSERVATIONS // int(dataset.lengths.sum()))
-        copies = 0 if dataset.kind == "patches" else min(MOST_COPIES, max(room - 1, 0))
-        if copies:
-            dataset = with_thinned(dataset, copies, seed)  # pyright: ignore
-        features, names = series_features(dataset, static)
-        return cls(names, static, BoostedTrees.fit(task, features, np.concatenate([truth] * (copies + 1)), seed))
+        copies = min(MOST_COPIES, max(room - 1, 0))
+        if not copies or dataset.kind == "patches" or task != "classification":
+            features, names = series_features(dataset, static)
+            return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
+        features, names = series_features(with_thinned(dataset, copies, seed), static)  # pyright: ignore
+        weight = np.where(np.arange(len(features)) < len(dataset), 1.0, 1 / copies)
+        return cls(names, static, BoostedTrees.fit(task, features, np.tile(truth, copies + 1), seed, weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
         """Return probabilities [S, classes] or, for survival, [S, K + 1]; or values [S, outputs] of a regression.

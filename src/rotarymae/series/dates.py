@@ -206,6 +206,7 @@ def formats_of(texts: Sequence[str]) -> list[str]:
 
 
 def _is_written(text: str, how: str) -> bool:
+    """Return whether a text is a date by the strptime format `how`."""
     try:
         datetime.strptime(text, how)
     except ValueError:

@@ -96,8 +96,8 @@ type_hints = functools.cache(get_type_hints)
 def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
     """Check every field of a dataclass against its annotation and its range.
 
-    Scalars of numpy become Python's, and lists, as JSON has them, tuples. Where the annotation is a tuple and nothing
-    else, a lone text and any other collection become one, too.
+    Scalars of numpy become Python's. Where the annotation is a tuple, a lone text and any other collection become one;
+    where it allows one, a list does.
 
     Args:
         holder: the instance, also of a frozen dataclass.
@@ -109,9 +109,12 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
     hints = type_hints(type(holder))
     for field in dataclasses.fields(holder):
         name, kind, value = field.name, hints[field.name], getattr(holder, field.name)
+        options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else ()
         if get_origin(kind) is tuple and isinstance(value, Iterable):
             value = (value,) if isinstance(value, str) else tuple(value)
-        value = without_numpy(tuple(value) if isinstance(value, list) else value)
+        elif isinstance(value, list) and tuple in map(get_origin, options):
+            value = tuple(value)
+        value = without_numpy(value)
         object.__setattr__(holder, name, value)
         if not fits(value, kind):
             raise _wrong(name, value, kind)
