@@ -28,7 +28,7 @@ LEAST_SPREAD = 0.18  # standard deviation of the mean loss of `RUN` independent 
 
 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
-    """Return the loss of each hidden observation: how badly the model predicted its values, in nats.
+    """Return the loss of each hidden observation: how badly the model predicted its values.
 
     Args:
         pipeline: made the predictions.
@@ -36,8 +36,9 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
         answer: the model's predictions at their times.
 
     Returns:
-        Array [n, V]: negative log-likelihoods of standardised values, or squared errors for likelihood="point". That
-        of a limit is of the probability that a value lies beyond it.
+        Array [n, V]: negative log-likelihoods of standardised values, in nats, or squared errors for
+        likelihood="point". The loss of a limit is the negative logarithm of the probability that a value lies beyond
+        it. Values far outside the training range count in full.
     """
     truth = standardise_truth(pipeline, hidden, answer, limits=False)  # a gross outlier scores by its size
     sides = None if hidden.sides is None else torch.from_numpy(hidden.sides[:, : truth.shape[1]])

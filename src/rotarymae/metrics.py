@@ -83,7 +83,11 @@ def method_words(name: str) -> str:
 
 
 def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Replace the names of metrics.json by words for people: return {method: {metric: value}} in the same order."""
+    """Replace the names of methods and of metrics, as in metrics.json, by words for people; the order stays.
+
+    Args:
+        methods: {method: {metric: value}}.
+    """
     return {
         method_words(method): {metric_of(name).words: value for name, value in row.items()}
         for method, row in methods.items()
@@ -251,13 +255,16 @@ def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
 
 
 def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, expected: np.ndarray) -> float:
-    """Return the mean distance of predicted survival from Kaplan and Meier's estimate in groups of like predictions.
+    """Return the mean distance of predicted survival from Kaplan and Meier's estimate, in five groups of series.
+
+    The mean is over groups and times, weighted by the size of the group. Times after the last duration of a group do
+    not count for it; without any time that counts, the result is NaN.
 
     Args:
         truth: {"time": durations [S], "event": bool [S]}, or a structured array.
+        survival: predicted probabilities of survival [S, T] at `times`.
         times: [T] at which survival is compared.
-        survival: predicted probabilities of survival [S, times] at `times`.
-        expected: expected time of each series [S].
+        expected: predicted mean duration of each series [S], by which series are grouped, the shortest first.
     """
     away, weights = [], []
     for rows in like_groups(expected, 5):

@@ -363,7 +363,10 @@ def leave_one_out(fitted: Fitted, values: Float[Tensor, "U n"]) -> Answer:
 
 
 def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve: Tensor) -> Answer:
-    """Return mean and spread [U, m] of a mixture of k normal distributions.
+    """Return the mean of a mixture of k normal distributions, and its spread with and without noise, each [U, m].
+
+    A spread is the logarithm of a standard deviation. The share of the first one that is due to different means comes
+    last.
 
     Args:
         weight: of the distributions, with sum 1.
@@ -556,13 +559,14 @@ def _coupled(
     amplitude: Float[Tensor, "R 3 C"],
     correlation: Float[Tensor, "R 2 C C"],
 ) -> Float[Tensor, "R q a b"]:
-    """Return covariances between observations of the channels `left` and `right`, for each of q joint kernels.
+    """Return covariances, without noise, between observations of the channels `left` and `right`.
 
-    The unknown mean of each channel is included, as an offset with a wide prior.
+    There is one matrix for each of q joint kernels: every shape with every correlation, the latter fastest. The unknown
+    mean of each channel is included, as an offset with a wide prior that grows with the amplitude.
 
     Args:
         distance: in time between a and b observations.
-        slope: the covariance that the unknown slope adds, which correlated channels share.
+        slope: the covariance that the unknown slope adds at amplitude 1, which correlated channels share.
         index, periods, amplitude, correlation: as in `Joint`.
     """
     shape = chosen_shapes(distance, periods, index) + slope[:, None]

@@ -571,7 +571,9 @@ def _for_each(
         )
     for i, one in enumerate(each):
         if not 1 <= one.ndim <= most:
-            raise InputError(f"{name} of series {i} (counted from 0) has the shape {one.shape}; give {most} axes.")
+            raise InputError(
+                f"{name} of series {i} (counted from 0) has the shape {one.shape}; give at most {most} axes."
+            )
         if not np.isfinite(one).all():
             raise InputError(f"{name} of series {i} (counted from 0) holds NaN or infinity; give finite numbers.")
     return each

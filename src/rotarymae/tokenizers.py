@@ -55,7 +55,7 @@ def unpatchify(
         InputError: numbers of tokens or features that no array of these sizes has.
     """
     if len(sizes) != len(patch_size) or any(p < 1 or d % p for d, p in zip(sizes, patch_size, strict=False)):
-        raise InputError(f"sizes {tuple(sizes)} are not whole numbers of patches {tuple(patch_size)}.")
+        raise InputError(f"sizes {tuple(sizes)} are no multiples of the patches {tuple(patch_size)}; crop or pad.")
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
     batch, tokens, features = values.shape
     cells = math.prod(patch_size)

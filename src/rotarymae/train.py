@@ -274,11 +274,12 @@ def _split(
         strata: classes of the labelled series, whose shares all parts have; or None.
         holdout: share of the labelled series that is kept out for scoring.
         split_by: a column or a fold that decides the split instead of chance, or None.
-        config: its validation_fraction and seed count.
-        reporter: prints a line on the split by a column, and on series without labels.
+        config: only its `validation_fraction` and `seed` are used.
+        reporter: prints a line on a split by a column or fold, and how many series have no label.
 
     Returns:
-        The split, and how it was made, as in metrics.json.
+        The split, with indices into `dataset` and the series that are not in `rows` as its `unlabelled`; and how it was
+        made, as in metrics.json.
     """
     shares = holdout, config.validation_fraction
     split, method = make_split(len(dataset), rows, strata, *shares, config.seed, split_by)

@@ -1,5 +1,7 @@
 """The one description of a fit: its choices are those that exist, and what cannot work is refused at once."""
 
+import dataclasses
+import json
 from dataclasses import fields
 from typing import get_args
 
@@ -98,3 +100,8 @@ def test_a_lone_name_and_any_collection_of_names_become_a_tuple():
     assert FitConfig(errors=np.array(["a", "b"])).errors == ("a", "b") and FitConfig(costs=[1.0, 2]).costs == (1.0, 2)
     with refuses("static", "3", "text"):
         FitConfig(static=[3])
+
+
+def test_the_options_of_a_fit_from_a_trained_model_are_read_again_from_json():
+    config = FitConfig(pretrained="run")
+    assert FitConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) is not config

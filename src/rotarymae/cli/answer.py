@@ -120,8 +120,10 @@ def explain_command(
 
     For example: rotarymae explain run new.csv --out importance.csv. MODEL needs labels; its network is explained, not
     boosted trees. The file has a row per observation: id, time, channel, values, the network's prediction for the
-    series, and the observation's importance. Observations of a series that is longer than the model reads at a time
-    have no importance.
+    series, and the observation's importance: by how much the logarithm of the predicted class's probability falls
+    without it, negative where the observation speaks against the class; of a regression, how far the prediction moves,
+    in standard deviations of the training targets. Observations of a series that is longer than the model reads at a
+    time have no importance.
 
     Args:
         out: New .csv or .parquet file, with a row per observation; - prints CSV.

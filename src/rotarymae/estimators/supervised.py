@@ -37,7 +37,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         if pipeline.labels is None or pipeline.labels.task != cls.task:
             raise InputError(
                 f"{folder} holds a {type(pipeline.model).__name__}; {cls.__name__} needs one that was fine-tuned for "
-                f"{cls.task}."
+                f"{cls.task}. Give the folder of such a model, or fit one with labels."
             )
         return pipeline
 

@@ -115,7 +115,10 @@ def predict_simply(
         InputError: `visible` and `hidden` do not hold the same series in one order.
     """
     if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
-        raise InputError("visible and hidden must hold the same series ids in the same order.")
+        raise InputError(
+            f"visible and hidden must hold the same series ids in the same order, and begin with {visible.ids[:3]} and "
+            f"{hidden.ids[:3]}; select the same series of both."
+        )
     seen, hidden_rows, means = SeriesRows.of(visible), SeriesRows.of(hidden), channel_means(train)
     start = means[hidden_rows.channels]
     out = {name: start.copy() for name in names}

@@ -61,7 +61,9 @@ def decision_weights(
     """Return the weights by which probabilities are multiplied before the largest is taken; () for accuracy.
 
     Args:
-        by: the rule: "auto", "accuracy", "f1", "balanced" or "cost".
+        by: the rule. "accuracy": no weights. "balanced": 1 over a class's share of training. "cost": the costs. "f1":
+            the weights with the best F1 that `probabilities` expect of themselves. "auto": "f1" if there are two
+            classes and the rarer one has less than a fifth of the training series, else "accuracy".
         counts: [K] training series of each class.
         probabilities: [S, K] of series that training did not see. Only "f1" reads them; without any it returns ().
         costs: [K] for by="cost"; else ().

@@ -229,7 +229,10 @@ class ObservationPreprocessor(Preprocessor):
                 "leave out one of the two (--limits drop)."
             )
         if join_times and inputs is not None and inputs.width:
-            raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
+            raise InputError(
+                f"join_times already says what the model reads of each time; leave out {inputs.describe()}, or "
+                "join_times."
+            )
         values = ValueScaling.fit(dataset, transforms)
         positions = PositionScaling.fit(dataset, time_unit, origin)
         made = cls(

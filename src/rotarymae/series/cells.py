@@ -292,11 +292,11 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 
 
 def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
-    """Return texts as numbers if all are written as such (1, but not 01) or are null; else unchanged.
+    """Return texts as numbers if all that are not null are written as such (1, but not 01); else unchanged.
 
     Args:
-        texts: without blanks around them.
-        integers: whether they become int64 if all are whole (1, but not 1.0); else numbers are float64.
+        texts: without blanks around them. If all are null they are returned unchanged.
+        integers: whether they become int64 if all are whole (1, but not 1.0) and fit; else numbers are float64.
     """
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():

@@ -430,12 +430,13 @@ def _repeats(keys: list[np.ndarray]) -> np.ndarray:
 
 
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
-    """Return sorted rows with one row for each series, time, position and channel.
+    """Return one row for each series, time, position and channel.
 
-    Merged rows are counted in the report. Rows that are equal in all columns always become one. Others are merged as
+    Merged rows are counted in the report. Of rows that are equal in all columns one counts. Others are merged as
     `duplicates` says.
 
     Args:
+        rows: sorted by series, time, position and channel.
         duplicates: "mean" averages, weighted by standard errors if there are any, and keeps the first where one is a
             limit; "first" and "last" keep one; "error" keeps the first, with a doubt in the report, if few rows are
             concerned.
@@ -473,6 +474,8 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     merged = rows.keep(first)
     if duplicates != "mean":
         return merged
+    rows, counts = _without_copies(rows, np.repeat(np.arange(len(first)), counts))
+    first = np.cumsum(counts) - counts
     values = rows.values.astype(np.float64)
     mean = np.add.reduceat(values, first) / counts[:, None]
     for name, error in rows.errors.items():
@@ -488,6 +491,21 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
         whole |= np.logical_or.reduceat((rows.sides != 0).any(1), first)
     mean[whole] = values[first[whole]]
     return replace(merged, values=mean.astype(rows.values.dtype))
+
+
+def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations, np.ndarray]:
+    """Return the rows without those that equal another of their group in all values; and the number left in each.
+
+    Args:
+        group: int [n], ascending, the number of each row's group, from 0.
+    """
+    sides = [] if rows.sides is None else [rows.sides]
+    several = np.flatnonzero(np.bincount(group)[group] > 1)
+    compared = np.column_stack([group[several], *(part[several] for part in (rows.values, *sides))])
+    kept = np.ones(len(group), bool)
+    kept[several] = False
+    kept[several[np.unique(compared, axis=0, return_index=True)[1]]] = True
+    return rows.keep(np.flatnonzero(kept)), np.bincount(group[kept])
 
 
 def melt(rows: Observations) -> Observations:

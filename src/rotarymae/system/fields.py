@@ -112,7 +112,7 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
         options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else ()
         if get_origin(kind) is tuple and isinstance(value, Iterable):
             value = (value,) if isinstance(value, str) else tuple(value)
-        elif isinstance(value, list) and tuple in map(get_origin, options):
+        elif isinstance(value, list) and any(get_origin(option) is tuple for option in options):
             value = tuple(value)
         value = without_numpy(value)
         object.__setattr__(holder, name, value)
@@ -174,7 +174,10 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
         InputError: no dictionary; a field that is unknown, missing, or of another type than its annotation.
     """
     if not isinstance(fields, dict):
-        raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")
+        raise InputError(
+            f"{where} is a {type(fields).__name__}; give an object with a value for each field, as in "
+            '{"name": "value"}.'
+        )
     known, hints = {field.name: field for field in dataclasses.fields(kind)}, type_hints(kind)
     for name in fields:
         if name not in known:

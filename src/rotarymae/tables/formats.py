@@ -432,8 +432,9 @@ def _read_astropy(path: Path) -> Read:
 def of_astropy(table: Any) -> Read:
     """Convert an astropy table to (Arrow table, {column: unit}, notes).
 
-    Times become dates, and durations and numbers with a unit of time become days; a note says so of numbers. Masked
-    cells are null, and a column of more axes becomes one of lists.
+    Times become dates in UTC, and durations and numbers with a unit of time become days; a note says so of numbers.
+    Masked cells are null. A column of more axes becomes one of flat lists, one for each row, in which masked numbers
+    are NaN.
     """
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}
@@ -454,6 +455,8 @@ def of_astropy(table: Any) -> Read:
         masked = np.ma.getmaskarray(np.ma.asarray(values))
         plain = np.ma.getdata(np.ma.asarray(values))
         if plain.ndim > 1:
+            if masked.any() and plain.dtype.kind in "iuf":
+                plain = np.where(masked, np.nan, plain)
             columns[name] = pa.array(list(plain.reshape(len(plain), -1)))
             continue
         plain = np.char.decode(plain, "utf-8") if plain.dtype.kind == "S" else plain

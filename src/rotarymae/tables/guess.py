@@ -629,8 +629,8 @@ def _channel(
 ) -> Column | None:
     """Return the column of channels, or None without one.
 
-    It has a known name and few values, or else is a text that tells rows of the same series and time apart, or one by
-    which numbers of another column differ more than they do otherwise.
+    It has a known name and few values. Or else it is a guess: a text, or whole numbers that look like names of classes,
+    that tells rows of the same series and time apart; or a text by which the numbers of another column differ much.
 
     Args:
         varying: {name: column} of the columns that differ within a series.
@@ -701,7 +701,9 @@ def status_of(label: str, columns: Iterable[str]) -> str | None:
 
 
 def _duration(columns: Mapping[str, Column]) -> str | None:
-    """Return the name of the column of durations that has a status column of two values next to it; None without one.
+    """Return the name of the first column of durations: numbers, none negative, with a status column; None without one.
+
+    The status column is found by its name (`status_of`), wherever it stands, and has at most two values.
 
     Args:
         columns: {name: column} with one value per series.

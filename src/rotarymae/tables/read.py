@@ -130,8 +130,8 @@ class TableReader:
         for name in others:
             if role_of.get(name, "static") not in ("static", "flags", "clock", "positions"):
                 raise InputError(
-                    f"column {name!r} is the label, or what the series are split by, and is read as {role_of[name]}, "
-                    "too: the model would see the answer. Leave it out there.",
+                    f"column {name!r} is the label, or what the series are split by, and is also named as "
+                    f"{role_of[name]}: the model would see the answer. Leave it out of {role_of[name]}.",
                     code="label-is-input",
                 )
         table.need([name for name in role_of if name in table.unreadable])
@@ -252,10 +252,11 @@ class TableReader:
         return replace(dataset, reading=report, sides=dataset.sides if report.limits else None)
 
     def _mapped(self, datasets: Iterator[SeriesDataset]) -> SeriesDataset | None:
-        """Join data sets to one with memory-mapped columns; None without any.
+        """Join the data sets of a table larger than memory to one with memory-mapped columns; None without any.
 
-        The columns are written next to the table's files, or to a temporary folder if these have none that can be
-        written to. Raises InputError if there is no room ("no-room").
+        The columns are written to a file next to the table's files, or in a temporary folder if these have none that
+        can be written to; it needs no removal, as it goes with the data set. Raises InputError if there is no room
+        ("no-room").
         """
         first: SeriesDataset | None = None
         per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
@@ -472,10 +473,18 @@ class TableReader:
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
     ) -> Observations:
-        """Return the rows with channel numbers; those without a time may become static columns.
+        """Return the rows with channel numbers, without those that are flagged or have an unknown channel.
 
-        Rows that are flagged, by pairs of a reason and a mask [n], or have an unknown channel are left out. Raises
-        InputError for an unknown channel in a strict reading ("unusable-cell").
+        If the schema's `untimed` is "static", rows without a time become static columns first.
+
+        Args:
+            rows: without channels.
+            column: the channel of each row as read.
+            name: of this column, for messages.
+            flags: pairs of a reason and a mask [n], over the rows as read, of those that it leaves out.
+
+        Raises:
+            InputError: an unknown channel in a strict reading ("unusable-cell").
         """
         codes, labels = cells.encode(column, lambda column: cells.labels(column, name))
         names = cells.label_values(labels)

@@ -85,11 +85,11 @@ class TableSchema:
         Reading: rows without a time are left out and counted (drop), or become columns with one value per series
         (static), such as age at admission.
     since
-        Reading: leave out and count rows before this time, a number or a date. Set it to cut off an old or faulty
-        part.
+        Reading: leave out rows before this time, a number or a date; the output says how many. Set it to cut off an
+        old or faulty part.
     until
-        Reading: leave out and count rows after this time, a number or a date. Set it to use only what was known by
-        then.
+        Reading: leave out rows after this time, a number or a date; the output says how many. Set it to use only what
+        was known by then.
     na
         Reading: further cells that mean a missing value, besides empty ones, NA, NaN and null. A number stands for
         all its spellings (-999, -999.0).

@@ -188,7 +188,10 @@ class Source:
 
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
-        """Return the names of the files; where two are equal, their paths."""
+        """Return the names of the files without suffix; or, if any two are equal, the path of each.
+
+        Paths have their suffix, and begin below the deepest folder that holds all files.
+        """
         stems = tuple(stem(path) for path in self.paths)
         if len(set(stems)) == len(stems):
             return stems

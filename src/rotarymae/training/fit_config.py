@@ -67,8 +67,8 @@ class LoopOptions:
     to it before the step. Lower it if single steps make the loss jump."""
     precision: Precision = "auto"
     """Pre-training, fine-tuning and prediction: number format of matrix products. auto takes bf16 (faster, less
-    exact) where the GPU or processor has units for it, else fp32. Set fp32 for equal results on different
-    machines."""
+    exact) where the GPU or processor has units for it, else fp32. Set fp32 to compare machines: their results then
+    agree up to rounding."""
     compile: bool = False
     """Pre-training and fine-tuning: compile the model by torch.compile, which takes about a minute at the start and
     makes steps faster. Set it for long trainings, above all on a GPU."""
@@ -176,8 +176,9 @@ class ScalingOptions:
     """How times and values become positions and numbers near zero."""
 
     time_unit: float | None = None
-    """Pre-training and fine-tuning: number by which times are divided before the model reads them; without it, the
-    median gap between observations of the training series. Set it to scale times as another run did."""
+    """Pre-training and fine-tuning: number by which times are divided before the model reads them, in the unit of the
+    times (of dates: days); without it, the median gap between observations of the training series. Set it to scale
+    times as another run did."""
     time_origin: Literal["first", "zero"] = "first"
     """Pre-training and fine-tuning: whether times count from each series' first observation (first) or are used as
     in the table (zero). Set zero if the date itself matters, as it does for seasons."""
@@ -278,8 +279,9 @@ class FinetuningOptions:
     (max), or attention-weighted mean (attention). auto: attention, for sounds max. Set another one to compare
     them."""
     static: tuple[str, ...] = ()
-    """Fine-tuning and prediction: columns with one value per series, such as age or redshift, that help to predict
-    the label: numbers or categories, also with missing cells. Name those that will be known when you predict."""
+    """Fine-tuning and prediction: columns of TABLE or of --objects with one value per series, such as age or redshift,
+    that help to predict the label: numbers or categories, also with missing cells. Name those that will be known when
+    you predict."""
     drop: float = 0.5
     """Fine-tuning: largest share of each series' observations that is left out at random in each pass
     (augmentation). Raise it against overfitting; 0 leaves out none."""
