@@ -139,11 +139,6 @@ class Groups:
         return self.mean(self.away**2)
 
     @cached_property
-    def low(self) -> Floats:
-        """Return the smallest value of each group."""
-        return self.reduce(np.minimum, self.x)
-
-    @cached_property
     def ranked(self) -> Floats:
         """Return all values, group by group and ascending in each."""
         return self.x[np.lexsort((self.x, self.group))]
@@ -388,7 +383,7 @@ FEATURES = (
     Feature("count", "n; 0 for a group without observations.", lambda g: g.count, basic=True),
     Feature("mean", "sum(x) / n", lambda g: g.level, basic=True),
     Feature("std", "sqrt(mean((x - mean(x))²))", lambda g: np.sqrt(g.variance), basic=True),
-    Feature("min", "min(x)", lambda g: g.low, basic=True),
+    Feature("min", "min(x)", lambda g: g.reduce(np.minimum, g.x), basic=True),
     Feature("max", "max(x)", lambda g: g.reduce(np.maximum, g.x), basic=True),
     Feature("first", "x[0]", lambda g: g.x[g.first], basic=True),
     Feature("last", "x[n - 1]", lambda g: g.x[g.last], basic=True),
@@ -451,7 +446,7 @@ FEATURES = (
     Feature("quiet after", _QUIET, lambda g: _quiet(g, g.after)),
     Feature("quiet before", _QUIET, lambda g: _quiet(g, g.before)),
     Feature("second peak", "The largest x - median(x) outside of the outburst, over its height", _second_peak),
-    Feature("dip", "(median(x) - min(x)) / height", lambda g: divide(g.base - g.low, g.height)),
+    Feature("dip", "(median(x) - min(x)) / height", lambda g: divide(g.base - g.quantile(0), g.height)),
     Feature("share of outburst", "The share of observations within the outburst", lambda g: g.mean(~g.outside)),
     Feature("signal to noise", "mean(x / e)", lambda g: g.mean(g.ratio), needs_errors=True),
     Feature("largest signal to noise", "max(x / e)", lambda g: g.reduce(np.fmax, g.ratio), needs_errors=True),
