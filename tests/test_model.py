@@ -411,8 +411,8 @@ def test_no_summary_without_cls():
             ("query padding", "(2, 4)", "(2, 3)"),
         ),
         (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), return_std=True), ("likelihood='gaussian'",)),
-        (lambda mae, t: mae.encoder(random_tokens(2, 3, 2)), ("2 features and 1", "1 features and 1 axes")),
-        (lambda mae, t: mae.encoder(random_tokens(2, 3, 1, 3)), ("1 features and 3", "1 features and 1 axes")),
+        (lambda mae, t: mae.encoder(random_tokens(2, 3, 2)), ("2 features and 1 position", "and 1 axes")),
+        (lambda mae, t: mae.encoder(random_tokens(2, 3, 1, 3)), ("1 features and 3 position", "and 1 axes")),
     ],
 )
 def test_input_that_does_not_fit_the_model_is_refused_by_its_numbers(call, parts):

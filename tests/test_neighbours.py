@@ -136,6 +136,7 @@ def test_every_observation_of_other_inputs_is_read():
     assert model.reconstruct(visible, torch.tensor([[[1.0]]])).item() == pytest.approx(6.0, abs=1e-5)
 
 
+@pytest.mark.usefixtures("whole")
 def test_a_dense_log_is_learnt_in_a_few_steps():
     """From the line on: after 39 steps as good as the line, with bands that hold about what they should."""
     draw = np.random.default_rng(0)
