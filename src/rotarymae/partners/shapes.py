@@ -314,6 +314,12 @@ def _std_of_changes(g: Groups) -> Floats:
     return np.sqrt(divide(g.sum(np.where(g.follows, g.change - mean[g.group], 0.0) ** 2), g.count - 1))
 
 
+def _largest_slope(g: Groups) -> Floats:
+    """Return the largest absolute slope between two neighbours in each group."""
+    gap = np.where(g.follows, np.diff(g.t, prepend=g.t[:1]), 0.0)
+    return g.reduce(np.fmax, np.abs(divide(g.change, gap)))
+
+
 def _correlation_with_time(g: Groups) -> Floats:
     """Return the correlation of values and times in each group."""
     slope = g.slope(g.t, g.x, np.ones(len(g.x), bool))
@@ -406,6 +412,7 @@ FEATURES = (
         "mean(d²) / std(x)²: 2 for noise, near 0 for a smooth course (von Neumann's ratio)",
         lambda g: divide(g.sum(g.change**2), g.variance * (g.count - 1)),
     ),
+    Feature("largest slope", "max(|d| / (t[i + 1] - t[i]))", _largest_slope),
     Feature("correlation with time", "The slope of x against t, times std(t) / std(x)", _correlation_with_time),
     Feature("structure above 0.2", _STRUCTURE, lambda g: g.structure[3]),
     Feature("structure below 0.2", _STRUCTURE, lambda g: g.structure[2]),
@@ -465,9 +472,21 @@ FEATURES = (
         _stetson_j,
         needs_errors=True,
     ),
+    Feature(
+        "Stetson K",
+        "mean(|r|) / sqrt(mean(r²)), with r = (x - weighted mean) / e: 0.8 for noise",
+        lambda g: divide(g.mean(np.abs(g.residual)), np.sqrt(g.mean(g.residual**2))),
+        needs_errors=True,
+    ),
     Feature("share above 3 sigma", "mean(x / e > low)", lambda g: g.mean(g.ratio > 3), needs_errors=True),
     Feature("share above 5 sigma", "mean(x / e > low)", lambda g: g.mean(g.ratio > STRONG), needs_errors=True),
     Feature("share below -3 sigma", "mean(x / e < -3)", lambda g: g.mean(g.ratio < -3), needs_errors=True),
+    Feature(
+        "span above 5 sigma",
+        "The time from the first to the last x / e > 5",
+        lambda g: g.latest(g.ratio > STRONG) - g.earliest(g.ratio > STRONG),
+        needs_errors=True,
+    ),
     Feature(
         "first strong before max",
         "t[peak] less the time of the first |x / e| > 5",
