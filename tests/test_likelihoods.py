@@ -59,10 +59,10 @@ def test_the_probability_beyond_a_limit_is_scipys_in_both_tails_and_has_a_finite
         (gradient,) = torch.autograd.grad(beyond.sum(), raw)
         assert beyond.isfinite().all() and gradient.isfinite().all()
         exact = reference(kind, raw.detach().double())
-        wanted = (exact.logsf if side == 1 else exact.logcdf)(grid[:, 1].double().numpy())
-        known = wanted > -700  # where scipy's own tail of Student's t is no zero
+        expected = (exact.logsf if side == 1 else exact.logcdf)(grid[:, 1].double().numpy())
+        known = expected > -700  # where scipy's own tail of Student's t is no zero
         close = {"rtol": 1e-7, "atol": 1e-12} if precision == torch.float64 else {"rtol": 1e-4, "atol": 1e-6}
-        np.testing.assert_allclose(beyond.detach().double().numpy()[known], wanted[known], **close)
+        np.testing.assert_allclose(beyond.detach().double().numpy()[known], expected[known], **close)
         ahead = (side * (grid[:, 1] - 0.3)) > 20  # a far limit pulls the mean towards it, as strongly as it is far
         assert (side * gradient[ahead, 0] > 0).all()
 

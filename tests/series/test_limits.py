@@ -90,15 +90,15 @@ def test_limits_are_read_from_any_table(suffix, tmp_path):
     elif suffix == "parquet":
         table.to_parquet(source := tmp_path / "t.parquet")
     data = SeriesDataset.from_file(source)
-    wanted = table.value.str.startswith("<").to_numpy()
+    expected = table.value.str.startswith("<").to_numpy()
     assert data.sides is not None and data.sides.dtype == np.int8
-    assert (data.sides[:, 0] == -wanted.astype(int)).all() and (data.values[wanted] == 0).all()
-    assert data.reading is not None and data.reading.limits == {"value": int(wanted.sum())}
-    assert f"limits: {wanted.sum():,} of 'value'" in str(data.reading)
-    assert np.isnan(measured(data)[wanted]).all() and (measured(data)[~wanted] > 0).all()
+    assert (data.sides[:, 0] == -expected.astype(int)).all() and (data.values[expected] == 0).all()
+    assert data.reading is not None and data.reading.limits == {"value": int(expected.sum())}
+    assert f"limits: {expected.sum():,} of 'value'" in str(data.reading)
+    assert np.isnan(measured(data)[expected]).all() and (measured(data)[~expected] > 0).all()
     assert SeriesDataset.from_frame(data.to_arrow()).fingerprint() == data.fingerprint()
     assert replace(data, sides=None).fingerprint() != data.fingerprint()
-    numbers = SeriesDataset.from_frame(table[~wanted].astype({"value": float}))
+    numbers = SeriesDataset.from_frame(table[~expected].astype({"value": float}))
     assert numbers.sides is None
 
 
@@ -165,10 +165,10 @@ def test_a_column_of_limits_counts_where_the_value_is_missing():
 
 def test_info_proposes_a_column_of_limits_and_its_side(tmp_path):
     ztf().to_csv(tmp_path / "ztf.csv", index=False)
-    found = propose(open_source(tmp_path / "ztf.csv"), TableSchema(), set())
-    assert found.schema.lower_limits == ("diffmaglim",) and not found.schema.upper_limits
-    assert found.schema.values == ("magpsf",) and found.schema.errors == ("sigmapsf",)
-    assert any("'magpsf' is missing, it is taken to lie above 'diffmaglim'" in text for text in found.unsure)
+    proposal = propose(open_source(tmp_path / "ztf.csv"), TableSchema(), set())
+    assert proposal.schema.lower_limits == ("diffmaglim",) and not proposal.schema.upper_limits
+    assert proposal.schema.values == ("magpsf",) and proposal.schema.errors == ("sigmapsf",)
+    assert any("'magpsf' is missing, it is taken to lie above 'diffmaglim'" in text for text in proposal.unsure)
     lab = ztf().rename(columns={"magpsf": "value", "diffmaglim": "detection_limit"})
     lab.to_csv(tmp_path / "lab.csv", index=False)
     assert propose(open_source(tmp_path / "lab.csv"), TableSchema(), set()).schema.upper_limits == ("detection_limit",)

@@ -435,8 +435,8 @@ def test_series_that_the_objects_do_not_have_are_named(base):
     objects = pd.DataFrame({"id": range(1, SERIES), "z": 0.5, "kind": "a"})
     schema = TableSchema(channel="band", static=("z", "kind"), objects=objects)  # pyright: ignore
     with pytest.warns(InputWarning, match="1 series are not in the table; .* is missing .first: 0"):
-        found = read_table(base.sort_values(["id", "time"]), schema)
-    assert np.isnan(found.static["z"][0]) and found.static["kind"][0] is None and found.static["z"][1] == 0.5
+        dataset = read_table(base.sort_values(["id", "time"]), schema)
+    assert np.isnan(dataset.static["z"][0]) and dataset.static["kind"][0] is None and dataset.static["z"][1] == 0.5
 
 
 # ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -570,13 +570,13 @@ def test_the_clock_of_a_table_of_times_counts_and_is_answered_as_it_was_written(
 
 def test_copies_of_a_row_do_not_make_its_mean_surer(tmp_path):
     rows = pd.DataFrame([("a", 1.0, 2.0, 0.5), ("a", 1.0, 4.0, 0.5), ("a", 2.0, 7.0, 1.0)], columns=[*"itve"])
-    wanted = None
+    first = None
     for copies in (1, 2):
         pd.concat([rows] * copies).to_csv(tmp_path / "t.csv", index=False)
         schema = TableSchema(id="i", time="t", values=("v",), errors=("e",), duplicates="mean")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
             values = np.asarray(read_table(open_source(tmp_path / "t.csv"), schema).values)
-        wanted = values if wanted is None else wanted
-        assert values == pytest.approx(wanted)
-    assert wanted == pytest.approx(np.array([[3.0, 0.5 / 2**0.5], [7.0, 1.0]]))
+        first = values if first is None else first
+        assert values == pytest.approx(first)
+    assert first == pytest.approx(np.array([[3.0, 0.5 / 2**0.5], [7.0, 1.0]]))

@@ -298,8 +298,8 @@ def test_a_model_that_a_straight_line_beats_is_said_to_be_behind(tmp_path, monke
     lines = SeriesDataset.from_arrays([t] * 24, [a * t + b for a, b in rng.normal(size=(24, 2))])
     for neighbours, advice in (("off", "neighbours='on'"), ("on", "more epochs")):
         config, reporter = dataclasses.replace(ONCE, neighbours=neighbours), Reporter(quiet=True)
-        found = run_fit(lines, np.arange(24) % 2, config, tmp_path / neighbours, reporter=reporter)
-        errors = found.metrics["interpolation"]["value"]["methods"]["model"]
+        result = run_fit(lines, np.arange(24) % 2, config, tmp_path / neighbours, reporter=reporter)
+        errors = result.metrics["interpolation"]["value"]["methods"]["model"]
         (behind,) = [text for text in reporter.warnings if "predicted better by linear interpolation" in text]
         assert advice in behind and f"{errors['root_mean_squared_error_scaled']:.3g}" in behind
 

@@ -427,9 +427,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         again = [name for name, c in numeric.items() if c.called(TIME) and c.says(time)]
         others = [name for name in others if name not in again] or others
     if "values" not in named:
-        filled = {name: np.isfinite(numeric[name].numbers).mean().round(1) for name in others}  # pyright: ignore
-        best = [name for name in others if numeric[name].called(VALUE)]
-        best = sorted(best, key=lambda name: (numeric[name].rank(VALUE), -filled[name]))
+        best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
         others = [name for name in others if name not in coordinates] or others
         if not others:
             raise InputError(
