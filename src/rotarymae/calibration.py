@@ -361,19 +361,21 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
         """Predict the hidden tokens of a batch and return, for each row, what `Calibration.fit` needs of them."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
-        masked, rows = batch.masked, []
-        parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)
+        parameters = model.decode(model.context(batch.inputs), batch.masked.positions, batch.masked.padding)
+        # On the CPU, where the calibration is, and where every machine has float64.
+        parameters, batch, rows = parameters.cpu().double(), batch.to("cpu"), []
+        masked = batch.masked
         around = surroundings(batch.inputs, masked.positions, preprocessor, season)
         truth, output = masked.values[..., : preprocessor.features], outputs(masked.positions, preprocessor)
         known = masked.observed_values[..., : preprocessor.features]
         group = (output * 3 + around.side) * KNOTS + log_distance(around).round().long().clamp(max=KNOTS - 1)
         sides = torch.zeros_like(truth) if batch.sides is None else batch.sides
-        parts = [parameters.double(), *around, output, truth, sides]
+        parts = [parameters, *around, output, truth, sides]
         if batch.log_errors is not None:
             parts.append(batch.log_errors)
         for row in range(len(known)):
             chosen, weights = representatives(group[row][known[row]])
-            rows.append([weights.cpu(), *(part[row][known[row]][chosen].cpu() for part in parts)])
+            rows.append([weights, *(part[row][known[row]][chosen] for part in parts)])
         return rows
 
     rows: list[list[Tensor]] = []

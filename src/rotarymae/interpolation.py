@@ -195,14 +195,15 @@ def interpolate(
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
         """Predict the queries of one batch: return, for each row, parameters [n, V, P] and how far bands widen."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
-        positions = batch.masked.positions
-        parameters = predict_at(model, batch.inputs, positions, batch.masked.padding, chunk).double()
+        parameters = predict_at(model, batch.inputs, batch.masked.positions, batch.masked.padding, chunk)
+        # On the CPU, where the calibration is, and where every machine has float64.
+        parameters, visible, positions = parameters.cpu().double(), batch.inputs.to("cpu"), batch.masked.positions.cpu()
         widens = parameters.new_zeros(*parameters.shape[:3], 1)
         if calibration is not None:
-            around = surroundings(batch.inputs, positions, preprocessor, float(calibration.season))
+            around = surroundings(visible, positions, preprocessor, float(calibration.season))
             parameters = calibration(parameters, around, outputs(positions, preprocessor))
             widens = calibration.widens(around)[..., None]
-        parameters = torch.cat([parameters, widens], -1).cpu().numpy()
+        parameters = torch.cat([parameters, widens], -1).numpy()
         return [row[:n] for row, n in zip(parameters, queries.lengths[batch.series], strict=True)]
 
     channels = channel_index(queries)
