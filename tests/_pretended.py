@@ -30,7 +30,7 @@ class Remote(torch.Tensor):
     @staticmethod
     def __new__(cls, held):
         layout = (held.shape, held.stride(), held.storage_offset())
-        return torch.Tensor._make_wrapper_subclass(cls, *layout, dtype=held.dtype, device=f"{NAME}:0")
+        return torch.Tensor._make_wrapper_subclass(cls, *layout, dtype=held.dtype, device=torch.device(NAME, 0))
 
     def __init__(self, held):
         if held.dtype == torch.float64:
@@ -77,7 +77,7 @@ class Generator(torch.Generator):
     """A generator that draws on the CPU, whatever device it is for."""
 
     def __new__(cls, device="cpu"):
-        return super().__new__(cls, "cpu")
+        return super().__new__(cls)
 
 
 def pretend():
@@ -106,6 +106,8 @@ def main(folder):
     """Fits five kinds of models in the folder, and asks for every kind of answer."""
     rows, labels = two_kinds()
     table = write_csv(folder / "stars.csv", "star,day,band,flux", rows)
+    fainter = [(*row[:3], f"<{row[3]}" if i % 9 == 0 else row[3], 0.1) for i, row in enumerate(rows)]
+    limits = write_csv(folder / "limits.csv", "star,day,band,flux,error", fainter)
     field = write_csv(
         folder / "field.csv", "star,day,lat,flux", [(*rows[i][:2], i % 5, rows[i][3]) for i in range(len(rows))]
     )
@@ -117,9 +119,21 @@ def main(folder):
     pictures(folder / "pictures")
     fits = {
         "run": [table, *bands, *classes, "--members", 2, "--early"],
-        "joined": [table, *bands, "--join-times", "--likelihood", "student_t"],
-        "field": [field, *columns, "--positions", "lat", *classes],
-        "events": [table, *bands, "--labels", events, "--duration", "days", "--event", "died"],
+        "limits": [limits, *bands, "--errors", "error", "--likelihood", "student_t"],
+        "field": [field, *columns, "--positions", "lat", *classes, "--predictor", "model"],
+        "events": [
+            table,
+            *bands,
+            "--labels",
+            events,
+            "--duration",
+            "days",
+            "--event",
+            "died",
+            "--join-times",
+            "--predictor",
+            "model",
+        ],
         "images": [folder / "pictures", "--images"],
     }
     for name, words in fits.items():
@@ -131,7 +145,7 @@ def main(folder):
         "interpolate": ["interpolate", run, table, "--at", asked],
         "explain": ["explain", run, table],
         "evaluate": ["evaluate", run, table, *classes],
-        "anomalies": ["anomalies", folder / "joined", table],
+        "anomalies": ["anomalies", folder / "limits", limits],
         "untrained": ["interpolate", table, *bands, "--grid", 20],
         "odd": ["anomalies", table, *bands],
         "labels of pictures": ["predict", folder / "images", folder / "pictures"],

@@ -363,16 +363,15 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         parameters = model.decode(model.context(batch.inputs), batch.masked.positions, batch.masked.padding)
         # On the CPU, where the calibration is, and where every machine has float64.
-        parameters, batch, rows = parameters.cpu().double(), batch.to("cpu"), []
-        masked = batch.masked
-        around = surroundings(batch.inputs, masked.positions, preprocessor, season)
+        parameters, visible, masked = parameters.cpu().double(), batch.inputs.to("cpu"), batch.masked.to("cpu")
+        rows, around = [], surroundings(visible, masked.positions, preprocessor, season)
         truth, output = masked.values[..., : preprocessor.features], outputs(masked.positions, preprocessor)
         known = masked.observed_values[..., : preprocessor.features]
         group = (output * 3 + around.side) * KNOTS + log_distance(around).round().long().clamp(max=KNOTS - 1)
-        sides = torch.zeros_like(truth) if batch.sides is None else batch.sides
+        sides = torch.zeros_like(truth) if batch.sides is None else batch.sides.cpu()
         parts = [parameters, *around, output, truth, sides]
         if batch.log_errors is not None:
-            parts.append(batch.log_errors)
+            parts.append(batch.log_errors.cpu())
         for row in range(len(known)):
             chosen, weights = representatives(group[row][known[row]])
             rows.append([weights, *(part[row][known[row]][chosen] for part in parts)])
