@@ -155,7 +155,7 @@ class ClassLabels(Target):
             counts = np.bincount(encoded, minlength=self.outputs)
             weights = torch.tensor(len(encoded) / (self.outputs * counts), dtype=torch.float32)
         loss = partial(classification, label_smoothing=config.label_smoothing, class_weights=weights)
-        return Supervised(model, loss)
+        return Supervised(model, loss, tempered=True)
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
         """Return the labels with the weights by which classes are decided from probabilities.

@@ -162,7 +162,7 @@ class EventTimes(Target):
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
         """Return the loss of fine-tuning as a module that holds the model; `encoded` and `config` are not used."""
-        return Supervised(model, event_time)
+        return Supervised(model, event_time, tempered=True)
 
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
         """Return the probability that the event comes after each time, float64 [S, T].

@@ -15,6 +15,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from torch import nn
 from _runs import Poisoned, config, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
 from rotarymae.errors import InputWarning
+from rotarymae.losses import classification
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.preprocess import DatasetExamples
@@ -35,7 +37,7 @@ from rotarymae.training.device import has_matrix_units
 from rotarymae.training.evaluation import evaluate, predict
 from rotarymae.training.fit_config import Optimizer, TrainConfig
 from rotarymae.training.loop import TrainingDiverged, fit
-from rotarymae.training.objectives import Pretraining
+from rotarymae.training.objectives import TEMPERATURES, Pretraining, Supervised
 from rotarymae.training.optimizer import OPTIMIZERS, learning_rate, parameter_groups
 from rotarymae.transformer import Block
 
@@ -607,6 +609,29 @@ def test_evaluation_weighs_every_target_alike():
             batch = data.batch(np.arange(start, min(start + 5, 23)), None)
             parts.append(float(what(batch).mean))
     assert abs(np.mean(parts) - whole) > 1e-3
+
+
+class Surer(nn.Module):
+    def __init__(self, model, times):
+        super().__init__()
+        self.model, self.times = model, times
+
+    def forward(self, inputs, static=None):
+        return self.times * self.model(inputs, static)
+
+
+def test_logits_are_judged_at_their_best_temperature():
+    """A network that is mostly right, and much too sure of itself, is better than one that knows nothing."""
+    data, model = examples("classify", 21, augment=False), objective("classify").model
+    read = lambda model, batch: list(model(batch.inputs))  # noqa: E731
+    logits = torch.stack(predict(model, data, read, settings()))
+    sure = float(8 / (logits.amax(1) - logits.amin(1)).mean())
+    data.targets = torch.where(torch.arange(21) % 7 > 0, logits.argmax(1), logits.argmin(1))  # six of seven are right
+    by_hand = [float(F.cross_entropy(sure * logits / t, data.targets)) for t in TEMPERATURES]
+    judged = evaluate(Supervised(Surer(model, sure), classification, tempered=True), data, settings(batch_size=5))
+    assert judged == pytest.approx(min(by_hand), rel=1e-4)
+    plain = evaluate(Supervised(Surer(model, sure), classification), data, settings(batch_size=5))
+    assert judged < math.log(3) < plain
 
 
 @pytest.mark.parametrize("every", [2, 3, 100])

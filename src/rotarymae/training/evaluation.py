@@ -37,12 +37,12 @@ def evaluate(
         every: evaluate only one in `every` examples, spread evenly over their lengths, but about a batch at least.
         batches: indices of the examples of each batch; None puts examples of similar lengths together.
     """
-    loss = count = 0.0
+    loss, count = torch.zeros(()), 0.0
     with _evaluating(objective, config) as device:
         for index in _batches(examples, config, every) if batches is None else batches:
             part = objective(examples.batch(index, None).to(device))
-            loss, count = loss + float(part.sum), count + float(part.count)
-    return loss / count if count else math.nan
+            loss, count = loss + part.sum.cpu().double(), count + float(part.count)
+    return float(loss.min()) / count if count else math.nan
 
 
 def predict(

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
 
 from rotarymae import losses
@@ -14,6 +15,8 @@ from rotarymae.config import RANGES
 from rotarymae.errors import InputError
 from rotarymae.losses import Loss
 from rotarymae.model import MaskedAutoencoder
+
+TEMPERATURES = tuple(2 ** (k / 2) for k in range(-2, 5))  # 0.5 to 4
 
 
 class Objective(nn.Module, ABC):
@@ -26,7 +29,10 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss:
-        """Return the sum over all terms of the batch, and their count; both are 0 where it has none."""
+        """Return the sum over all terms of the batch, and their count; both are 0 where it has none.
+
+        In evaluation there may be several sums [T], of which the smallest counts (see `Supervised`).
+        """
 
 
 class Pretraining(Objective):
@@ -77,20 +83,28 @@ class Pretraining(Objective):
 class Supervised(Objective):
     """A model with a loss of its outputs at known targets, such as cross-entropy; the objective of fine-tuning."""
 
-    def __init__(self, model: nn.Module, loss: Callable[[Tensor, Tensor], Loss]) -> None:
+    def __init__(self, model: nn.Module, loss: Callable[[Tensor, Tensor], Loss], tempered: bool = False) -> None:
         """Keep the model and its loss.
 
         Args:
             model: called with (tokens, static columns or None).
             loss: called with (outputs, targets); returns their loss as (sum, count).
+            tempered: whether outputs are logits that are divided by a temperature after training. A validation loss is
+                then that of the best of a few temperatures: few series are soon learnt by heart, and their network,
+                too sure of itself, would lose to one that has learnt nothing.
         """
         super().__init__()
         self.model, self.loss = model, loss
+        self.temperatures = TEMPERATURES if tempered else (1.0,)
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of the model's outputs at the targets of a batch.
+        """Return the loss of the model's outputs at the targets of a batch; in evaluation one sum per temperature.
 
         Raises AssertionError for a batch without targets.
         """
         assert batch.targets is not None, "a supervised training needs batches with targets"
-        return self.loss(self.model(batch.inputs, batch.static), batch.targets)
+        outputs, targets = self.model(batch.inputs, batch.static), batch.targets
+        if self.training or len(self.temperatures) == 1:
+            return self.loss(outputs, targets)
+        parts = [self.loss(outputs / temperature, targets) for temperature in self.temperatures]
+        return Loss(torch.stack([part.sum for part in parts]), parts[0].count)
