@@ -459,9 +459,11 @@ def test_info_proposes_the_event(tables, capsys):
     assert "--static age" in out
 
 
-def test_the_command_fits_predicts_and_evaluates(tables, capsys, tmp_path):
+def test_the_command_fits_predicts_and_evaluates(whole, tables, capsys, tmp_path):
     given = [str(tables / "visits.csv"), *COLUMNS, "--objects", str(tables / "patients.csv")]
     main(["fit", *given, "--duration", "days", "--event", "status", "--out", str(tmp_path / "run"), *SHORT])
+    page = (tmp_path / "run/report.html").read_text()
+    assert 'id="survival"' in page and 'id="bands"' in page and 'id="regression"' not in page
     main(["predict", str(tmp_path / "run"), str(tables / "visits.csv"), "--out", str(tmp_path / "new.parquet")])
     table = pq.read_table(tmp_path / "new.parquet")
     assert table.column_names[:2] == ["patient", "predicted"] and table.column_names[2].startswith("survival_")
