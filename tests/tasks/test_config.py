@@ -62,6 +62,12 @@ def test_no_option_is_without_effect(name):
     assert meaning(FitConfig(**needed, **{name: OTHER[name]})) != meaning(FitConfig(**needed))
 
 
+def test_options_of_training_are_those_of_both_trainings():
+    config = FitConfig(min_steps=12, batch_size=3, log_every=5, seed=2)
+    for training in (config.pretraining(), config.finetuning()):
+        assert (training.min_steps, training.batch_size, training.log_every, training.seed) == (12, 3, 5, 2)
+
+
 @pytest.mark.parametrize(
     ("options", "parts"),
     [

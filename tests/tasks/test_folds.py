@@ -97,8 +97,9 @@ def test_the_run_predicts_with_the_average_of_its_folds(finished, capsys):
         rotarymae.load(run).save(finished / "copy")
 
 
-def test_a_run_that_was_killed_goes_on_to_the_same_results(tmp_path, monkeypatch):
-    dataset, labels = series(24), np.linspace(0, 1, 24)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_run_that_was_killed_goes_on_to_the_same_results(task, tmp_path, monkeypatch):
+    dataset, labels = series(24), np.array(["a", "b"] * 12) if task == "classification" else np.linspace(0, 1, 24)
     site = SplitColumn("site", np.arange(24).astype(str).astype(object))
     run_folds(dataset, labels, CONFIG, tmp_path / "whole", 3, split_by=site)
 
@@ -123,7 +124,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_results(tmp_path, monkeypatch
     one, other = (tmp_path / name for name in ("whole", "parts"))
     assert pq.read_table(one / "predictions.parquet").equals(pq.read_table(other / "predictions.parquet"))
     same = [json.loads((folder / "metrics.json").read_text()) for folder in (one, other)]
-    for key in ("folds", "regression", "predictor"):
+    for key in ("folds", task, "predictor"):
         assert same[0][key] == same[1][key]
     assert [(folder / f"folds/{k}/model/model.safetensors").read_bytes() for folder in (one,) for k in (1, 2, 3)] == [
         (folder / f"folds/{k}/model/model.safetensors").read_bytes() for folder in (other,) for k in (1, 2, 3)
