@@ -113,13 +113,10 @@ def patched(changes):
 
 @pytest.fixture(autouse=True, scope="session")
 def short_fits():
-    """Fits neither calibrate nor draw, in all tests that do not use `whole`; the value restores both, by `patched`.
-
-    Figures that are drawn are left out of the page: to write them takes longer than all the rest.
-    """
+    """Fits neither calibrate nor draw, in all tests that do not use `whole`; `patched` with the value restores both."""
     parts = [name.rpartition(".") for name in LEFT_OUT]
     whole = {f"{module}.{name}": getattr(importlib.import_module(module), name) for module, _, name in parts}
-    with patched(LEFT_OUT | {"rotarymae.report.build.data_uri": lambda figure: "data:image/png;base64,"}):
+    with patched(LEFT_OUT):
         yield whole
 
 

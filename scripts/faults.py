@@ -230,6 +230,14 @@ def change_text(draw: random.Random, path: Path) -> str:
     return f"{path.name}: line {at} {what}"
 
 
+# What makes up another content of a file, by its suffix.
+CHANGES: dict[str, Callable[[random.Random, Path], str]] = {
+    ".json": change_json,
+    ".safetensors": change_array,
+    ".txt": change_text,
+}
+
+
 def mend_sums(folder: Path) -> None:
     """Write checksums anew, as anybody can; sums of what is not there stay as they are."""
     files = sorted(folder.rglob("*.json"), key=lambda path: -len(path.parts))
@@ -258,17 +266,12 @@ def folders(root: Path, draw: random.Random, count: int) -> Attacks:
     base = fitted(root)
     skipped = {"training", "report.html"}
     files = [p for p in sorted(base.rglob("*")) if p.is_file() and not skipped & set(p.relative_to(base).parts)]
-    kinds: dict[str, Callable[[random.Random, Path], str]] = {
-        ".json": change_json,
-        ".safetensors": change_array,
-        ".txt": change_text,
-    }
-    files = [path for path in files if path.suffix in kinds and path.name != "metrics.json"]
+    files = [path for path in files if path.suffix in CHANGES and path.name != "metrics.json"]
     for i in range(count):
         made, out = root / f"made{i}", root / f"made{i}.csv"
         shutil.copytree(base, made, ignore=shutil.ignore_patterns("training", "*.parquet", "report.html"))
         path = draw.choice(files)
-        what = kinds[path.suffix](draw, made / path.relative_to(base))
+        what = CHANGES[path.suffix](draw, made / path.relative_to(base))
         mend_sums(made)
         words = asked(draw, made, root / "table.csv", out)
         ended = run(words)

@@ -1,7 +1,7 @@
-"""Throws odd tables, arrays, tokens and files at the library and counts what comes of them.
+"""Throws odd tables, arrays, tokens, files and model folders at the library and counts what comes of them.
 
-    python scripts/fuzz.py                    10,000 tables, arrays, tokens and files
-    python scripts/fuzz.py --part tables      one of: tables, arrays, tokens, files
+    python scripts/fuzz.py                    10,000 tables, arrays, tokens and files, 2,000 model folders
+    python scripts/fuzz.py --part tables      one of: tables, arrays, tokens, files, models
 
 Each either works, and is then looked at, or is refused by this library's own error. Pieces run in processes of their
 own, so that a crash or a hang is counted, too. Exit code 0: none of either, and no other error.
@@ -26,9 +26,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from _fuzz import arrays, good_files, outcome, tables, tokens, try_file
+from _fuzz import arrays, good_files, good_models, outcome, tables, tokens, try_file, try_model
 
-WHOLE = {"tables": 4500, "arrays": 3000, "tokens": 500, "files": 2000}
+WHOLE = {"tables": 4500, "arrays": 3000, "tokens": 500, "files": 2000, "models": 2000}
+HARMED = {"files": (good_files, try_file), "models": (good_models, try_model)}
 PIECE = 250
 QUIET = list(HealthCheck)
 SECONDS = 20  # for one case; all are tiny
@@ -68,10 +69,12 @@ def piece(part: str, start: int, count: int, folder: Path) -> collections.Counte
     torch.set_num_threads(1)
     signal.signal(signal.SIGALRM, ring)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    if part == "files":
-        good = good_files(folder)
+    if part in HARMED:
+        (make, one), kept = HARMED[part], folder / "good"
+        kept.mkdir()
+        good = make(kept)
         for number in range(start, start + count):
-            counted(counts, lambda n=number: try_file(n, good, folder), f"{part} {number}")
+            counted(counts, lambda n=number: one(n, good, folder), f"{part} {number}")
         return counts
 
     @seed(start)

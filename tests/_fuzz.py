@@ -1,7 +1,7 @@
-"""Odd tables, arrays, tokens and table files; each works or is refused by this library's own error.
+"""Odd tables, arrays, tokens, table files and models; each works or is refused by this library's own error.
 
 `tables`, `arrays` and `tokens` are hypothesis strategies of a call that has not been made yet; `try_file` harms a good
-file, from a seed. What works is looked at: it must be whole. Model directories are harmed by scripts/faults.py.
+file and `try_model` the folder of a good model, from a seed. What works is looked at: it must be whole.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import datetime
 import random
 import shutil
+import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,24 @@ import pyarrow.parquet
 import torch
 from hypothesis import strategies as st
 
-from _runs import series
+import rotarymae
+from _runs import FIT, config, series
+from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
+from rotarymae.arrays import ArrayDataset
+from rotarymae.calibration import calibrate
 from rotarymae.errors import RotaryMAEError
+from rotarymae.heads import encoder_of
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.pipeline import AnySeriesPipeline, Pipeline
+from rotarymae.queries import grid
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tables import as_dataset
 from rotarymae.tables.labels import align_labels
 from rotarymae.tokens import Tokens, collate
+from rotarymae.train import train
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "scripts"))
+from faults import CHANGES, mend_sums
 
 Call = Callable[[], Any]
 
@@ -309,3 +323,59 @@ def try_file(seed: int, good: list[Path], folder: Path) -> str:
         shutil.rmtree(folder / "columns", ignore_errors=True)
         return outcome(lambda: SeriesDataset.from_file(path, channel="channel", memory=0))
     return outcome(lambda: SeriesDataset.from_file(path, channel="channel", values=("value",)))
+
+
+# ── folders of models ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def good_models(folder: Path) -> list[Path]:
+    """A folder of each kind of model, and of each kind of labels with all that a fit keeps next to them."""
+    data, draw = series(40), np.random.default_rng(0)
+    times = np.array([*zip(draw.random(40) < 0.7, draw.uniform(1, 9, 40))], [("event", bool), ("time", float)])
+    pictures = ArrayDataset.from_arrays(draw.uniform(size=(12, 8, 8, 1)), 4)
+    small = replace(FIT, embed_dim=24, num_heads=2, depth=1, decoder_embed_dim=24, decoder_num_heads=2, decoder_depth=1)
+    made = [train(pictures, np.arange(12) % 2, small).pipeline]
+    for labels in (np.arange(40) % 3, draw.random(40), times):
+        pipeline = train(data, labels, small).pipeline
+        made.append(replace(pipeline, calibration=calibrate(pipeline.pretrained, data)))
+    any_series = replace(config(), input_features=TOKEN_NUMBERS - 1, likelihood="student_t")
+    models = (Encoder(config()), MaskedAutoencoder(config()), AnySeries(any_series))
+    for number, pipeline in enumerate([*made, *(Pipeline(None, model) for model in models)]):
+        pipeline.save(folder / str(number))
+    return sorted(folder.iterdir())
+
+
+def answers(pipeline: Pipeline) -> dict[str, Any]:
+    """All that a model can be asked, of data like those it was made for."""
+    if isinstance(pipeline, AnySeriesPipeline):
+        return {"values": pipeline.interpolate([(np.arange(5.0), np.arange(5.0) % 2)], at=[1.5])[0]}
+    if pipeline.preprocessor is None:
+        of, model = encoder_of(pipeline.model).config, pipeline.model
+        given = Tokens(torch.zeros(2, 3, of.features), torch.arange(3.0)[None, :, None].repeat(2, 1, of.axes))
+        hidden = [torch.tensor([[True, False, False]] * 2)] if isinstance(model, MaskedAutoencoder) else []
+        model(given, *hidden)
+        return {}
+    pipeline.preprocessor.describe()
+    dataset = series(6) if pipeline.preprocessor.kind == "observations" else np.ones((2, 8, 8, 1))
+    found = {"vectors": pipeline.embed(dataset)} | (pipeline.every(dataset) if pipeline.labels else {})
+    if isinstance(dataset, SeriesDataset) and pipeline.autoencoder is not None:
+        found["values"] = pipeline.answer(dataset, grid(dataset, 3)).mean
+    return found
+
+
+def try_model(seed: int, good: list[Path], folder: Path) -> str:
+    """A folder with one to three changes and the right checksums; a model that is loaded all the same must answer."""
+    draw, path = random.Random(seed), folder / "model"
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(draw.choice(good), path)
+    files = sorted(file for file in path.rglob("*") if file.suffix in CHANGES)
+
+    def call() -> None:
+        for file in draw.sample(files, draw.choice((1, 1, 1, min(3, len(files))))):
+            CHANGES[file.suffix](draw, file)
+        mend_sums(path)
+        with torch.no_grad():
+            for what, found in answers(rotarymae.load(path)).items():
+                assert np.isfinite(np.asarray(found)).all(), f"{what} are not finite"
+
+    return outcome(call)

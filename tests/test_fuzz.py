@@ -8,7 +8,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from _fuzz import arrays, good_files, outcome, tables, tokens, try_file
+from _fuzz import arrays, good_files, good_models, outcome, tables, tokens, try_file, try_model
 
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
@@ -42,6 +42,17 @@ def files(tmp_path_factory):
 @given(st.integers(0, 2**32))
 def test_files(files, seed):
     assert try_file(seed, *files) in ("worked", "refused")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    return good_models(tmp_path_factory.mktemp("models")), tmp_path_factory.mktemp("made up")
+
+
+@settings(max_examples=200, **QUIET)
+@given(st.integers(0, 2**32))
+def test_model_folders_with_right_checksums_and_wrong_contents(models, seed):
+    assert try_model(seed, *models) in ("worked", "refused")
 
 
 @pytest.mark.parametrize("seed", [61, 144, 207, 226, 569])

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from _runs import FIT, digest, waves
+from rotarymae import RoMAEClassifier, RoMAERegressor
 from rotarymae.counter_rng import make_generator
 from rotarymae.train import finetune, pretrain
 from rotarymae.transformer import Dropout, DropPath, drawing_from
@@ -59,6 +60,27 @@ def test_the_callers_random_state_stays_also_while_it_trains(alone):
     assert torch.equal(torch.get_rng_state(), before[0]) and np.array_equal(np.random.get_state()[1], before[1])
     torch.manual_seed(4)
     assert train() == found == alone[0]
+
+
+def test_no_fit_and_no_answer_touches_the_callers_random_state(whole):
+    data, quick = waves(), {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "random_state": None}
+    models = []
+    jobs = {
+        "fit": lambda: models.append(RoMAEClassifier(**quick, predictor="combined").fit(data, KINDS)),
+        "predict": lambda: models[0].predict_proba(data),
+        "interpolate": lambda: models[0].pipeline_.interpolate(data, at=[1.0]),
+        "embed": lambda: models[0].pipeline_.embed(data),
+        "importance": lambda: models[0].pipeline_.importance(data.select([0])),
+        "anomaly_score": lambda: models[0].pipeline_.anomaly_score(data),
+        "regressor": lambda: RoMAERegressor(**quick, predictor="model").fit(data, np.arange(16.0)).predict(data),
+    }
+    torch.manual_seed(3)
+    np.random.seed(3)
+    for name, job in jobs.items():
+        before = torch.get_rng_state(), *np.random.get_state()[1:3]
+        job()
+        after = torch.get_rng_state(), *np.random.get_state()[1:3]
+        assert all(np.array_equal(one, other) for one, other in zip(before, after)), name
 
 
 @contextmanager

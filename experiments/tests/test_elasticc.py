@@ -108,6 +108,17 @@ def test_what_is_missing_or_broken_is_named(tmp_path):
     put(tmp_path / "other", "EB", {"1": [(60000.0, "k", 1.0, 1.0, 0)]})
     with refuses("band 'k'", "u, g, r, i, z, Y"):
         elasticc.read(tmp_path / "other")
+    for flux, part in ((np.nan, "no finite number"), (0.0, "no object with a flux")):
+        put(tmp_path / part, "EB", {"1": [(60000.0, "g", flux, 1.0, 0)]})
+        with refuses(part):
+            elasticc.read(tmp_path / part)
+    put(tmp_path / "fourth", "EB", TWO)
+    put(tmp_path / "fourth", "PISN", {"12": [(60000.0, "g", 1.0, 1.0, 0)]})
+    with refuses("one of them twice"):
+        elasticc.read(tmp_path / "fourth")
+    (tmp_path / "empty/ELASTICC_TRAIN_AGN").mkdir(parents=True)
+    with refuses("ELASTICC_TRAIN_AGN/HEAD.FITS.gz is missing"):
+        elasticc.read(tmp_path / "empty")
     (tmp_path / "ELASTICC_TRAIN_AGN").rename(tmp_path / "ELASTICC_TRAIN_Nova")
     with refuses("nova"):
         elasticc.read(tmp_path)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from rotarymae.errors import InputError
 from rotarymae_experiments.data import frequency
 
 
@@ -27,6 +28,11 @@ def test_training_series_replayed():
         assert made.frequencies[i, 1] == (hertz[i, 1] if count[i] == 2 else -1)
 
 
+def test_signals_are_as_strong_against_the_noise_as_the_paper_prints():
+    made = frequency.generate(10_000)
+    assert (made.clean**2).mean() / (made.noisy - made.clean).var() == pytest.approx(43.1, rel=0.03)
+
+
 def test_the_spectrum_peaks_at_the_frequency_of_each_series():
     made = frequency.single_frequencies(8)
     np.testing.assert_array_equal(made.frequencies[:, 0], np.repeat(np.arange(25), 8))
@@ -34,6 +40,15 @@ def test_the_spectrum_peaks_at_the_frequency_of_each_series():
     sounding = made.frequencies[:, 0] > 0
     np.testing.assert_array_equal(spectrum.argmax(axis=1)[sounding], made.frequencies[sounding, 0])
     np.testing.assert_array_equal(made.clean[~sounding], 0)
+
+
+def test_two_frequencies_give_two_peaks():
+    made = frequency.two_frequencies(2)
+    assert len(made.clean) == 2 * len(np.unique(made.frequencies, axis=0)) == 2 * 300
+    apart = (made.frequencies[:, 0] > 0) & (np.diff(made.frequencies)[:, 0] > 3)
+    top = np.sort(np.argsort(frequency.amplitude_spectrum(made.clean[apart]))[:, -2:], axis=1)
+    # 1 Hz is 100 / 99 bins, so a side of one peak may top the centre of the weaker.
+    assert (top == made.frequencies[apart]).all(axis=1).mean() > 0.9
 
 
 def test_spectrum_of_whole_periods_is_the_amplitude():
@@ -131,3 +146,28 @@ def test_posterior_reads_series_one_by_one_and_only_what_is_seen():
     again = frequency.posterior(dataclasses.replace(made, noisy=blind, clean=blind, frequencies=-made.frequencies))
     np.testing.assert_array_equal(again.mean, found.mean)
     np.testing.assert_array_equal(again.std, found.std)
+
+
+def test_posterior_against_amplitudes_on_a_grid():
+    """By summing over amplitudes: exact for the normal prior, and next to nothing is lost to the true, uniform one."""
+    made, size = frequency.single_frequencies(4), np.linspace(0, 1.5, 3001)
+    priors = {"normal": np.exp(-24 * (size - 0.75) ** 2), "uniform": (size >= 0.5) & (size <= 1)}  # variance 1 / 48
+    found, known = frequency.posterior(made).mean, {name: np.zeros_like(made.clean) for name in priors}
+    for i, f in enumerate(made.frequencies[:, 0]):
+        wave, s, y = np.sin(2 * np.pi * f * made.times), made.seen[i], made.noisy[i]
+        log = -(((y[s] - size[:, None] * wave[s]) / 0.1) ** 2).sum(axis=1) / 2
+        for name, prior in priors.items():
+            weight = prior * np.exp(log - log.max())
+            known[name][i] = (weight @ size) / weight.sum() * wave
+    np.testing.assert_allclose(found, known["normal"], atol=1e-3)  # the frequency is beyond doubt
+    errors = [((mean - made.noisy)[~made.seen] ** 2).mean() for mean in (found, known["uniform"])]
+    assert errors[0] == pytest.approx(errors[1], rel=0.005)
+
+
+def test_posterior_knows_the_noise_it_is_told():
+    made = frequency.generate(200, seed=2, noise=0.5)
+    right, sure = frequency.posterior(made, noise=0.5), frequency.posterior(made)
+    errors = [frequency.time_error(one.mean, made.clean).mean() for one in (right, sure)]
+    assert right.std.mean() > 0.5 > 0.2 > sure.std.mean() and errors[0] < errors[1]
+    with pytest.raises(InputError, match=r"kind='saw'.*'sine'"):
+        frequency.posterior(made, "saw")  # type: ignore[arg-type]

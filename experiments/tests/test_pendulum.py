@@ -1,4 +1,4 @@
-"""The pendulum: one Euler step on paper, energy, pictures, static, streams replayed, kept times, the cache."""
+"""The pendulum: angles, static and kept times replayed from the specification; pictures, pixels, the metrics."""
 
 import math
 

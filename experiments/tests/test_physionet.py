@@ -41,7 +41,8 @@ def test_files_that_are_missing_or_not_as_published(tmp_path):
     with pytest.raises(InputError, match=r"set-a.tar.gz is missing. .*https://physionet.*ODC-By.*--data-dir"):
         physionet.read(tmp_path)
     wrong = ("01:30,HR", "0130,HR,80", "01:30,HR,high")
-    for given in (*({"a": A.replace("01:30,HR,80", line)} for line in wrong), {"file": "notes.txt"}):
+    every = [{"a": A.replace("01:30,HR,80", line)} for line in wrong]
+    for given in (*every, {"a": A.replace("Time,", "Hour,")}, {"a": ""}, {"file": "notes.txt"}):
         with pytest.raises(InputError, match=r"set-a.tar.gz is not as published"):
             physionet.read(put(tmp_path, **given))
     (tmp_path / "set-a.tar.gz").write_bytes(b"no archive")
@@ -146,6 +147,7 @@ def test_outcomes_and_splits(tmp_path):
         (None, r"splits.json holds no splits \(FileNotFoundError.*\{"),
         ("[]", "holds no splits"),
         ('{"a": [{"train": [1], "test": [2]}]}', r"holds no splits \(KeyError: 'validation'"),
+        ('{"a": [{"train": [1], "validation": [2], "test": [1]}]}', "a record is in two parts of a split"),
     ],
 )
 def test_splits_that_are_none(tmp_path, content, message):

@@ -9,8 +9,12 @@ from rotarymae_experiments.data import position
 def test_table_1_sizes_and_streams():
     sets = position.position_sets()
     assert sets.train.shape == (20_000, 10) and sets.test.shape == (4_000, 10) and sets.train.dtype == np.float32
-    for stream, drawn in enumerate(sets):
-        unit = np.random.default_rng([0, stream]).random((len(drawn), 10))
+    others = position.position_sets(train=3, test=2, seed=1)
+    for seed, stream, drawn in [(0, i, drawn) for i, drawn in enumerate(sets)] + [
+        (1, 0, others.train),
+        (1, 1, others.test),
+    ]:
+        unit = np.random.default_rng([seed, stream]).random((len(drawn), 10))
         np.testing.assert_allclose(drawn, 50 * unit, rtol=1e-6)
 
 
@@ -21,6 +25,7 @@ def test_trivial_answer_scores_the_variance(low, high):
     assert high * 0.99 < targets.max() <= high
     constant = np.full_like(targets, (low + high) / 2)
     trivial = position.trivial_mse(low, high)
+    assert trivial == pytest.approx((high - low) ** 2 / 12)  # 200.083 for the published code's 1 to 50
     assert position.mse(constant, targets) == pytest.approx(trivial, rel=0.015)
     assert position.mse(constant + 0.1 * (high - low), targets) > 1.1 * trivial
 

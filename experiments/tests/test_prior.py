@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+import _physionet
 from rotarymae.any_series import AnySeries
+from rotarymae.series import SeriesDataset
 from rotarymae.training import Pretraining, TrainConfig, fit
 from rotarymae_experiments import gaps, prior
 from rotarymae_experiments.recipes.prior import model_config
@@ -100,6 +102,24 @@ def test_a_planted_spike_is_told_from_a_wave(bank):
     waves = {"waves": [(np.arange(60.0), np.sin(0.3 * np.arange(60.0) + i)) for i in range(5)]}
     found = gaps.spikes(bank, waves)["waves"]
     assert found["ours"] > 0.99 and found["ours"] >= found["running median"]
+
+
+def test_another_channel_of_the_same_wave_helps_where_one_is_hidden(bank):
+    times = np.arange(60.0)
+    waves = [np.sin(0.7 * times) + np.sin(0.31 * times + i) for i in range(6)]
+    values = [np.repeat(wave, 2) * np.tile([1.0, 2.0], 60) for wave in waves]
+    both = SeriesDataset.from_arrays([np.repeat(times, 2)] * 6, values, [np.tile(["a", "b"], 60)] * 6)
+    found = gaps.lending(bank, both)
+    assert found["series"] == 6 and found["with the others"] < 0.5 * found["alone"]
+
+
+def test_records_of_intensive_care_are_scored_by_rows_and_by_channels(bank, tmp_path):
+    """In the made-up ones the blood pressure follows the pulse, at the same times."""
+    rows = gaps.physionet_rows(bank, _physionet.write(tmp_path / "physionet2012"))
+    assert rows.keys() == {"ours", "line"} and 0 < rows["ours"] < rows["line"]
+    found = gaps.several_channels(bank, tmp_path, 20)
+    assert found.keys() == {"drawn functions", "PhysioNet"} and found["PhysioNet"]["series"] > 10
+    assert found["PhysioNet"]["with the others"] < 0.8 * found["PhysioNet"]["alone"]
 
 
 def test_curves_are_those_of_the_hidden_times(bank):

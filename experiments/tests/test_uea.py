@@ -34,7 +34,13 @@ def test_a_time_that_all_dimensions_lack_is_left_out(tmp_path):
     assert data.times.tolist() == [0, 2] and data.values.tolist() == [[1, 4], [3, 6]]
 
 
-@pytest.mark.parametrize("content", ["", HEAD, HEAD + "1,2:3:up\n", HEAD + "1,two:up\n", HEAD[:-6] + "1,2:up\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", HEAD, HEAD[:-6] + "1,2:up\n", HEAD.replace("true up down", "false") + "1,2:up\n"),
+        *(HEAD + body for body in ("1,2:3:up\n", "1,two:up\n", "(0,1):up\n", "up\n", "1,2:left\n", "1,?:3,4:up\n")),
+    ],
+)
 def test_what_is_not_as_published_is_refused(tmp_path, content):
     with pytest.raises(InputError, match=r"made\.ts is not as published"):
         uea.read_ts(put(tmp_path, "", content))
@@ -48,6 +54,13 @@ def test_a_problem_has_two_parts(tmp_path):
     assert not np.array_equal(problem.train.values, problem.test.values)
     with pytest.raises(InputError, match=r"Epilepsy_TRAIN.ts is missing. .*https.*--data-dir"):
         uea.read(folder, "Epilepsy")
+    test = folder / "BasicMotions" / "BasicMotions_TEST.ts"
+    other_class = test.read_text().replace(":wild", ":odd").replace("fast wild", "fast wild odd")
+    fewer = "\n".join(line.split(":", 1)[-1] for line in test.read_text().splitlines())
+    for content, message in ((other_class, r"training part lacks: \['odd'\]"), (fewer, "another number of dimensions")):
+        test.write_text(content)
+        with pytest.raises(InputError, match=rf"_TEST.ts is not as published .*{message}"):
+            uea.read(folder, "BasicMotions")
 
 
 def test_times_are_left_out_and_the_others_stay_where_they_are(tmp_path):

@@ -467,8 +467,11 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder; times that cannot be used; `return_std` of a model without a likelihood.
+            The pipeline has no autoencoder, or one of pictures or sounds; times that cannot be used; `return_std` of a
+            model without a likelihood.
         """
+        if not self.untrained:
+            self.require_series()
         return interpolated(self.pretrained, self.pretrained.dataset(X), X, at, return_std, positions)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:

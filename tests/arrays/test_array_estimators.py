@@ -102,6 +102,9 @@ def test_parameters_are_kept_and_what_does_not_fit_is_refused(classifier, pictur
         RoMAEClassifier(patch_size=4, **BOTH).fit(pictures[0], pictures[1][:5])
     with refuses("trained on pictures", "trained on series"):
         RoMAEInterpolator(pretrained=classifier.pipeline_.pretrained).fit([([0.0, 1.0], [1.0, 2.0])])
+    for job in ("interpolate", "anomaly_score", "importance"):
+        with refuses("trained on pictures", "trained on series"):
+            getattr(classifier.pipeline_, job)(pictures[0])
     classifier.save(tmp_path / "model")
     with refuses("trained on pictures", "trained on series"):
         RoMAEInterpolator.load(tmp_path / "model")

@@ -260,7 +260,17 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
     assert command("fit", folder, "--images", "--patch-size", "4", *SMALL, "--out", run) == 0
     capsys.readouterr()
     again = ["fit", folder, "--images", "--pretrained", run, *TINY, "--out", tmp_path / "again"]
+    of_series = (
+        ["interpolate"], ["interpolate", "--at", folder], ["anomalies"], ["explain"], ["predict", "--anomaly-score"],
+        ["evaluate", "--horizon", "3"],
+    )  # fmt: skip
     for words, part in (
+        *(
+            ([name, run, folder, *how, "--out", tmp_path / "no.csv"], "trained on pictures, and this needs one trained")
+            for name, *how in of_series
+        ),
+        (["export", run, "--out", tmp_path / "no.onnx"], "trained on pictures, and this needs one trained on series"),
+        (["evaluate", run, folder, "--at", "3"], "--at is for series, and pictures have no times; leave it out"),
         (
             ["predict", run, folder, "--out", tmp_path / "p.csv", "--id", "x"],
             "the model was trained on pictures; leave out the options of tables: --id.",
@@ -274,7 +284,9 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
         ),
     ):
         assert command(*words) == 2, words
-        assert part in " ".join(capsys.readouterr().err.replace("│", " ").split())
+        said = capsys.readouterr().err
+        assert part in " ".join(said.replace("│", " ").split())
+        assert "Traceback" not in said and said.count("rotarymae:") <= 1
 
 
 def test_one_class_alone_is_refused(tmp_path, capsys):

@@ -1,7 +1,7 @@
 """The short help of `fit` names options that exist, with their defaults, few and briefly; every help says its stage."""
 
-import dataclasses
 import re
+from dataclasses import fields
 
 import docstring_parser
 import pytest
@@ -15,21 +15,25 @@ from rotarymae.system import field_docs
 from rotarymae.tables.schema import helps
 from rotarymae.training.fit_config import FitConfig, TrainConfig
 
-OPTIONS = re.findall(r"^  (--[a-z-]+) ([A-Z]+(?: \.\.\.)?)? +(\S.*) \((?:default: (.*)|required)\)$", FIT_HELP, re.M)
+OPTIONS = re.findall(r"^  --([a-z-]+) ([A-Z]+(?: \.\.\.)?)? +(\S.*) \((?:default: (.*)|required)\)$", FIT_HELP, re.M)
 
 
 def test_it_is_short_and_its_options_exist(capsys):
     assert command("fit", "t.csv", "--help") == 0
     assert capsys.readouterr().out == FIT_HELP
     assert command("fit", "--help-all") == 0
-    every = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out))
-    assert 20 <= len(OPTIONS) <= 25 and {name for name, *_ in OPTIONS} <= every
-    assert all(len(sentence.split()) <= 15 for _, _, sentence, _ in OPTIONS)
+    every = set(re.findall(r"--(?:no-)?([a-z0-9-]+)", capsys.readouterr().out))
+    assert len(FIT_HELP.splitlines()) <= 50 and 20 <= len(OPTIONS) <= 25
+    assert re.findall(r"^ +--([a-z-]+)", FIT_HELP, re.M) == [name for name, *_ in OPTIONS]  # each has its default
+    assert all(sentence.endswith(".") and len(sentence.split()) <= 15 for _, _, sentence, _ in OPTIONS)
+    known = [*helps(), *(field.name for kind in (LabelOptions, FolderOptions, FitConfig) for field in fields(kind))]
+    of_fit = {name.replace("_", "-") for name in known if name != "units"}  # which only a model has
+    assert of_fit | {name for name, *_ in OPTIONS} <= every
 
 
 def test_its_defaults_are_those_of_the_options():
-    defaults = {field.name: field.default for field in dataclasses.fields(FitConfig)}
-    stated = {name[2:].replace("-", "_"): default for name, _, _, default in OPTIONS}
+    defaults = {field.name: field.default for field in fields(FitConfig)}
+    stated = {name.replace("-", "_"): default for name, _, _, default in OPTIONS}
     for name in ("size", "seed", "decide", "predictor"):
         assert stated[name] == str(defaults[name])
 
@@ -39,7 +43,7 @@ STAGES = rf"{STAGE}(, {STAGE})?( and {STAGE})?: "
 
 
 def test_every_option_of_a_fit_says_briefly_what_it_does_and_at_which_stage():
-    of_loop_alone = field_docs(TrainConfig).keys() - {field.name for field in dataclasses.fields(FitConfig)}
+    of_loop_alone = field_docs(TrainConfig).keys() - {field.name for field in fields(FitConfig)}
     texts = {**helps(), **field_docs(LabelOptions), **field_docs(FolderOptions), **field_docs(FitConfig)}
     assert len(texts) > 80 and not of_loop_alone & texts.keys()
     for name, text in texts.items():

@@ -93,6 +93,38 @@ def test_series_of_one_observation_make_a_report_too(tmp_path):
     )
 
 
+SMALL = FitConfig(
+    pretrain_epochs=1, min_steps=0, embed_dim=24, num_heads=1, depth=1, decoder_embed_dim=24, decoder_num_heads=1
+)
+LAYOUTS = {
+    "one channel, and values without a spread": ({"channels": None}, {"likelihood": "point"}),
+    "the values of a time in one token": ({"channels": None, "wide": True, "tokens": "time"}, {}),
+    "joined times": ({}, {"join_times": True}),
+    "errors and limits": ({"sides": [-1, 0]}, {"errors": ("flux_err",)}),
+    "limits at further positions": ({"position_names": ["lat", "lon"], "sides": [-1, 0]}, {}),
+    "windows": ({}, {"window": 6, "overlap": 2}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:series .* from their origin")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_model_of_every_layout_is_calibrated_and_its_answers_are_drawn(layout, data, tmp_path):
+    changes, options = (dict(one) for one in LAYOUTS[layout])
+    draw, sides = np.random.default_rng(0), changes.pop("sides", None)
+    times, values, channels = zip(*[(one.times, one.values, one.channels) for one in data])
+    if "position_names" in changes:
+        changes["positions"] = [draw.uniform(40, 60, (len(one), 2)) for one in times]
+    given = {"channels": channels, "value_names": data.value_names} | changes
+    dataset = SeriesDataset.from_arrays(times, values, **given)
+    if sides is not None:
+        some = draw.random((len(dataset.times), 1)) < 0.2
+        dataset = dataclasses.replace(dataset, sides=(some * sides).astype(np.int8))
+    outcome = run_fit(dataset, None, dataclasses.replace(SMALL, **options), tmp_path / "run")
+    assert outcome.pipeline.calibration is not None
+    page = write_report(outcome, tmp_path / "report.html", title=layout).read_text()
+    assert 'id="series"' in page and ('id="bands"' in page) == ("likelihood" not in options)
+
+
 def test_curves_reach_over_all_that_was_hidden(data):
     visible, hidden, _ = hide(data, 0.5, seed=0)
     queries = curves(visible, hidden, CURVE_POINTS)

@@ -7,9 +7,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from conftest import patched
 from rotarymae import plots
-from rotarymae.report.build import data_uri, render
+from rotarymae.report.build import render
 from rotarymae.report.comparisons import error_table
 from rotarymae.report.content import Best, Drawing, Section, Table, cell_text
 
@@ -73,8 +72,7 @@ def full(text="plain"):
 
 @pytest.fixture(scope="module")
 def hostile():
-    with patched({"rotarymae.report.build.data_uri": data_uri}):
-        return render(*full(HOSTILE))
+    return render(*full(HOSTILE))
 
 
 def test_the_page_parses_and_links_to_every_section(hostile):

@@ -3,9 +3,11 @@
 import dataclasses
 import json
 from dataclasses import fields
+from fractions import Fraction
 from typing import get_args
 
 import numpy as np
+import pandas
 import pytest
 
 from conftest import refuses
@@ -13,6 +15,7 @@ from rotarymae.config import SIZES, RoMAEConfig, Size, TargetLoss
 from rotarymae.losses import REGRESSION_LOSSES
 from rotarymae.masking import Masking
 from rotarymae.preprocess import KNEES
+from rotarymae.system import from_fields
 from rotarymae.training.fit_config import FitConfig, MaskingStrategy, Transform
 
 # Another value for each option, and what else that needs.
@@ -59,6 +62,12 @@ def test_no_option_is_without_effect(name):
     assert meaning(FitConfig(**needed, **{name: OTHER[name]})) != meaning(FitConfig(**needed))
 
 
+def test_options_of_training_are_those_of_both_trainings():
+    config = FitConfig(min_steps=12, batch_size=3, log_every=5, seed=2)
+    for training in (config.pretraining(), config.finetuning()):
+        assert (training.min_steps, training.batch_size, training.log_every, training.seed) == (12, 3, 5, 2)
+
+
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
@@ -95,11 +104,31 @@ def test_scalars_of_numpy_are_settings_and_are_kept_as_those_of_python():
         FitConfig(compile=np.int64(1))
 
 
-def test_a_lone_name_and_any_collection_of_names_become_a_tuple():
-    assert FitConfig(static="age", errors=np.array(["a", "b"])).static == ("age",)
-    assert FitConfig(errors=np.array(["a", "b"])).errors == ("a", "b") and FitConfig(costs=[1.0, 2]).costs == (1.0, 2)
-    with refuses("static", "3", "text"):
-        FitConfig(static=[3])
+def test_a_lone_name_and_any_sequence_of_names_become_a_tuple():
+    for names in (np.array(["a", "b"]), pandas.Index(["a", "b"]), ["a", np.str_("b")], ("a", "b")):
+        assert FitConfig(static="age", errors=names).errors == ("a", "b")
+    assert FitConfig(static=np.array("age")).static == ("age",) and FitConfig(costs=[1.0, np.int8(2)]).costs == (1.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"static": [3]}, "text"),
+        ({"static": {"age": 1}}, "a list, each text"),  # whose keys were taken for names
+        ({"errors": {"a", "b"}}, "a list, each text"),  # which come in another order in each process
+        ({"costs": {"a": 1.0}}, "a list, each a finite number"),
+        ({"costs": [None]}, "a finite number"),
+        ({"transforms": ["asinh"]}, "a dictionary, each value one of"),
+        ({"batch_size": 10**400}, "number of at least 1"),
+        ({"base_lr": 10**400}, "a finite number"),
+        ({"base_lr": Fraction(1, 2)}, "a finite number"),  # which JSON does not hold
+    ],
+)
+def test_a_value_of_another_kind_is_refused_in_python_and_from_json(options, wanted):
+    with refuses(next(iter(options)), wanted):
+        FitConfig(**options)
+    with refuses(next(iter(options)), wanted):
+        from_fields(FitConfig, options, "the options")
 
 
 def test_the_options_of_a_fit_from_a_trained_model_are_read_again_from_json():

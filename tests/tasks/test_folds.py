@@ -10,7 +10,7 @@ import pytest
 import rotarymae
 import rotarymae.report
 from _runs import FIT, series
-from conftest import TINY, command, refuses, two_kinds, write_csv
+from conftest import TINY, command, patched, refuses, two_kinds, write_csv
 from rotarymae import run
 from rotarymae.errors import InputError
 from rotarymae.run import run_folds
@@ -21,7 +21,7 @@ CONFIG = replace(FIT, predictor="model")
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(tmp_path_factory, short_fits):
     """A cross-validation of three folds by the command; four series have no label."""
     folder = tmp_path_factory.mktemp("folds")
     rows, labels = two_kinds(34)
@@ -30,7 +30,10 @@ def finished(tmp_path_factory):
     kinds = write_csv(folder / "kinds.csv", "id,label", known)
     given = ["fit", table, "--channel", "band", "--values", "flux", "--labels", kinds, "--decide", "balanced", *TINY]
     whole = rotarymae.report.write_report
-    with pytest.MonkeyPatch.context() as patch:  # pictures take long: only the page of all is drawn
+    with (
+        patched(short_fits),
+        pytest.MonkeyPatch.context() as patch,
+    ):  # pictures take long: only the page of all is drawn
         patch.setattr(
             "rotarymae.report.write_report",
             lambda outcome, path, **how: (
@@ -67,7 +70,8 @@ def test_each_series_is_predicted_by_a_fold_without_it(finished):
     assert metrics["classification"][name]["accuracy"] == pytest.approx(np.mean(right))
     assert {"rare_f1", "rare_average_precision"} <= metrics["classification"][name].keys()
     page = (finished / "run/report.html").read_text()
-    assert "standard deviation over folds" in page and "3 folds" in page
+    assert "standard deviation over folds" in page and "3 folds" in page and 'id="classes"' in page and "<img" in page
+    assert not metrics.get("warnings")
 
 
 def test_the_run_predicts_with_the_average_of_its_folds(finished, capsys):
@@ -93,8 +97,9 @@ def test_the_run_predicts_with_the_average_of_its_folds(finished, capsys):
         rotarymae.load(run).save(finished / "copy")
 
 
-def test_a_run_that_was_killed_goes_on_to_the_same_results(tmp_path, monkeypatch):
-    dataset, labels = series(24), np.linspace(0, 1, 24)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_run_that_was_killed_goes_on_to_the_same_results(task, tmp_path, monkeypatch):
+    dataset, labels = series(24), np.array(["a", "b"] * 12) if task == "classification" else np.linspace(0, 1, 24)
     site = SplitColumn("site", np.arange(24).astype(str).astype(object))
     run_folds(dataset, labels, CONFIG, tmp_path / "whole", 3, split_by=site)
 
@@ -119,7 +124,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_results(tmp_path, monkeypatch
     one, other = (tmp_path / name for name in ("whole", "parts"))
     assert pq.read_table(one / "predictions.parquet").equals(pq.read_table(other / "predictions.parquet"))
     same = [json.loads((folder / "metrics.json").read_text()) for folder in (one, other)]
-    for key in ("folds", "regression", "predictor"):
+    for key in ("folds", task, "predictor"):
         assert same[0][key] == same[1][key]
     assert [(folder / f"folds/{k}/model/model.safetensors").read_bytes() for folder in (one,) for k in (1, 2, 3)] == [
         (folder / f"folds/{k}/model/model.safetensors").read_bytes() for folder in (other,) for k in (1, 2, 3)

@@ -104,24 +104,20 @@ def test_the_brier_score_by_hand():
     assert brier_scores(time, event, survival, [2.5])[0] == pytest.approx((0.2**2 + 2 * 0.1**2) / 3)
 
 
+# Of these draws by lifelines 0.30.3 and scikit-survival 0.28.0, which cannot be installed next to the newest pandas.
+CONCORDANCE, INTEGRATED_BRIER = 0.4612832824094282, 0.32599400362826725
+KAPLAN_MEIER = [0.91222756, 0.79882927, 0.70773753, 0.58872213, 0.47437868, 0.3891305, 0.28344277, 0.26280751]
+COX, COX_ERRORS = [1.01281326, -0.52663039, -0.010681], [0.0569483, 0.04756251, 0.04295969]
+
+
 def test_measures_agree_with_other_libraries():
-    sksurv, lifelines = pytest.importorskip("sksurv.metrics"), pytest.importorskip("lifelines")
     draw = np.random.default_rng(0)
     time, lost = draw.exponential(size=200), draw.exponential(1.5, size=200)
     event, time, predicted = time < lost, np.minimum(time, lost), draw.normal(size=200)
     at, survival = np.linspace(0.1, 1.5, 8), draw.random((200, 8))
-    y = np.array([*zip(event, time)], [("event", bool), ("time", float)])
-    assert concordance(time, event, predicted) == pytest.approx(
-        sksurv.concordance_index_censored(event, time, -predicted)[0]
-    )
-    assert integrated_brier_score(time, event, survival, at) == pytest.approx(
-        sksurv.integrated_brier_score(y, y, survival, at)
-    )
-    curve = lifelines.KaplanMeierFitter().fit(time, event).survival_function_at_times(at)
-    np.testing.assert_allclose(kaplan_meier(time, event, at), curve)
-    assert lifelines.utils.concordance_index(time, predicted, event) == pytest.approx(
-        concordance(time, event, predicted)
-    )
+    assert concordance(time, event, predicted) == pytest.approx(CONCORDANCE)
+    assert integrated_brier_score(time, event, survival, at) == pytest.approx(INTEGRATED_BRIER)
+    np.testing.assert_allclose(kaplan_meier(time, event, at), KAPLAN_MEIER, rtol=1e-6)
 
 
 def test_predictions_by_the_true_curves_are_calibrated():
@@ -272,14 +268,9 @@ def test_rates_of_hazards_are_a_life_table_and_its_gradient_is_right():
 
 
 def test_coxs_regression_is_that_of_lifelines():
-    pandas, lifelines = pytest.importorskip("pandas"), pytest.importorskip("lifelines")
     x, y = hazards_truth(count=800)
-    frame = pandas.DataFrame(x, columns=["a", "b", "c"]).assign(time=y["time"], event=y["event"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of pandas, about what lifelines calls
-        other = lifelines.CoxPHFitter().fit(frame, "time", "event")
     ours = fit_cox(x, FollowUp.of(EventTimes.fit(y).encode(y)), 1e-6)
-    assert (np.abs(ours - other.params_.to_numpy()) < other.standard_errors_.to_numpy() / 2).all()
+    assert (np.abs(ours - COX) < np.array(COX_ERRORS) / 2).all()
 
 
 def test_coxs_regression_and_boosting_learn_the_risk():
@@ -459,9 +450,11 @@ def test_info_proposes_the_event(tables, capsys):
     assert "--static age" in out
 
 
-def test_the_command_fits_predicts_and_evaluates(tables, capsys, tmp_path):
+def test_the_command_fits_predicts_and_evaluates(whole, tables, capsys, tmp_path):
     given = [str(tables / "visits.csv"), *COLUMNS, "--objects", str(tables / "patients.csv")]
     main(["fit", *given, "--duration", "days", "--event", "status", "--out", str(tmp_path / "run"), *SHORT])
+    page = (tmp_path / "run/report.html").read_text()
+    assert 'id="survival"' in page and 'id="bands"' in page and 'id="regression"' not in page
     main(["predict", str(tmp_path / "run"), str(tables / "visits.csv"), "--out", str(tmp_path / "new.parquet")])
     table = pq.read_table(tmp_path / "new.parquet")
     assert table.column_names[:2] == ["patient", "predicted"] and table.column_names[2].startswith("survival_")

@@ -19,9 +19,11 @@ import numpy as np
 from statsmodels.datasets import co2, elnino, sunspots
 
 from rotarymae.any_series import AnySeries
+from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.pipeline import AnySeriesPipeline
-from rotarymae.queries import Queries
-from rotarymae.series import SeriesDataset
+from rotarymae.queries import Queries, as_queries
+from rotarymae.series import SeriesDataset, channel_index
+from rotarymae.series import hide as hold_out
 from rotarymae.untrained import interpolate_any
 from rotarymae_experiments import prior
 
@@ -315,6 +317,71 @@ def spikes(model: AnySeries, sets: dict[str, list[Series]], seed: int = 11) -> d
         areas = (roc_auc_score(truth, each) for each in (scores, np.concatenate(simple)))
         by_set[name] = dict(zip(("ours", "running median"), map(float, areas), strict=True))
     return by_set
+
+
+def lending(model: AnySeries, dataset: SeriesDataset, seed: int = 5) -> dict[str, float]:
+    """Return the errors where one channel of each series is hidden for a stretch, with and without the other channels.
+
+    A quarter of the series' span is hidden, of the channel with the most observations there. Errors are in spreads of
+    the channel.
+    """
+    draw, times, channels = np.random.default_rng(seed), np.asarray(dataset.times), channel_index(dataset)
+    values, used = np.asarray(dataset.values)[:, 0], np.zeros(len(dataset), bool)
+    gone, alone, spread = np.zeros(len(times), bool), np.zeros(len(times), bool), np.zeros(len(times))
+    for i, rows in enumerate(np.split(np.arange(len(times)), dataset.offsets[1:-1])):
+        span = times[rows[-1]] - times[rows[0]]
+        start = times[rows[0]] + draw.uniform(0, 0.75) * span
+        inside = rows[(times[rows] >= start) & (times[rows] <= start + 0.25 * span)]
+        if not len(inside) or len(np.unique(channels[rows])) < 2:
+            continue
+        same = rows[channels[rows] == np.bincount(channels[inside]).argmax()]
+        hidden = np.intersect1d(inside, same)
+        if len(same) - len(hidden) >= 4 and values[same].std() > 0:
+            used[i], gone[hidden], alone[same], spread[hidden] = True, True, True, values[same].std()
+    part, kept = dataset.select(np.flatnonzero(used)), np.repeat(used, dataset.lengths)
+    queries, errors = as_queries(part.mask_observations(gone[kept])), {"series": float(used.sum())}
+    for name, seen in (("with the others", ~gone), ("alone", alone & ~gone)):
+        mean = interpolate_any(model, part.mask_observations(seen[kept]), queries).mean[:, 0]
+        errors[name] = float(np.sqrt(np.square((mean - values[gone]) / spread[gone]).mean()))
+    return errors
+
+
+def several_channels(model: AnySeries, data_dir: Path, count: int = 300) -> dict[str, dict[str, float]]:
+    """Return `lending` of drawn functions, PLAsTiCC's bands and PhysioNet's vital signs."""
+    from rotarymae_experiments.data import physionet, plasticc
+
+    drawn = prior.draw(4 * 10**6, 0, np.arange(4 * count))
+    several = [i for i in range(4 * count) if int(drawn.channels[i].max()) > 0][:count]
+    parts = [
+        [part[i][~drawn.padding[i]].numpy() for i in several] for part in (drawn.times, drawn.values, drawn.channels)
+    ]
+    tables = {"drawn functions": SeriesDataset.from_arrays(*parts, duplicates="mean")}
+    if (data_dir / "plasticc").is_dir():
+        curves = plasticc.read(data_dir / "plasticc")[0]
+        tables["PLAsTiCC"] = curves.select(np.random.default_rng(0).permutation(len(curves))[:count])
+    if (data_dir / "physionet2012").is_dir():
+        records = physionet.read(data_dir / "physionet2012")
+        records = records.select(np.random.default_rng(0).permutation(len(records))[:count])
+        vitals = ("HR", "SysABP", "DiasABP", "MAP", "NISysABP", "NIDiasABP", "NIMAP", "Temp", "RespRate")
+        kept = np.isin(np.array(records.channel_names)[channel_index(records)], vitals)
+        there = np.logical_or.reduceat(kept, records.offsets[:-1])
+        inside = np.repeat(there, records.lengths)
+        tables["PhysioNet"] = records.select(np.flatnonzero(there)).mask_observations(kept[inside])
+    return {name: lending(model, table) for name, table in tables.items()}
+
+
+def physionet_rows(model: AnySeries, folder: Path) -> dict[str, float]:
+    """Return mean squared errors at hidden rows of PhysioNet 2012, by the protocol of the recipe `physionet`."""
+    from rotarymae_experiments.data import physionet
+
+    test = physionet.prepare(physionet.read(folder)).test
+    visible, gone, _ = hold_out(test, 0.5, by="time")
+    truth = np.asarray(gone.values)
+    guesses = {
+        "ours": interpolate_any(model, visible, as_queries(gone)).mean,
+        "line": predict_simply([LINE], visible, visible, gone)[LINE],
+    }
+    return {name: float(np.square(guess - truth).mean()) for name, guess in guesses.items()}
 
 
 def speed(model: AnySeries, count: int = 1000) -> dict[str, float]:

@@ -8,10 +8,10 @@ import functools
 import inspect
 import json
 import math
+import sys
 import textwrap
 import types
-from collections.abc import Iterable, Mapping
-from numbers import Real
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -96,8 +96,8 @@ type_hints = functools.cache(get_type_hints)
 def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
     """Check every field of a dataclass against its annotation and its range.
 
-    Scalars of numpy become Python's. Where the annotation is a tuple, a lone text and any other collection become one;
-    where it allows one, a list does.
+    Scalars of numpy become Python's. Where the annotation is a tuple, a lone text and any other sequence become one;
+    sets and dictionaries do not, whose order means nothing. Where it allows one, a list does.
 
     Args:
         holder: the instance, also of a frozen dataclass.
@@ -110,11 +110,11 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
     for field in dataclasses.fields(holder):
         name, kind, value = field.name, hints[field.name], getattr(holder, field.name)
         options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else ()
-        if get_origin(kind) is tuple and isinstance(value, Iterable):
+        value = without_numpy(value)
+        if get_origin(kind) is tuple and isinstance(value, str | Sequence):
             value = (value,) if isinstance(value, str) else tuple(value)
         elif isinstance(value, list) and any(get_origin(option) is tuple for option in options):
             value = tuple(value)
-        value = without_numpy(value)
         object.__setattr__(holder, name, value)
         if not fits(value, kind):
             raise _wrong(name, value, kind)
@@ -124,13 +124,13 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
 
 
 def without_numpy(value: Any) -> Any:
-    """Return a numpy scalar as Python's int, float, bool or str, also inside a tuple or list; anything else as it is.
+    """Return numpy's scalars as Python's int, float, bool or str, and arrays and columns as lists of such.
 
-    A search over np.array([5, 10]) sets such scalars.
+    A search over np.array([5, 10]) sets such scalars. Anything else is returned as it is.
     """
     if isinstance(value, list | tuple):
         return type(value)(map(without_numpy, value))
-    return value.item() if isinstance(value, np.generic) else value
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -235,11 +235,15 @@ def _words(kind: Any) -> str:
     if get_origin(kind) in (tuple, list):
         return f"a list, each {_words(get_args(kind)[0])}"
     if get_origin(kind) in (dict, Mapping):
-        return f"a dictionary, each value {_words(get_args(kind)[1])}"
+        each = get_args(kind)[1]
+        return "a dictionary" if each is Any else f"a dictionary, each value {_words(each)}"
+    if dataclasses.is_dataclass(kind):
+        return "a dictionary of fields"
     plain = {float: "a finite number", int: "a whole number", bool: "True or False", type(None): "None", str: "text"}
     return plain.get(kind, str(kind))
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number, Python's or numpy's; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    """Return whether a value is a number that 64 bits hold, Python's or numpy's; True and False are none."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and bool(abs(value) <= sys.float_info.max)

@@ -107,6 +107,8 @@ def read(folder: str | Path, most_per_model: int | None = None) -> tuple[SeriesD
             if left == 0:
                 break
     whole = _Part(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    if not len(whole.ids) or len(np.unique(whole.ids)) < len(whole.ids):
+        raise InputError(f"{folder} holds no object with a flux, or one of them twice; remove it and fetch it anew.")
     dataset = SeriesDataset(
         times=whole.times,
         values=whole.values,
@@ -154,7 +156,8 @@ def _models(folder: Path) -> Iterator[tuple[str, list[Path]]]:
     for path in folders:
         model = re.sub(r"^ELASTICC_TRAIN(FIX)?_", "", path.name).lower()
         choose("model", model, list(CLASS_OF))
-        yield model, sorted(path.glob("*_HEAD.FITS*"))
+        files = sorted(path.glob("*_HEAD.FITS*"))
+        yield model, files or [path / "HEAD.FITS.gz"]  # which is then found missing
 
 
 def _read_pair(head: Path, most: int | None, prefix: str) -> _Part:
@@ -178,6 +181,8 @@ def _read_pair(head: Path, most: int | None, prefix: str) -> _Part:
         match = np.char.strip(names.astype(str))[:, None] == np.array(BANDS)
         if not match.any(1).all():
             raise ValueError(f"band {str(names[~match.any(1)][0])!r}; wanted one of {', '.join(BANDS)}")
+        if not np.isfinite(times + flux + error).all():
+            raise ValueError("a time, flux or error is no finite number")
     band = match.argmax(1)
     order = np.lexsort((times, band, owner))
     owner, band, times, flux, error, flag = (column[order] for column in (owner, band, times, flux, error, flag))

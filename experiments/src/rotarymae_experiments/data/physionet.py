@@ -70,7 +70,10 @@ def read(folder: str | Path) -> SeriesDataset:
             for member in archive:
                 if member.name.endswith(".txt") and (content := archive.extractfile(member)):
                     number = int(Path(member.name).stem)
-                    for line in content.read().decode("utf-8").splitlines()[1:]:  # below Time,Parameter,Value
+                    head, *lines = content.read().decode("utf-8").splitlines()
+                    if head != "Time,Parameter,Value":
+                        raise ValueError(f"{member.name} begins with {head[:40]!r}")
+                    for line in lines:
                         clock, variable, value = line.split(",")
                         hour, minute = clock.split(":")
                         rows.append((number, int(hour) + int(minute) / 60, variable, float(value)))
@@ -166,13 +169,16 @@ def read_splits(folder: str | Path) -> tuple[Split, ...]:
     """Read splits.json: a name → a list of {"train": [numbers], "validation": [..], "test": [..]}.
 
     Raises:
-        InputError: a file that is missing or holds something else.
+        InputError: a file that is missing or holds something else; a record in two parts of a split.
     """
     path = Path(folder) / SPLITS
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         (splits,) = [value for value in content.values() if isinstance(value, list)]
-        return tuple(Split(*(np.array(part[name], np.int64) for name in Split._fields)) for part in splits)
+        read = tuple(Split(*(np.array(part[name], np.int64) for name in Split._fields)) for part in splits)
+        if any(len(np.unique(np.concatenate(split))) < sum(map(len, split)) for split in read):
+            raise ValueError("a record is in two parts of a split")
+        return read
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
             f"{path} holds no splits ({type(error).__name__}: {error}); it says which records train and test: "

@@ -31,14 +31,20 @@ def read(folder: str | Path, name: str) -> Problem:
     Raises:
         InputError: a file that is missing (it says where to get it) or not as published.
     """
-    train, test = (read_ts(Path(folder) / name / f"{name}_{part}.ts") for part in ("TRAIN", "TEST"))
-    return Problem(*train, *test)
+    paths = [Path(folder) / name / f"{name}_{part}.ts" for part in ("TRAIN", "TEST")]
+    problem = Problem(*read_ts(paths[0]), *read_ts(paths[1]))
+    with reading(paths[1], "uea"):
+        if problem.train.value_names != problem.test.value_names:
+            raise ValueError("it has another number of dimensions than the training part")
+        if strange := {*problem.test_labels.tolist()} - {*problem.train_labels.tolist()}:
+            raise ValueError(f"it has classes that the training part lacks: {sorted(strange)}")
+    return problem
 
 
 def read_ts(path: Path) -> tuple[SeriesDataset, np.ndarray]:
     """Return (series, labels [S]) of a file: one series per line, dimensions separated by colons, the class last.
 
-    A "?" is a value that is missing: a time that all dimensions lack is left out.
+    A "?" is a value that is missing: a time that all dimensions lack is left out, and one that some lack is refused.
 
     Raises:
         InputError: a file that is missing (it says where to get it) or not as published.
@@ -46,6 +52,7 @@ def read_ts(path: Path) -> tuple[SeriesDataset, np.ndarray]:
     with reading(path, "uea"):
         lines = path.read_text(encoding="utf-8").splitlines()
         start = [line.strip().lower() for line in lines].index("@data") + 1
+        (classes,) = (line.split()[2:] for line in lines[:start] if line.lower().startswith("@classlabel true"))
         cases, labels = [], []
         for line in lines[start:]:
             if line.strip() and not line.startswith(("#", "%")):
@@ -53,6 +60,9 @@ def read_ts(path: Path) -> tuple[SeriesDataset, np.ndarray]:
                 rows = [[float(value.replace("?", "nan")) for value in text.split(",")] for text in dimensions]
                 cases.append(np.array(rows))
                 labels.append(label)
+                absent = np.isnan(cases[-1])
+                if label not in classes or (absent.any(0) != absent.all(0)).any():
+                    raise ValueError(f"{line[:60]!r} has another class, or a ? where other dimensions have a number")
         names = [f"dimension_{d}" for d in range(len(cases[0]))]
         times, values = [np.arange(case.shape[1]) for case in cases], [case.T for case in cases]
         dataset = SeriesDataset.from_arrays(times, values, value_names=names, wide=True, tokens="time")

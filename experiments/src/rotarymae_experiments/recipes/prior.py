@@ -121,10 +121,14 @@ def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
     spikes = protocol.spikes(model, sets or drawn)
     for name in ("ours", "running median"):
         metrics[f"area under the curve for spikes, {name}"] = float(np.mean([row[name] for row in spikes.values()]))
+    channels = protocol.several_channels(model, Path() if trial.smoke else data_dir, 8 if trial.smoke else 300)
     metrics |= {f"1,000 series, {what}": x for what, x in protocol.speed(model, 8 if trial.smoke else 1000).items()}
+    if not trial.smoke and (data_dir / "physionet2012").is_dir():
+        rows = protocol.physionet_rows(model, data_dir / "physionet2012")
+        metrics |= {f"PhysioNet rows MSE, {who}": error for who, error in rows.items()}
     examples_of = (protocol.hide(sets[name], how)[0] for name, how, *_ in EXAMPLES if name in sets)
     shown = [{what: column.tolist() for what, column in protocol.curves(model, gap).items()} for gap in examples_of]
-    return Score(metrics, tables | {"spikes": spikes, "examples": shown}, parameters(model))
+    return Score(metrics, tables | {"spikes": spikes, "channels": channels, "examples": shown}, parameters(model))
 
 
 def held_out_nats(model: AnySeries, examples: PriorExamples) -> float:
