@@ -1,6 +1,7 @@
 """Further tables that people have: other languages, marks between thousands, units in cells, times in parts."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.queries import QueryTable
 from rotarymae.series import as_dates, cells
-from rotarymae.series.dates import formats_of
+from rotarymae.series.dates import formats_of, times, with_clock
 from rotarymae.tables import (
     TableSchema,
     align_labels,
@@ -130,6 +131,40 @@ def test_a_date_in_columns_of_its_parts(base, when, tmp_path, suffix):
     proposal, dataset = looked_at(path)
     assert proposal.schema.time == "year+month+day+hour+minute+second" and proposal.schema.values == ("value",)
     np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
+
+
+MINIMA: Any = {
+    "a minimum of the month": (["year", "month"], ["min", "max"]),
+    "rain of the month": (["year", "month"], ["mm"]),
+    "rain before the date": (["mm", "year", "month"], ["mm"]),
+    "a minimum of the hour": (["year", "month", "day", "hour"], ["min", "max"]),
+    "a minimum with a fraction": (["year", "month", "day", "hour"], ["min"]),
+}
+
+
+@pytest.mark.parametrize("kind", MINIMA)
+def test_a_value_that_is_called_like_a_part_of_a_date_is_a_value(kind, when, tmp_path):
+    parts, values = MINIMA[kind]
+    parts = {name: getattr(when.dt, name) for name in parts if name != "mm"}
+    draw = np.random.default_rng(0).uniform(1, 50, (len(values), len(when))).round(2 * (len(values) == 1))
+    table = pd.DataFrame({**parts, **dict(zip(values, draw, strict=True))}).astype(dict.fromkeys(parts, int))
+    (table[["mm", *parts]] if kind == "rain before the date" else table).to_csv(tmp_path / "t.csv", index=False)
+    proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+    assert (proposal.schema.time, proposal.schema.values) == ("+".join(parts), tuple(values))
+
+
+def test_parts_of_a_date_may_be_a_day_of_the_year_two_digits_and_a_fraction_of_a_second(base, when, tmp_path):
+    when = when - pd.Timedelta("9131.25D") + pd.to_timedelta(base.index % 7 / 8, unit="s")  # from 1999 on
+    clock = {"hh": when.dt.hour, "mn": when.dt.minute, "ss": when.dt.second + when.dt.microsecond / 1e6}
+    days = ((when - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy().reshape(SERIES, TIMES)
+    for day in ({"MM": when.dt.month, "DD": when.dt.day}, {"DOY": when.dt.day_of_year}):
+        table = base.assign(YY=when.dt.year % 100, **day, **clock).drop(columns="time")
+        table.to_csv(tmp_path / "t.csv", index=False)
+        proposal, dataset = looked_at(tmp_path / "t.csv")
+        assert proposal.schema.time == "+".join(["YY", *day, *clock]) and proposal.schema.values == ("value",)
+        assert np.abs(dataset.times - np.sort(days).ravel()).max() < 1e-9
+    last = table.drop_duplicates("id").assign(hh=24, mn=0, ss=0, YY=24, DOY=60)
+    assert set(read_table(last, TableSchema(time=proposal.schema.time)).times) == {19783.0}  # the first of March 2024
 
 
 def test_a_year_and_a_month_are_a_date(tmp_path):
@@ -367,13 +402,33 @@ def test_dates_with_an_offset_behind_a_blank_are_dates(offset, base, when, tmp_p
     assert np.abs(dataset.times - np.sort(days.to_numpy().reshape(SERIES, TIMES)).ravel()).max() < 1e-9
 
 
-@pytest.mark.parametrize("day", ["%d.%m.%Y", "%Y%m%d", "%Y-%m-%d"])
-def test_a_clock_next_to_days_of_any_notation_is_part_of_the_time(day, base, when, tmp_path):
-    table = base.assign(Datum=when.dt.strftime(day), Uhrzeit=when.dt.strftime("%H:%M:%S")).drop(columns="time")
+CLOCKS = {"Uhrzeit": "%H:%M:%S", "Time": "%I:%M:%S %p", "UTC_TIME": "%H%M", "Hour": "%H"}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("day", ["%d.%m.%Y", "%Y%m%d", "%Y-%m-%d", "%d/%m/%Y", "%Y%j"])
+@pytest.mark.parametrize("one", [True, False], ids=["one", "several"])
+def test_a_clock_next_to_days_of_any_notation_is_part_of_the_time(one, clock, day, base, when, tmp_path):
+    when = when.dt.floor({"Hour": "h", "UTC_TIME": "min"}.get(clock, "s"))
+    table = base.assign(Datum=when.dt.strftime(day), **{clock: when.dt.strftime(CLOCKS[clock])})
+    table = table.drop(columns=["time", "id"] if one else "time")
+    table = table.drop_duplicates([name for name in table if name != "value"])
     table.to_csv(tmp_path / "t.csv", index=False)
     proposal, dataset = looked_at(tmp_path / "t.csv")
-    assert (proposal.schema.time, proposal.schema.clock) == ("Datum", "Uhrzeit")
-    assert dataset.times[0] == pytest.approx((when[0] - pd.Timestamp(0)) / pd.Timedelta(1, "D"), abs=1e-9)
+    assert (proposal.schema.time, proposal.schema.clock) == ("Datum", clock)
+    assert (proposal.schema.id, proposal.schema.channel) == ("file" if one else "id", None)
+    days = (when - pd.Timestamp(0)) / pd.Timedelta(1, "D")
+    assert np.unique(dataset.times) == pytest.approx(np.unique(days), abs=1e-9)
+
+
+def test_a_clock_that_is_none_is_refused_or_missing():
+    day = pa.array(["2024-03-05"] * 3)
+    for written, hours in ((["7", "13", "24"], [7, 13, 24]), (["0000", "0015", "1030"], [0, 0.25, 10.5])):
+        read = with_clock(times(day, "day"), pa.array(written), "day").values - 19787
+        assert read * 24 == pytest.approx(hours)
+    for wrong in ([7.0, 13.0, 61.0], [900.0, 1075.0, 1100.0], [900.0, 2500.0, 1.0]):
+        with pytest.raises(InputError, match="wanted hours up to 24, 10:15:00, or 1015"):
+            with_clock(times(day, "day"), pa.array(wrong), "day")
 
 
 def test_a_buoy_has_units_below_its_header_and_its_time_in_five_columns(tmp_path):
@@ -491,6 +546,45 @@ def test_the_notation_of_dates_is_seen_in_their_words_and_numbers(written, base,
 def test_may_is_a_month_in_short_and_in_full():
     assert formats_of(["3-May-2023", "1-Jun-2023"]) == ["%d-%b-%Y"]
     assert formats_of(["May 3, 2023", "September 13, 2023"]) == ["%B %d, %Y"]
+
+
+NOTATIONS = {
+    "05/2024 13:00": ["%m/%Y %H:%M"],
+    "Mar 2024 13:00": ["%b %Y %H:%M"],
+    "7:12 20.03.2024": ["%H:%M %d.%m.%Y"],
+    "07:12:30.25 20.03.2024": ["%H:%M:%S.%f %d.%m.%Y"],
+    "20MAR24:07:12:00": ["%d%b%y:%H:%M:%S"],
+    "2024-03-20:07:12": ["%Y-%m-%d:%H:%M"],
+    "20.03.2024 24:00": ["%d.%m.%Y %H:%M"],
+    "2023365": ["%Y%j"],
+    "05.06.24": ["%d.%m.%y", "%m.%d.%y"],
+    "05/06/24": ["%d/%m/%y", "%m/%d/%y", "%y/%m/%d"],
+    "25/06/24": ["%d/%m/%y", "%y/%m/%d"],
+    "13:00 25/06/32": ["%H:%M %d/%m/%y"],
+}
+
+
+@pytest.mark.parametrize("text", NOTATIONS)
+def test_a_group_with_colons_is_a_clock_and_years_of_two_digits_are_not_guessed(text):
+    assert formats_of([text]) == NOTATIONS[text]
+
+
+def test_a_year_of_two_digits_is_never_the_year_24():
+    texts = pa.array(["25/06/24", "31/12/69", "25/06/24"])
+    read = times(texts, "time", "%d/%m/%y")
+    assert as_dates(read.values)[0].as_py().year == 2024 and as_dates(read.values)[1].as_py().year == 1969
+    assert "1969 to 2068" in str(read.note)
+    with pytest.raises(InputError, match=r"not written as '%d/%m/%Y'.*%y of two digits"):
+        times(texts, "time", "%d/%m/%Y")
+    mixed = times(pa.array(["25/06/24", "25/06/2024"]), "time", "%d/%m/%Y")
+    assert mixed.words == {"25/06/24": 1} and mixed.values[1] == 19899
+
+
+def test_the_hour_24_is_the_end_of_the_day(tmp_path):
+    rows = [f"{1 + k // 24:02d}.03.2024 {k % 24 + 1:02d}:00,{k % 7}" for k in range(20 * 24)]
+    (tmp_path / "t.csv").write_text("Zeit,Wert\n" + "\n".join(rows) + "\n")
+    dataset = looked_at(tmp_path / "t.csv")[1]
+    assert dataset.times * 24 == pytest.approx(19783 * 24 + np.arange(1, 20 * 24 + 1))
 
 
 @pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", ""])
