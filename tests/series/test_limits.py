@@ -161,6 +161,26 @@ def test_a_column_of_limits_counts_where_the_value_is_missing():
         TableSchema(values=("a", "b"), wide=True, lower_limits=("diffmaglim",))
     with refuses("2 columns of limits for 1 of values"):
         TableSchema(values=("a",), lower_limits=("b", "c"))
+    with refuses("'a' have upper limits 'b' and lower limits 'c'"):
+        TableSchema(values=("a",), upper_limits=("b",), lower_limits=("c",))
+
+
+@pytest.mark.parametrize("option", ["channel", "errors", "lower_limits"])
+def test_a_wrong_option_is_refused_before_the_rows_are_looked_at(option, tmp_path):
+    (tmp_path / "t.csv").write_text("id,time,value\n0,0,low\n0,1,high\n")
+    given: Any = {option: "nope" if option == "channel" else ("nope",)}
+    with refuses(f"no column 'nope'; name the right one by --{option.replace('_', '-')}"):
+        propose(open_source(tmp_path / "t.csv"), TableSchema(**given), {option})
+
+
+@pytest.mark.filterwarnings("ignore:1 observed values are dropped")
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_bound_of_an_error_is_no_error_and_is_left_out(wide):
+    table = pd.DataFrame({"id": 0, "time": [0, 1, 2], "f": ["1", "<2", "3"], "f_err": ["<0.1", "0.2", "0.3"]})
+    how: Any = {"wide": True, "tokens": "time"} if wide else {"values": ["f"], "errors": ["f_err"]}
+    with pytest.warns(InputWarning, match="1 cells of 'f_err' cannot be read: '<0.1' 1; they are left out"):
+        data = SeriesDataset.from_frame(table, **how)
+    assert data.values.tolist() == [[2, 0.2], [3, 0.3]] and data.reading.limits == {"f": 1}  # pyright: ignore
 
 
 def test_info_proposes_a_column_of_limits_and_its_side(tmp_path):

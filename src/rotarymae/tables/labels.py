@@ -58,10 +58,16 @@ class Facts:
                 floats. Otherwise the words do so only next to numbers alone, and whole numbers become integers.
 
         Raises:
-            InputError: an absent column; too many ids with several values ("several-values"); an infinite value
-                ("unusable-cell").
+            InputError: the column of ids among `names` ("column-twice"); an absent column; too many ids with several
+                values ("several-values"); an infinite value ("unusable-cell").
         """
         table = open_source(source)
+        if id in names:
+            raise InputError(
+                f"column {id!r} names the series, and is also to be a value of each, as label, static column or split: "
+                "each series' value would be its own name. Name another column.",
+                code="column-twice",
+            )
         if id in ("file", "id") and id not in table.columns and {*names} <= {*table.columns}:
             id, table = "file", table.with_ids_of_files()
         columns = table.read([id, *names], distinct=True)

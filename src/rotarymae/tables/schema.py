@@ -165,6 +165,11 @@ class TableSchema:
                     "--wide, no --tokens time)."
                 )
         conflicts = (
+            (
+                self.upper_limits and self.lower_limits,
+                f"values {listed(self.values[:1])} have upper limits {listed(self.upper_limits[:1])} and lower limits "
+                f"{listed(self.lower_limits[:1])}: where one is missing, it would lie on both sides. Name one side.",
+            ),
             (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
             (
