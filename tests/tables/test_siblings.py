@@ -78,6 +78,10 @@ CELLS = {
     "apostrophes between thousands": (",", lambda v: f"{v:,.2f}".replace(",", "'")),
     "percent": (",", "{:.2f}%".format),
     "a unit": (",", "{:.2f} mg/dL".format),
+    "a unit and decimal commas": (";", lambda v: f"{v:.2f} mg/dL".replace(".", ",")),
+    "a unit behind thousands": (",", "{:,.2f} MWh".format),
+    "dollars": (",", lambda v: f"{v:,.2f}".replace("-", "-$") if v < 0 else f"${v:,.2f}"),
+    "euros": (";", lambda v: f"{v:.2f} €".replace(".", ",")),
     "a typographic minus": (",", lambda v: f"{v - 2500:.2f}".replace("-", "−")),
     "Fortran": (",", lambda v: f"{v:.6E}".replace("E", "D")),
 }
@@ -177,11 +181,62 @@ def test_a_year_and_a_month_are_a_date(tmp_path):
     assert dataset.times[:2].tolist() == [-7305, -7274]
 
 
-def test_times_as_names_of_columns_are_named(tmp_path):
-    days = pd.date_range("2024-01-20", periods=24).strftime("%Y-%m-%d")
-    pd.DataFrame(np.random.default_rng(0).normal(size=(5, 24)), columns=days).to_csv(tmp_path / "t.csv")
+DAYS, MONTHS = pd.date_range("2024-01-20", periods=24), pd.date_range("2024-01-01", periods=12, freq="MS")
+
+
+@pytest.mark.parametrize("names", [DAYS.strftime("%Y-%m-%d"), range(1990, 2014)], ids=["days", "years"])
+def test_times_as_names_of_columns_are_named(names, tmp_path):
+    pd.DataFrame(np.random.default_rng(0).normal(size=(5, 24)), columns=[*names]).to_csv(tmp_path / "t.csv")
     with pytest.raises(InputError, match="names of its columns are times"):
         propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+
+
+OF_DAY = {"H01": [f"H{k:02d}" for k in range(1, 25)], "13:00": [f"{k:02d}:00" for k in range(24)], "7": range(24)}
+
+
+@pytest.mark.parametrize("names", [*OF_DAY.values(), MONTHS.strftime("%b")], ids=[*OF_DAY, "Dec"])
+def test_times_as_names_of_channels_are_doubted_and_none_is_lost(names, tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(30, len(names))), columns=[*map(str, names)])
+    table.insert(0, "Year" if "Dec" in table else "date", range(1990, 2020) if "Dec" in table else [*DAYS, *DAYS[:6]])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+    assert proposal.schema.values == tuple(map(str, names))
+    assert any("look like times, and each is read as a channel" in text for text in proposal.unsure)
+
+
+REFUSED = {
+    "id,time,value,value": "There are no others. Besides, column 'value' is there more than once",
+    "id,time,door": r"There are 'door'. 'door' holds texts \('low', 'high'\)",
+}
+
+
+@pytest.mark.parametrize("header", REFUSED)
+def test_why_no_column_is_one_of_values(header, tmp_path):
+    cells_of = [["0", str(k), word, word][: header.count(",") + 1] for k, word in enumerate(["low", "high"] * 9)]
+    (tmp_path / "t.csv").write_text("\n".join([header, *map(",".join, cells_of)]) + "\n")
+    with pytest.raises(InputError, match=REFUSED[header]):
+        propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+
+
+def test_points_between_thousands_are_known_by_the_decimal_commas_of_another_column(base, tmp_path):
+    counts = [f"{1000 + k:,}".replace(",", ".") for k in base.index]
+    base.assign(count=counts).to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    dataset = read_table(tmp_path / "t.csv", TableSchema(values=("count",), duplicates="first"))
+    assert np.sort(dataset.values[:, 0]).tolist() == [*range(1000, 1000 + len(base))]
+
+
+def test_ids_that_differ_in_capitals_are_a_doubt(base):
+    table = base.sort_values("time").assign(id=np.where(base.index % 2, "Star ", "star ") + base.id.astype(str))
+    with pytest.warns(InputWarning, match="12 ids in 'id' differ from another in capitals alone"):
+        assert len(read_table(table.sort_values(["id", "time"]), TableSchema())) == 12
+
+
+def test_a_word_among_the_numbers_of_a_static_column_is_a_doubt(base, tmp_path):
+    base.assign(age=(base.id + 40).astype(str).replace("40", "unknown")).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.warns(InputWarning, match="'age' make it one of classes; .*--na unknown"):
+        read_table(tmp_path / "t.csv", TableSchema(static=("age",)))
+    dataset = read_table(tmp_path / "t.csv", TableSchema(static=("age",), na=("unknown",)))
+    assert dataset.static["age"][1:].tolist() == [41, 42, 43, 44, 45] and np.isnan(dataset.static["age"][0])
 
 
 def test_errors_of_a_wide_table_are_said_to_be_left_out(base, tmp_path):

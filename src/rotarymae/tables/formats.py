@@ -223,7 +223,11 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     cells_below = [cell.strip() for row in below for cell in row]
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
-        for pattern in (r"-?\d*,\d+([eE][-+]?\d+)?", r"-?\d*\.\d+([eE][-+]?\d+)?", r"-?\d{1,3}(\.\d{3})+,\d+")
+        for pattern in (
+            r"-?\d*,\d+([eE][-+]?\d+)?",
+            r"-?(?![1-9]\d{0,2}(\.\d{3})+$)\d*\.\d+([eE][-+]?\d+)?",  # 1.234 may be one thousand
+            r"-?\d{1,3}(\.\d{3})+,\d+",
+        )
     )
     with_point = with_point and not with_both
     comma = best != "," and with_comma and not with_point

@@ -25,6 +25,12 @@ from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, date_parts, op
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
+TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-31, 1990, H01, 13:00, Jan
+    rf"{DATED.pattern}.*|(19|20)\d\d|(h|hr|hour|day|month)?[ _]?\d\d?(:\d\d|h)?|"
+    r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*",
+    re.IGNORECASE,
+)
+MIN_TIMES = 7  # columns with such names, and no others, that are said to be times
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
@@ -46,6 +52,7 @@ ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stdde
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
          "outlier", "suspect", "saturated"}  # fmt: skip
+SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
@@ -419,10 +426,10 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if "time" not in named:
         take("time", _time(free, unsure))
         if "time" not in given:
-            melt = sum(bool(DATED.match(name)) for name in columns) > len(columns) / 2
+            melt = sum(bool(TIME_NAME.fullmatch(name)) for name in columns) > len(columns) / 2
             advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
             raise InputError(
-                f"no column looks like time; name it by --time. There are {listed(columns, 20)}.{advice}",
+                f"no column looks like time; name it by --time. There are {_seen(columns, source)}{advice}",
                 code="no-time",
             )
     time = columns.get(given.get("time", schema.time))
@@ -480,6 +487,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
     coordinates = [name for name in numeric if name.lower() in COORDINATES]
+    if not {*map(str.lower, coordinates)} >= SKY:
+        coordinates = [name for name in coordinates if name.lower() not in SKY]
     if not {"channel", "wide"} & named:
         take("channel", _channel(varying, series, times, {*errors, *limits}, unsure))
     known = given.get("channel", schema.channel)
@@ -494,7 +503,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         others = [name for name in others if name not in coordinates] or others
         if not others:
             raise InputError(
-                f"no column looks like values; name it by --values. There are {listed(free, 20)}.", code="no-values"
+                f"no column looks like values; name it by --values. There are {_seen(free, source)}", code="no-values"
             )
         if not best and known and (channel := columns.get(known)) is not None:
             best = [name for name in others if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
@@ -507,6 +516,11 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     values = given.get("values", schema.values)
     unread = {name: c for name, c in varying.items() if name not in flags}
     unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
+    if len(values) >= MIN_TIMES and all(map(TIME_NAME.fullmatch, values)):
+        text = (
+            f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one series"
+        )
+        unsure.append(f"{text} of all, make a row of each first (pandas.melt)")
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -532,6 +546,14 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         side = "above" if faint else "below"
         unsure.append(f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})")
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
+
+
+def _seen(columns: Mapping[str, Column], source: Source) -> str:
+    """Return the columns, what some of them hold that are texts, and why others cannot be read, as text."""
+    texts = [c for c in columns.values() if c.text and not (c.dates or c.clock)][:3]
+    said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
+    said += [f" Besides, {error.message}" for error in source.unreadable.values()]
+    return f"{listed(columns, 20) or 'no others'}.{''.join(said)}"
 
 
 def _fills(limit: Column, value: Column | None) -> bool:

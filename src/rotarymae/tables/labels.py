@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ class Facts:
         for name in names:
             column = _plain(columns[name], name, na, table.is_text, words)
             values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, changing)
-            report += doubts
+            report += doubts + (_words_among_numbers(column, name) if words and table.is_text else ReadingReport())
         return cls(ids, values, report)
 
     def of(self, series: np.ndarray) -> tuple[dict[str, pa.Array], pa.Array]:
@@ -233,6 +234,19 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
     column = pc.if_else(gone, pa.scalar(None, column.type), column)  # pyright: ignore
     column = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
     return column.cast(pa.int64()) if pa.types.is_integer(column.type) and column.type != pa.uint64() else column
+
+
+def _words_among_numbers(column: pa.Array, name: str) -> ReadingReport:
+    """Return a doubt on a static column of texts most of which, of the different ones, are numbers."""
+    if not cells.is_text(column.type):
+        return ReadingReport()
+    texts = column.unique().drop_null()
+    words = texts.filter(pa.array(~cells.matches(texts, cells.NUMBER))).to_pylist()
+    if not 0 < 2 * len(words) < len(texts):
+        return ReadingReport()
+    reason = f"different words among the numbers of the static column {name!r} make it one of classes; if they mean "
+    reason += f"missing, read them so (--na {shlex.join(words[:5])})"
+    return ReadingReport(doubts={reason: len(words)}, first={reason: listed(words[:1])})
 
 
 def _first_of_each(

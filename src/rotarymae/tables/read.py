@@ -430,6 +430,9 @@ class TableReader:
                 values[beyond, v], sides[beyond, v] = bound[beyond], side
         limited = np.flatnonzero(sides.any(0)).tolist()
         report += ReadingReport(limits={self.values[v]: int((sides[:, v] != 0).sum()) for v in limited})
+        if alike := cells.alike(ids):
+            reason = f"ids in {schema.id!r} differ from another in capitals alone, and are series of their own"
+            report += ReadingReport(doubts={reason: len(alike)}, first={reason: listed(alike[:2])})
         positions = [numbers(name) for name in schema.positions]
         flags = [(f"{name!r} is a flag", np.nan_to_num(numbers(name)) != 0) for name in schema.flags]
         when = dates.times(columns[schema.time], schema.time, schema.time_format, schema.na)
