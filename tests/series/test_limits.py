@@ -197,6 +197,27 @@ def test_info_proposes_a_column_of_limits_and_its_side(tmp_path):
     assert not full.schema.lower_limits and any("'diffmaglim' is a limit" in text for text in full.unsure)
 
 
+@pytest.mark.parametrize("of_series", [False, True])
+def test_one_limit_for_a_table_or_a_series_is_proposed_and_is_no_fact(of_series, tmp_path):
+    table = ztf()
+    table["diffmaglim"] = 20.0 + of_series * table.oid / 100
+    table.loc[(table.magpsf > table.diffmaglim) | (table.oid == 3), ["magpsf", "sigmapsf"]] = np.nan
+    table.to_csv(tmp_path / "ztf.csv", index=False)
+    schema = propose(open_source(tmp_path / "ztf.csv"), TableSchema(), set()).schema
+    assert schema.lower_limits == ("diffmaglim",) and schema.static == ()
+    data = read.read_table(tmp_path / "ztf.csv", schema)
+    assert data.sides is not None and data.reading is not None and data.reading.doubts == {}
+    assert (data.values[data.sides[:, 0] != 0, 1] == 0).all()  # also in a series of limits alone
+
+
+def test_marks_in_a_column_of_their_own_are_said(tmp_path):
+    table = censored()
+    table["remark"] = table.value.str.extract("(<)")[0]
+    table.assign(value=table.value.str.strip("<")).to_csv(tmp_path / "t.csv", index=False)
+    said = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).unsure
+    assert any("'remark' says which values are limits, and is not read" in text for text in said)
+
+
 def test_a_table_larger_than_memory_has_the_same_limits(tmp_path, monkeypatch):
     monkeypatch.setattr(read, "READ", 100)
     monkeypatch.setattr(mapped, "MAPPED_CHUNK", 100)

@@ -658,9 +658,69 @@ def test_a_file_without_names_of_columns_has_numbered_ones(separator, tmp_path):
     assert len(dataset) == 8 and dataset.lengths.sum() == 2 * 320
 
 
-def test_years_may_be_names_of_columns(tmp_path):
-    (tmp_path / "t.csv").write_text("1990,1991,1992\n5,6,7\n8,9,10\n2,1,1\n")
-    assert open_source(tmp_path / "t.csv").columns == ["1990", "1991", "1992"]
+HEADLESS = {
+    "numbers that ascend": ("{s},{t}.5,{v}.25", ","),
+    "two numbers": ("{t}.5 {v}.25", " "),
+    "dates": ("A{s},2024-01-{t:02d},{v}", ","),
+    "dates with points": ("{s};{t:02d}.01.2024 13:00;{v}", ";"),
+}
+
+
+@pytest.mark.parametrize("kind", HEADLESS)
+def test_a_first_row_of_cells_as_those_below_is_no_header(kind, tmp_path):
+    row, separator = HEADLESS[kind]
+    rows = [row.format(s=s, t=t, v=20 + (s + t) % 7) for s in range(2) for t in range(1, 20)]
+    (tmp_path / "t.txt").write_text("\n".join(rows) + "\n")
+    source = open_source(tmp_path / "t.txt")
+    assert source.columns == [f"column {k + 1}" for k in range(row.count(separator) + 1)] and source.rows() == 38
+
+
+@pytest.mark.parametrize(
+    "names", [["1990", "1991", "1995"], ["400.5", "401.0", "401.5", "402.0"], ["id", "2024-01-31"]]
+)
+def test_numbers_and_dates_may_be_names_of_columns(names, tmp_path):
+    rows = [",".join(str(k * len(names) + c) for c in range(len(names))) for k in range(9)]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(names), *rows]) + "\n")
+    assert open_source(tmp_path / "t.csv").columns == names
+
+
+@pytest.mark.parametrize("separator", [",", "\t", " "])
+def test_names_of_rows_have_no_name_in_the_header_as_r_writes_it(separator, base, tmp_path):
+    lines = base.to_csv(sep=separator, header=False).splitlines()
+    (tmp_path / "t.txt").write_text("\n".join([separator.join(base), *lines]) + "\n")
+    proposal, dataset = looked_at(tmp_path / "t.txt")
+    assert (proposal.schema.id, proposal.schema.time, proposal.schema.values) == ("id", "time", ("value",))
+    np.testing.assert_array_equal(dataset.values[:, 0], base.value)
+
+
+def test_more_cells_than_names_are_refused_or_said(base, tmp_path):
+    rows = [f"{row.id},{row.time},{row.value}" for row in base.itertuples()]
+    (tmp_path / "t.csv").write_text("\n".join(["id,time,value", *(row.replace(".", ",") for row in rows)]) + "\n")
+    with pytest.raises(InputError, match=r"line 1 names 3 columns, .*'0,.*quote cells that hold ','") as refused:
+        open_source(tmp_path / "t.csv")
+    assert refused.value.code == "unequal-lines"
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["id,time,value", *(row + ", x" * (row[-1] == "1") for row in rows)]) + "\n"
+    )
+    assert "lines have more cells than the header, which are not read" in open_source(tmp_path / "t.csv").notes[0]
+    (tmp_path / "t.csv").write_text("\n".join(["id,time,value", *(row + "," for row in rows)]) + "\n")
+    assert not open_source(tmp_path / "t.csv").notes
+
+
+@pytest.mark.parametrize("dash", ["-", "--", "---"])
+def test_a_dash_is_a_missing_value(dash, base, tmp_path):
+    values = base.value.astype(str).where(base.index % 9 != 2, dash)
+    base.assign(value=values).to_csv(tmp_path / "t.csv", index=False)
+    report = looked_at(tmp_path / "t.csv")[1].reading
+    assert report.words == {} and report.missing == {"'value' is missing": 10}
+
+
+def test_a_number_of_visits_is_no_value(tmp_path):
+    days = pd.date_range("2024-01-20", periods=24).strftime("%d-%b-%Y")
+    rows = [(p, days[k], k + 1, 120 + (k * p) % 11, 80 + (k + p) % 9) for p in range(1, 6) for k in range(24)]
+    columns = ["Patient", "Visit Date", "Visit", "SBP", "DBP"]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.values == ("SBP", "DBP")
 
 
 def test_who_measured_is_not_what_was_measured(tmp_path):

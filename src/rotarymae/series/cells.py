@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, listed
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>", "#N/A", "#NA",
-           "#VALUE!")  # fmt: skip
+           "#VALUE!", "-", "--", "---")  # fmt: skip
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 DECIMAL_COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may be a decimal comma, too

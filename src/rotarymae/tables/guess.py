@@ -49,6 +49,7 @@ NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "fi
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
+MARKS = {"<", ">", "<=", ">=", "≤", "≥", "="}  # in a column of their own
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
          "outlier", "suspect", "saturated"}  # fmt: skip
@@ -232,6 +233,12 @@ class Column:
     def called(self, rule: Rule) -> bool:
         """Return whether the column's name fits the role of a rule at all."""
         return rule.rank(self.words) < np.inf
+
+    @property
+    def counts(self) -> bool:
+        """Whether its numbers are consecutive, and come more than once each."""
+        known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
+        return self.whole and 1 < np.ptp(known) + 1 == self.distinct < len(known)
 
     def says(self, other: Column) -> bool:
         """Return whether the two columns tell rows apart in the same way, as the begin and the end of a time do."""
@@ -484,7 +491,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
     numeric = {name: c for name, c in varying.items() if c.numeric and name not in changing}
     errors = [name for name, c in free.items() if c.is_error]
-    limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
+    limits = [name for name, c in free.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
     coordinates = [name for name in numeric if name.lower() in COORDINATES]
     if not {*map(str.lower, coordinates)} >= SKY:
@@ -496,7 +503,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if time is not None:
-        again = [name for name, c in numeric.items() if c.called(TIME) and c.says(time)]
+        again = [name for name, c in numeric.items() if c.says(time) and (c.called(TIME) or c.counts)]
         others = [name for name in others if name not in again] or others
     if "values" not in named:
         best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
@@ -531,6 +538,11 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
         of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")]
         given |= {"errors": tuple(of_value[:1])} if of_value else {}
+    marks = [c.name for c in free.values() if c.text and {*c.cells.unique().to_pylist()} - {None, ""} <= MARKS]
+    if marks:
+        unsure.append(
+            f"{listed(marks)} says which values are limits, and is not read: write its mark before the value, <0.01"
+        )
     for name in flags:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
         if name not in values and 0 < marked < n / 2:
@@ -538,8 +550,9 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     several = len(values) > 1 or given.get("wide") or schema.wide or {"upper_limits", "lower_limits"} & named
     for name in limits:
         if several or not _fills(columns[name], columns.get(values[0])):
-            unsure.append(f"{name!r} is a limit of what could be seen, and is not read")
+            unsure += [f"{name!r} is a limit of what could be seen, and is not read"] if name in numeric else []
             continue
+        given |= {"static": tuple(fact for fact in given["static"] if fact != name)} if "static" in given else {}
         faint = "mag" in name.lower() or "mag" in values[0].lower()
         role, other = ("lower_limits", "--upper-limits") if faint else ("upper_limits", "--lower-limits")
         given[role], several = (name,), True
