@@ -476,6 +476,19 @@ def test_a_clock_next_to_days_of_any_notation_is_part_of_the_time(one, clock, da
     assert np.unique(dataset.times) == pytest.approx(np.unique(days), abs=1e-9)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_clock_next_to_a_day_in_parts_or_at_midnight_is_part_of_the_time(suffix, when, base, tmp_path):
+    hours = {"Time": when.dt.strftime("%H:%M:%S"), "value": base.value, "id": base.id}
+    parts = {name: getattr(when.dt, name) for name in ("year", "month", "day")}
+    for day, time in ((parts, "year+month+day"), ({"date": when.dt.floor("D")}, "date")):
+        table = pd.DataFrame({**day, **hours})
+        path = tmp_path / f"t.{suffix}"
+        table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+        proposal, dataset = looked_at(path)
+        assert (proposal.schema.time, proposal.schema.clock, proposal.schema.id) == (time, "Time", "id")
+        assert dataset.times[0] == pytest.approx((when.min() - pd.Timestamp(0)) / pd.Timedelta(1, "D"), abs=1e-9)
+
+
 def test_a_clock_that_is_none_is_refused_or_missing():
     day = pa.array(["2024-03-05"] * 3)
     for written, hours in ((["7", "13", "24"], [7, 13, 24]), (["0000", "0015", "1030"], [0, 0.25, 10.5])):
@@ -596,6 +609,32 @@ def test_the_notation_of_dates_is_seen_in_their_words_and_numbers(written, base,
     with pytest.raises(InputError) as error:
         read_table(open_source(tmp_path / "t.csv"), TableSchema())
     assert repr(proposal.schema.time_format) in str(error.value)
+
+
+LANGUAGES = {
+    "de": "Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez",
+    "de, in full": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "fr": "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+    "fr, in full": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "nl": "jan feb mrt apr mei jun jul aug sep okt nov dec",
+    "AP": "Jan. Feb. March April May June July Aug. Sept. Oct. Nov. Dec.",
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("written", ["{0.day}. {1} {0.year}", "{1} {0.day}, {0.year}"], ids=["day", "month"])
+def test_months_in_other_languages_are_read(written, language, tmp_path):
+    names, days = LANGUAGES[language].split(), pd.date_range("2023-01-03", periods=60, freq="9D")
+    table = pd.DataFrame({"date": [written.format(day, names[day.month - 1]) for day in days], "value": range(60)})
+    table.loc[60] = ["unknown", 1]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.time, proposal.schema.id) == ("date", "file")
+    assert dataset.times.tolist() == ((days - pd.Timestamp(0)) / pd.Timedelta("1D")).tolist()
+    assert dataset.reading.words == {"date": {"unknown": 1}}
 
 
 def test_may_is_a_month_in_short_and_in_full():

@@ -28,6 +28,12 @@ OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 MIDNIGHT = r"(^|[^\d:])24:00"  # the end of a day
 JOINED = {7: "%Y%j", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits: 20240331
+# The beginnings of the names of months in English, German, French, Spanish, Italian, Portuguese and Dutch.
+MONTHS = (
+    "jan|ene|gen feb|fev|fév mar|mär|mrz|mrt apr|abr|avr may|mai|mei|mag jun|juin|giu jul|juil|lug aug|ago|aou|aoû "
+)
+MONTHS += "sep|set oct|okt|ott|out nov dec|dez|dic|déc"
+YEAR_1000 = -354_285  # in days since 1970-01-01; %Y of DuckDB takes fewer digits than four, too
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
@@ -186,11 +192,13 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
         )
     if "%z" in how:
         texts = pc.replace_substring_regex(texts, "[zZ]$", "+00:00")  # pyright: ignore
+    if "%b" in how:
+        texts, how = _with_short_months(texts), how.replace("%b. ", "%b ")
     stamps, late = pa.nulls(len(texts), pa.timestamp("us")), pa.array(cells.matches(texts, MIDNIGHT))
     texts = pc.replace_substring_regex(texts, MIDNIGHT, r"\100:00")  # pyright: ignore
     with suppress(duckdb.InvalidInputException):  # a format that it does not know
         stamps = _stamps(texts, "try_strptime(c, $how)", how=how)
-    stamps = pc.if_else(pc.less(pc.year(stamps), 1000), None, stamps)  # pyright: ignore
+    stamps = pc.if_else(pc.less(stamps.cast(pa.int64()), YEAR_1000 * PER_DAY["us"]), None, stamps)  # pyright: ignore
     stamps = pc.if_else(late, pc.add(stamps, pa.scalar(PER_DAY["us"], pa.duration("us"))), stamps)  # pyright: ignore
     if stamps.null_count == len(stamps):
         raise InputError(
@@ -205,10 +213,25 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats by which all of the texts are dates: several where day and month could be swapped.
 
-    Names of months and weekdays are English. A date without a year has no format.
+    Names of weekdays are English, and those of months are if they have %B; %b also reads other languages. Words
+    without a digit may stand among the dates. A date without a year has no format.
     """
-    longest = max(texts, key=len, default="")
-    return [how for how in _formats(longest) if all(_is_written(text, how) for text in texts)]
+    dated = [text for text in texts if re.search(r"\d", text)]
+    if 2 * len(dated) <= len(texts):
+        return []
+    for some in (dated, _with_short_months(pa.array(dated)).to_pylist()):
+        formats = [how for how in _formats(max(some, key=len)) if all(_is_written(text, how) for text in some)]
+        if formats:
+            return formats
+    return []
+
+
+def _with_short_months(texts: pa.Array) -> pa.Array:
+    """Return texts with names of months, in short or in full, replaced by the English short ones."""
+    texts = pc.replace_substring_regex(texts, r"(\pL)\. ", r"\1 ")  # pyright: ignore
+    for name, begins in zip(calendar.month_abbr[1:], MONTHS.split(), strict=True):
+        texts = pc.replace_substring_regex(texts, rf"(?i)(^|[^\pL])({begins})\pL*", rf"\1{name}")  # pyright: ignore
+    return texts
 
 
 def _is_written(text: str, how: str) -> bool:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
-from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of
+from rotarymae.series.dates import ELAPSED, ISO, JOINED, PER_DAY, formats_of
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, date_parts, open_source
 
@@ -217,6 +217,8 @@ class Column:
     def whole_days(self) -> bool:
         """Whether its dates have no time of day."""
         kind = self.cells.type
+        if pa.types.is_timestamp(kind):
+            return not (self.cells.cast(pa.int64()).drop_null().to_numpy() % PER_DAY[kind.unit]).any()
         texts = cells.is_text(kind) and not cells.matches(self.cells, ":").any()
         return pa.types.is_date(kind) or pa.types.is_integer(kind) or texts
 
@@ -327,11 +329,16 @@ def _formats(column: pa.Array, numbers: np.ndarray | None) -> tuple[str, ...]:
         column: its cells, Arrow array [n].
         numbers: [n], its cells as numbers; None where they are none.
     """
-    if numbers is not None and (not pa.types.is_integer(column.type) and not cells.is_text(column.type)):
+    if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
         return ()
-    texts = [text for text in column.cast(pa.large_string()).unique().to_pylist() if text]
-    dated = numbers is None or all(text.startswith(("19", "20")) and len(text) in JOINED for text in texts)
-    return tuple(formats_of(texts)) if texts and dated else ()
+    column = cells.without_missing(column.cast(pa.large_string())).drop_null()
+    for some in (column[:100], column):  # the first are soon seen to be none
+        texts = some.unique().to_pylist()
+        dated = numbers is None or all(text.startswith(("19", "20")) and len(text) in JOINED for text in texts)
+        formats = formats_of(texts) if dated else []
+        if not formats:
+            break
+    return tuple(formats)
 
 
 def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:

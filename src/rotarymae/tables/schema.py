@@ -44,7 +44,7 @@ class TableSchema:
         Reading: column of times, numbers or dates, if it is not called time. lc.time is the field time of a nested
         column lc.
     clock
-        Reading: column with the time of day. Name it if --time holds days alone.
+        Reading: column with the time of day (10:15, 10:15 PM, 1015, or hours). Name it if --time holds days alone.
     positions
         Reading: columns with further positions of each observation, such as latitude, longitude and depth. Name
         them if place matters.
@@ -77,7 +77,7 @@ class TableSchema:
         --upper-limits and --lower-limits then.
     upper_limits
         Reading: columns of detection limits of the first values, in their order: where a value is missing, it lies
-        below its limit.
+        below its limit. Not with --lower-limits.
     lower_limits
         Reading: the same, of values that lie above their limit where they are missing, as magnitudes of faint sources
         do (diffmaglim).
@@ -91,8 +91,8 @@ class TableSchema:
         Reading: leave out rows after this time, a number or a date; the output says how many. Set it to use only what
         was known by then.
     na
-        Reading: further cells that mean a missing value, besides empty ones, NA, NaN and null. A number stands for
-        all its spellings (-999, -999.0).
+        Reading: further cells that mean a missing value, besides empty ones, dashes, NA, NaN and null. A number
+        stands for all its spellings (-999, -999.0).
     time_format
         Reading: how times are written, for example "%d.%m.%Y %H:%M". Set it if dates are not recognised.
     header_row
