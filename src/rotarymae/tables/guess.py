@@ -30,7 +30,7 @@ TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
     r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*",
     re.IGNORECASE,
 )
-MIN_TIMES = 7  # columns with such names, and no others, that are said to be times
+MIN_TIME_NAMES = 7  # columns with such names, and no others, that are said to be times
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
@@ -530,7 +530,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     values = given.get("values", schema.values)
     unread = {name: c for name, c in varying.items() if name not in flags}
     unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
-    if len(values) >= MIN_TIMES and all(map(TIME_NAME.fullmatch, values)):
+    if len(values) >= MIN_TIME_NAMES and all(map(TIME_NAME.fullmatch, values)):
         text = (
             f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one series"
         )
