@@ -143,6 +143,8 @@ MINIMA: Any = {
     "rain before the date": (["mm", "year", "month"], ["mm"]),
     "a minimum of the hour": (["year", "month", "day", "hour"], ["min", "max"]),
     "a minimum with a fraction": (["year", "month", "day", "hour"], ["min"]),
+    "hours of sun": (["year", "month", "day"], ["hour"]),
+    "hours of work": (["year", "month", "day"], ["hours"]),
 }
 
 
@@ -161,7 +163,7 @@ def test_parts_of_a_date_may_be_a_day_of_the_year_two_digits_and_a_fraction_of_a
     when = when - pd.Timedelta("9131.25D") + pd.to_timedelta(base.index % 7 / 8, unit="s")  # from 1999 on
     clock = {"hh": when.dt.hour, "mn": when.dt.minute, "ss": when.dt.second + when.dt.microsecond / 1e6}
     days = ((when - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy().reshape(SERIES, TIMES)
-    for day in ({"MM": when.dt.month, "DD": when.dt.day}, {"DOY": when.dt.day_of_year}):
+    for day in ({"MM": when.dt.month, "DD": when.dt.day}, {"day": when.dt.day_of_year}, {"DOY": when.dt.day_of_year}):
         table = base.assign(YY=when.dt.year % 100, **day, **clock).drop(columns="time")
         table.to_csv(tmp_path / "t.csv", index=False)
         proposal, dataset = looked_at(tmp_path / "t.csv")

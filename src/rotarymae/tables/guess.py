@@ -96,7 +96,7 @@ TIME = Rule(
     ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
-HOURS = {"hour", "hours", "hr", "hh", "stunde", "heure", "hora", "ora"}
+HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
 CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora", *sorted(HOURS)))
 CHANNEL = Rule(
     ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
@@ -244,7 +244,7 @@ class Column:
 
     def says(self, other: Column) -> bool:
         """Return whether the two columns tell rows apart in the same way, as the begin and the end of a time do."""
-        return _count(self.codes, other.codes) == self.distinct == other.distinct
+        return self.distinct == other.distinct == _count(self.codes, other.codes)
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has more than one value within some series; missing cells do not count.
@@ -331,12 +331,12 @@ def _formats(column: pa.Array, numbers: np.ndarray | None) -> tuple[str, ...]:
     """
     if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
         return ()
-    column = cells.without_missing(column.cast(pa.large_string())).drop_null()
+    formats: list[str] = []
     for some in (column[:100], column):  # the first are soon seen to be none
-        texts = some.unique().to_pylist()
+        texts = cells.without_missing(some.cast(pa.large_string()).unique()).drop_null().to_pylist()
         dated = numbers is None or all(text.startswith(("19", "20")) and len(text) in JOINED for text in texts)
         formats = formats_of(texts) if dated else []
-        if not formats:
+        if texts and not formats:
             break
     return tuple(formats)
 
@@ -346,7 +346,7 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
     if numbers is None or np.isnan(numbers).all():
         return False
     if hours:
-        return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24)
+        return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24 and not (np.nan_to_num(numbers) % 1).any())
     padded = cells.is_text(column.type) and cells.matches(column, r"^0\d{3}$").any()
     return bool(padded and (cells.matches(column, r"^([01]\d|2[0-4])[0-5]\d$") | np.isnan(numbers)).all())
 
@@ -510,7 +510,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if time is not None:
-        again = [name for name, c in numeric.items() if c.says(time) and (c.called(TIME) or c.counts)]
+        again = [name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time)]
         others = [name for name in others if name not in again] or others
     if "values" not in named:
         best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
