@@ -233,6 +233,27 @@ def test_ids_that_differ_in_capitals_are_a_doubt(base):
         assert len(read_table(table.sort_values(["id", "time"]), TableSchema())) == 12
 
 
+def test_classes_that_differ_in_capitals_or_are_numbers_but_few_are_doubts(base, tmp_path):
+    labels = pa.table({"id": range(SERIES), "label": ["AGN", "SN Ia", "sn ia", "AGN", "SN Ia", "agn"]})
+    dataset = read_table(base.sort_values(["id", "time"]), TableSchema())
+    with pytest.warns(InputWarning, match="4 words of column 'label' differ from another in capitals alone"):
+        align_labels(dataset, labels)
+    (tmp_path / "l.csv").write_text("id,mass\n" + "".join(f"{k},{k + 1.5 if k else 'unsure'}\n" for k in range(SERIES)))
+    with pytest.warns(InputWarning, match="1 different words among the numbers of column 'mass' .*--na unsure"):
+        align_labels(dataset, tmp_path / "l.csv", label="mass")
+    assert align_labels(dataset, tmp_path / "l.csv", "id", "mass", "none", na=("unsure",))[1] == 2.5
+
+
+def test_a_pressure_is_no_channel_and_a_column_that_is_there_twice_is_said(base, tmp_path):
+    level = (base.value * 3).round().astype(int) + 120
+    table = base.assign(bp=[f"{high}/{high - 40}" for high in level], hr=level / 2)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.channel is None and any("'bp'" in text for text in proposal.unsure)
+    table.assign(twice=1.5).rename(columns={"hr": "bp"}).to_csv(tmp_path / "t.csv", index=False)
+    assert any("column 'bp' is there more than once" in text for text in looked_at(tmp_path / "t.csv")[0].unsure)
+
+
 def test_a_word_among_the_numbers_of_a_static_column_is_a_doubt(base, tmp_path):
     base.assign(age=(base.id + 40).astype(str).replace("40", "unknown")).to_csv(tmp_path / "t.csv", index=False)
     with pytest.warns(InputWarning, match="'age' make it one of classes; .*--na unknown"):

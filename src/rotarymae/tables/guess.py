@@ -535,6 +535,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one series"
         )
         unsure.append(f"{text} of all, make a row of each first (pandas.melt)")
+    unsure += [f"not all is read: {error.message}" for error in source.unreadable.values()]
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -750,7 +751,7 @@ def _channel(
         best = min(telling, key=lambda c: (repeats(c.codes), c.distinct))
         unsure.append(f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)")
         return best
-    texts = [c for c in usual if c.text and c.distinct < len(series) / 3]
+    texts = [c for c in usual if c.text and c.distinct < len(series) / 3 and cells.matches(c.cells, r"\pL").any()]
     numbers = [c for c in varying.values() if c.numbers is not None and c.name not in others]
     pairs = [(_share_explained(v.numbers, c.codes), c, v) for c in texts for v in numbers]  # pyright: ignore
     share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0.0, None, None))
