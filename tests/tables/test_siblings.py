@@ -39,7 +39,7 @@ def when(base):
     return pd.Timestamp("2024-03-20") + pd.to_timedelta((base.time * 6 * 3600).round(), unit="s")
 
 
-def looked_at(path):
+def looked_at(path) -> tuple[Any, Any]:
     """Return what is proposed of a file, and its data set."""
     source = open_source(path)
     proposal = propose(source, TableSchema(), set())
@@ -409,7 +409,7 @@ def sensors():
     draw = np.random.default_rng(0)
     table = pd.DataFrame({"Maschine": np.repeat([f"M{i}" for i in range(8)], 20)})
     hours = pd.Timestamp("2024-03-20 08:00") + pd.to_timedelta(np.arange(len(table)), unit="h")
-    table["Zeit"] = hours.strftime("%d.%m.%Y %H:%M")
+    table["Zeit"] = hours.strftime("%d.%m.%Y %H:%M")  # pyright: ignore
     table["Fühler"] = np.tile(["Fühler oben", "Fühler unten"], 80)
     table["Messwert"] = [f"{value:.2f}".replace(".", ",") for value in 20 + draw.normal(size=160)]
     return table.assign(Güte=np.repeat(["gut", "schlecht"] * 4, 20))
@@ -822,7 +822,7 @@ def test_a_clock_that_passes_midnight_and_several_series_of_one_id_are_doubts(wi
         frame.to_csv(tmp_path / "t.csv", index=False)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            read_table(open_source(tmp_path / "t.csv"), TableSchema(id="file", values=values, wide=wide))
+            read_table(open_source(tmp_path / "t.csv"), TableSchema(id="file", values=tuple(values), wide=wide))
         assert any("passed midnight" in str(one.message) for one in said) == doubted
 
 
