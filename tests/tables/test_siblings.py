@@ -163,7 +163,7 @@ def test_parts_of_a_date_may_be_a_day_of_the_year_two_digits_and_a_fraction_of_a
     when = when - pd.Timedelta("9131.25D") + pd.to_timedelta(base.index % 7 / 8, unit="s")  # from 1999 on
     clock = {"hh": when.dt.hour, "mn": when.dt.minute, "ss": when.dt.second + when.dt.microsecond / 1e6}
     days = ((when - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy().reshape(SERIES, TIMES)
-    for day in ({"MM": when.dt.month, "DD": when.dt.day}, {"day": when.dt.day_of_year}, {"DOY": when.dt.day_of_year}):
+    for day in ({"MM": when.dt.month, "DD": when.dt.day}, {"DOY": when.dt.day_of_year}):
         table = base.assign(YY=when.dt.year % 100, **day, **clock).drop(columns="time")
         table.to_csv(tmp_path / "t.csv", index=False)
         proposal, dataset = looked_at(tmp_path / "t.csv")
@@ -746,9 +746,11 @@ def test_numbers_and_dates_may_be_names_of_columns(names, tmp_path):
     assert open_source(tmp_path / "t.csv").columns == names
 
 
+@pytest.mark.parametrize("words", [False, True], ids=["numbers", "words"])
 @pytest.mark.parametrize("separator", [",", "\t", " "])
-def test_names_of_rows_have_no_name_in_the_header_as_r_writes_it(separator, base, tmp_path):
-    lines = base.to_csv(sep=separator, header=False).splitlines()
+def test_names_of_rows_have_no_name_in_the_header_as_r_writes_it(separator, words, base, tmp_path):
+    names = [f"row{k}" if words else k + 1 for k in range(len(base))]
+    lines = base.set_index(pd.Index(names)).to_csv(sep=separator, header=False).splitlines()
     (tmp_path / "t.txt").write_text("\n".join([separator.join(base), *lines]) + "\n")
     proposal, dataset = looked_at(tmp_path / "t.txt")
     assert (proposal.schema.id, proposal.schema.time, proposal.schema.values) == ("id", "time", ("value",))
@@ -761,6 +763,9 @@ def test_more_cells_than_names_are_refused_or_said(base, tmp_path):
     with pytest.raises(InputError, match=r"line 1 names 3 columns, .*'0,.*quote cells that hold ','") as refused:
         open_source(tmp_path / "t.csv")
     assert refused.value.code == "unequal-lines"
+    (tmp_path / "t.csv").write_text("time,value\n" + "".join(f"{k / 4},{k % 7},1\n" for k in range(40)))
+    with pytest.raises(InputError, match="line 1 names 2 columns"):  # which of the three has no name?
+        open_source(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text(
         "\n".join(["id,time,value", *(row + ", x" * (row[-1] == "1") for row in rows)]) + "\n"
     )

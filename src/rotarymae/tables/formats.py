@@ -329,8 +329,13 @@ def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
 
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
-    """Return whether rows have one cell more than the columns that are named, and begin with a name each, as R's do."""
-    return all(len(row) == columns + 1 for row in rows) and len({row[0] for row in rows}) == len(rows)
+    """Return whether rows have one cell more than the columns that are named, and begin with a name each, as R's do.
+
+    These are 1, 2, 3, ..., or different words.
+    """
+    names = [row[0].strip() for row in rows]
+    words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
+    return {*map(len, rows)} == {columns + 1} and (words or names == [str(k + 1) for k in range(len(names))])
 
 
 def _units(rows: list[list[str]]) -> tuple[str, ...]:

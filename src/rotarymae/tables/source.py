@@ -60,7 +60,7 @@ DATE_PARTS = {  # as columns are called that hold them, the likeliest name first
     "year": (("year", "yyyy", "yy", "yr"), 0, 9999),
     "month": (("month", "mon", "mo", "mm"), 1, 12),
     "day": (("day", "dd", "dy"), 1, 31),
-    "day of year": (("doy", "dayofyear", "day_of_year", "yday", "jday", "julian_day", "day"), 1, 366),
+    "day of year": (("doy", "dayofyear", "day_of_year", "yday", "jday", "julian_day"), 1, 366),
     "hour": (("hour", "hh", "hr"), 0, 24),
     "minute": (("minute", "min", "mn", "mm"), 0, 59),
     "second": (("second", "sec", "ss"), 0, 60),
