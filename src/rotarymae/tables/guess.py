@@ -49,7 +49,7 @@ NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "fi
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
-MARKS = {"<", ">", "<=", ">=", "≤", "≥", "="}  # in a column of their own
+MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
          "outlier", "suspect", "saturated"}  # fmt: skip
@@ -399,7 +399,7 @@ def _date_parts(source: Source) -> list[str]:
         with suppress(InputError):
             numbers = cells.numbers(columns[name], name).values
             fits = (numbers >= low) & (numbers <= high) & ((numbers % 1 == 0) | (part == "second"))
-            kept += [name] if fits.mean() > MOST else []
+            kept += [name] if fits.sum() > MOST * (~np.isnan(numbers)).sum() else []
         if name not in kept:
             break
     return kept
@@ -448,7 +448,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             )
     time = columns.get(given.get("time", schema.time))
     if "time_format" not in named and time is not None and time.formats:
-        formats, example = time.formats, time.cells.cast(pa.large_string()).drop_null()[-1].as_py()
+        formats, texts = time.formats, time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
+        example = next(text for text in reversed(texts) if re.search(r"\d", text))
         if len(formats) == 1:
             given["time_format"] = formats[0]
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
@@ -499,6 +500,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     numeric = {name: c for name, c in varying.items() if c.numeric and name not in changing}
     errors = [name for name, c in free.items() if c.is_error]
     limits = [name for name, c in free.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
+    limits = [name for name in limits if free[name].numeric]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
     coordinates = [name for name in numeric if name.lower() in COORDINATES]
     if not {*map(str.lower, coordinates)} >= SKY:
@@ -546,7 +548,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
         of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")]
         given |= {"errors": tuple(of_value[:1])} if of_value else {}
-    marks = [c.name for c in free.values() if c.text and {*c.cells.unique().to_pylist()} - {None, ""} <= MARKS]
+    words = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
+    marks = [name for name, seen in words.items() if seen and seen <= MARKS]
     if marks:
         unsure.append(
             f"{listed(marks)} says which values are limits, and is not read: write its mark before the value, <0.01"

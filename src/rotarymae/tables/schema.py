@@ -203,7 +203,7 @@ class TableSchema:
         Returns
         -------
         TableSchema
-            The schema. A given `wide` drops the model's `channel`, and the other way round.
+            The schema. A given `wide` drops the model's `channel`, and the other way round; so do the sides of limits.
 
         Raises
         ------
@@ -218,10 +218,10 @@ class TableSchema:
         wide = given.get("wide")
         if wide and "channel" in given:
             raise InputError("--channel names a column of channels, --wide says each has its own; give one of them.")
-        if wide:
-            before.pop("channel", None)
-        if "channel" in given:
-            before.pop("wide", None)
+        for one, other in (("wide", "channel"), ("upper_limits", "lower_limits")):
+            for name, excluded in ((one, other), (other, one)):
+                if name in given:
+                    before.pop(excluded, None)
         return from_fields(cls, {"values": () if wide else cls.values, **before, **given}, "a table")
 
     @classmethod
