@@ -22,7 +22,7 @@ from conftest import refuses
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.tables.coerce import as_dataset
-from rotarymae.tables.labels import align_labels
+from rotarymae.tables.labels import align_column, align_labels
 
 COLUMNS = {
     "star": ["b", "a", "b", "a", "b", "b"],  # interleaved
@@ -810,9 +810,17 @@ def test_bad_labels_are_named(ids, labels, parts):
         align_labels(build(), pa.table({"id": ids, "label": labels}))
 
 
+@pytest.mark.parametrize("read", [align_labels, align_column])
+def test_ids_are_no_labels(read):
+    with pytest.raises(InputError, match="'id' names the series, and is also to be a value of each") as refused:
+        read(build(), pa.table({"id": ["a", "b"], "label": ["x", "y"]}), "id", "id")
+    assert refused.value.code == "column-twice"
+
+
 def test_labels_may_repeat_belong_to_others_or_lack():
-    repeated = pa.table({"id": ["a", "b", "a", "b"], "label": ["x", "y", "x", "y"]})
-    assert align_labels(build(), repeated).tolist() == ["y", "x"]
+    for last in ("y", "", None):  # as in a table of observations, whose first rows have the labels
+        repeated = pa.table({"id": ["a", "b", "a", "b"], "label": ["x", "y", "x", last]})
+        assert align_labels(build(), repeated).tolist() == ["y", "x"]
     with pytest.warns(InputWarning, match="2 labels belong to no series and are not used: 'd', 'c'"):
         found = align_labels(build(), pa.table({"id": ["d", "a", "c", "b"], "label": [4, 1, 3, 2]}))
     assert found.tolist() == [2, 1] and found.dtype == np.int64

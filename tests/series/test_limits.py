@@ -161,6 +161,32 @@ def test_a_column_of_limits_counts_where_the_value_is_missing():
         TableSchema(values=("a", "b"), wide=True, lower_limits=("diffmaglim",))
     with refuses("2 columns of limits for 1 of values"):
         TableSchema(values=("a",), lower_limits=("b", "c"))
+    with refuses("'a' have upper limits 'b' and lower limits 'c'"):
+        TableSchema(values=("a",), upper_limits=("b",), lower_limits=("c",))
+
+
+@pytest.mark.parametrize("side, other", [("upper_limits", "lower_limits"), ("lower_limits", "upper_limits")])
+def test_a_side_that_is_given_takes_the_place_of_the_models(side, other):
+    schema = TableSchema.resolve({side: ("a",)}, {other: ("b",)})
+    assert (getattr(schema, side), getattr(schema, other)) == (("a",), ())
+
+
+@pytest.mark.parametrize("option", ["channel", "errors", "lower_limits"])
+def test_a_wrong_option_is_refused_before_the_rows_are_looked_at(option, tmp_path):
+    (tmp_path / "t.csv").write_text("id,time,value\n0,0,low\n0,1,high\n")
+    given: Any = {option: "nope" if option == "channel" else ("nope",)}
+    with refuses(f"no column 'nope'; name the right one by --{option.replace('_', '-')}"):
+        propose(open_source(tmp_path / "t.csv"), TableSchema(**given), {option})
+
+
+@pytest.mark.filterwarnings("ignore:1 observed values are dropped")
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_bound_of_an_error_is_no_error_and_is_left_out(wide):
+    table = pd.DataFrame({"id": 0, "time": [0, 1, 2], "f": ["1", "<2", "3"], "f_err": ["<0.1", "0.2", "0.3"]})
+    how: Any = {"wide": True, "tokens": "time"} if wide else {"values": ["f"], "errors": ["f_err"]}
+    with pytest.warns(InputWarning, match="1 cells of 'f_err' cannot be read: '<0.1' 1; they are left out"):
+        data = SeriesDataset.from_frame(table, **how)
+    assert data.values.tolist() == [[2, 0.2], [3, 0.3]] and data.reading.limits == {"f": 1}  # pyright: ignore
 
 
 def test_info_proposes_a_column_of_limits_and_its_side(tmp_path):
@@ -175,6 +201,27 @@ def test_info_proposes_a_column_of_limits_and_its_side(tmp_path):
     ztf().fillna({"magpsf": 20.0}).to_csv(tmp_path / "full.csv", index=False)
     full = propose(open_source(tmp_path / "full.csv"), TableSchema(), set())
     assert not full.schema.lower_limits and any("'diffmaglim' is a limit" in text for text in full.unsure)
+
+
+@pytest.mark.parametrize("of_series", [False, True])
+def test_one_limit_for_a_table_or_a_series_is_proposed_and_is_no_fact(of_series, tmp_path):
+    table = ztf()
+    table["diffmaglim"] = 20.0 + of_series * table.oid / 100
+    table.loc[(table.magpsf > table.diffmaglim) | (table.oid == 3), ["magpsf", "sigmapsf"]] = np.nan
+    table.to_csv(tmp_path / "ztf.csv", index=False)
+    schema = propose(open_source(tmp_path / "ztf.csv"), TableSchema(), set()).schema
+    assert schema.lower_limits == ("diffmaglim",) and schema.static == ()
+    data = read.read_table(tmp_path / "ztf.csv", schema)
+    assert data.sides is not None and data.reading is not None and data.reading.doubts == {}
+    assert (data.values[data.sides[:, 0] != 0, 1] == 0).all()  # also in a series of limits alone
+
+
+def test_marks_in_a_column_of_their_own_are_said(tmp_path):
+    table = censored()
+    table["remark"] = table.value.str.extract("(<)")[0]
+    table.assign(value=table.value.str.strip("<"), blank=" ").to_csv(tmp_path / "t.csv", index=False)
+    said = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).unsure
+    assert any(text.startswith("'remark' says which values are limits, and is not read") for text in said)
 
 
 def test_a_table_larger_than_memory_has_the_same_limits(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Further tables that people have: other languages, marks between thousands, units in cells, times in parts."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.queries import QueryTable
 from rotarymae.series import as_dates, cells
-from rotarymae.series.dates import formats_of
+from rotarymae.series.dates import formats_of, times, with_clock
 from rotarymae.tables import (
     TableSchema,
     align_labels,
@@ -38,7 +39,7 @@ def when(base):
     return pd.Timestamp("2024-03-20") + pd.to_timedelta((base.time * 6 * 3600).round(), unit="s")
 
 
-def looked_at(path):
+def looked_at(path) -> tuple[Any, Any]:
     """Return what is proposed of a file, and its data set."""
     source = open_source(path)
     proposal = propose(source, TableSchema(), set())
@@ -77,6 +78,10 @@ CELLS = {
     "apostrophes between thousands": (",", lambda v: f"{v:,.2f}".replace(",", "'")),
     "percent": (",", "{:.2f}%".format),
     "a unit": (",", "{:.2f} mg/dL".format),
+    "a unit and decimal commas": (";", lambda v: f"{v:.2f} mg/dL".replace(".", ",")),
+    "a unit behind thousands": (",", "{:,.2f} MWh".format),
+    "dollars": (",", lambda v: f"{v:,.2f}".replace("-", "-$") if v < 0 else f"${v:,.2f}"),
+    "euros": (";", lambda v: f"{v:.2f} €".replace(".", ",")),
     "a typographic minus": (",", lambda v: f"{v - 2500:.2f}".replace("-", "−")),
     "Fortran": (",", lambda v: f"{v:.6E}".replace("E", "D")),
 }
@@ -132,6 +137,42 @@ def test_a_date_in_columns_of_its_parts(base, when, tmp_path, suffix):
     np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
 
 
+MINIMA: Any = {
+    "a minimum of the month": (["year", "month"], ["min", "max"]),
+    "rain of the month": (["year", "month"], ["mm"]),
+    "rain before the date": (["mm", "year", "month"], ["mm"]),
+    "a minimum of the hour": (["year", "month", "day", "hour"], ["min", "max"]),
+    "a minimum with a fraction": (["year", "month", "day", "hour"], ["min"]),
+    "hours of sun": (["year", "month", "day"], ["hour"]),
+    "hours of work": (["year", "month", "day"], ["hours"]),
+}
+
+
+@pytest.mark.parametrize("kind", MINIMA)
+def test_a_value_that_is_called_like_a_part_of_a_date_is_a_value(kind, when, tmp_path):
+    parts, values = MINIMA[kind]
+    parts = {name: getattr(when.dt, name) for name in parts if name != "mm"}
+    draw = np.random.default_rng(0).uniform(1, 50, (len(values), len(when))).round(2 * (len(values) == 1))
+    table = pd.DataFrame({**parts, **dict(zip(values, draw, strict=True))}).astype(dict.fromkeys(parts, int))
+    (table[["mm", *parts]] if kind == "rain before the date" else table).to_csv(tmp_path / "t.csv", index=False)
+    proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+    assert (proposal.schema.time, proposal.schema.values) == ("+".join(parts), tuple(values))
+
+
+def test_parts_of_a_date_may_be_a_day_of_the_year_two_digits_and_a_fraction_of_a_second(base, when, tmp_path):
+    when = when - pd.Timedelta("9131.25D") + pd.to_timedelta(base.index % 7 / 8, unit="s")  # from 1999 on
+    clock = {"hh": when.dt.hour, "mn": when.dt.minute, "ss": when.dt.second + when.dt.microsecond / 1e6}
+    days = ((when - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy().reshape(SERIES, TIMES)
+    for day in ({"MM": when.dt.month, "DD": when.dt.day}, {"DOY": when.dt.day_of_year}):
+        table = base.assign(YY=when.dt.year % 100, **day, **clock).drop(columns="time")
+        table.to_csv(tmp_path / "t.csv", index=False)
+        proposal, dataset = looked_at(tmp_path / "t.csv")
+        assert proposal.schema.time == "+".join(["YY", *day, *clock]) and proposal.schema.values == ("value",)
+        assert np.abs(dataset.times - np.sort(days).ravel()).max() < 1e-9
+    last = table.drop_duplicates("id").assign(hh=24, mn=0, ss=0, YY=24, DOY=60)
+    assert set(read_table(last, TableSchema(time=proposal.schema.time)).times) == {19783.0}  # the first of March 2024
+
+
 def test_a_year_and_a_month_are_a_date(tmp_path):
     table = pd.DataFrame(
         {"YEAR": np.repeat(range(1950, 1960), 12), "MONTH": [*range(1, 13)] * 10, "SST": np.arange(120.0)}
@@ -142,11 +183,83 @@ def test_a_year_and_a_month_are_a_date(tmp_path):
     assert dataset.times[:2].tolist() == [-7305, -7274]
 
 
-def test_times_as_names_of_columns_are_named(tmp_path):
-    days = pd.date_range("2024-01-20", periods=24).strftime("%Y-%m-%d")
-    pd.DataFrame(np.random.default_rng(0).normal(size=(5, 24)), columns=days).to_csv(tmp_path / "t.csv")
+DAYS, MONTHS = pd.date_range("2024-01-20", periods=24), pd.date_range("2024-01-01", periods=12, freq="MS")
+
+
+@pytest.mark.parametrize("names", [DAYS.strftime("%Y-%m-%d"), range(1990, 2014)], ids=["days", "years"])
+def test_times_as_names_of_columns_are_named(names, tmp_path):
+    pd.DataFrame(np.random.default_rng(0).normal(size=(5, 24)), columns=[*names]).to_csv(tmp_path / "t.csv")
     with pytest.raises(InputError, match="names of its columns are times"):
         propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+
+
+OF_DAY = {"H01": [f"H{k:02d}" for k in range(1, 25)], "13:00": [f"{k:02d}:00" for k in range(24)], "7": range(24)}
+
+
+@pytest.mark.parametrize("names", [*OF_DAY.values(), MONTHS.strftime("%b")], ids=[*OF_DAY, "Dec"])
+def test_times_as_names_of_channels_are_doubted_and_none_is_lost(names, tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(30, len(names))), columns=[*map(str, names)])
+    table.insert(0, "Year" if "Dec" in table else "date", range(1990, 2020) if "Dec" in table else [*DAYS, *DAYS[:6]])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+    assert proposal.schema.values == tuple(map(str, names))
+    assert any("look like times, and each is read as a channel" in text for text in proposal.unsure)
+
+
+REFUSED = {
+    "id,time,value,value": "There are no others. Besides, column 'value' is there more than once",
+    "id,time,door": r"There are 'door'. 'door' holds texts \('low', 'high'\)",
+}
+
+
+@pytest.mark.parametrize("header", REFUSED)
+def test_why_no_column_is_one_of_values(header, tmp_path):
+    cells_of = [["0", str(k), word, word][: header.count(",") + 1] for k, word in enumerate(["low", "high"] * 9)]
+    (tmp_path / "t.csv").write_text("\n".join([header, *map(",".join, cells_of)]) + "\n")
+    with pytest.raises(InputError, match=REFUSED[header]):
+        propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+
+
+def test_points_between_thousands_are_known_by_the_decimal_commas_of_another_column(base, tmp_path):
+    counts = [f"{1000 + k:,}".replace(",", ".") for k in base.index]
+    base.assign(count=counts).to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    dataset = read_table(tmp_path / "t.csv", TableSchema(values=("count",), duplicates="first"))
+    assert np.sort(dataset.values[:, 0]).tolist() == [*range(1000, 1000 + len(base))]
+
+
+def test_ids_that_differ_in_capitals_are_a_doubt(base):
+    table = base.sort_values("time").assign(id=np.where(base.index % 2, "Star ", "star ") + base.id.astype(str))
+    with pytest.warns(InputWarning, match="12 ids in 'id' differ from another in capitals alone"):
+        assert len(read_table(table.sort_values(["id", "time"]), TableSchema())) == 12
+
+
+def test_classes_that_differ_in_capitals_or_are_numbers_but_few_are_doubts(base, tmp_path):
+    labels = pa.table({"id": range(SERIES), "label": ["AGN", "SN Ia", "sn ia", "AGN", "SN Ia", "agn"]})
+    dataset = read_table(base.sort_values(["id", "time"]), TableSchema())
+    with pytest.warns(InputWarning, match="4 words of column 'label' differ from another in capitals alone"):
+        align_labels(dataset, labels)
+    (tmp_path / "l.csv").write_text("id,mass\n" + "".join(f"{k},{k + 1.5 if k else 'unsure'}\n" for k in range(SERIES)))
+    with pytest.warns(InputWarning, match="1 different words among the numbers of column 'mass' .*--na unsure"):
+        align_labels(dataset, tmp_path / "l.csv", label="mass")
+    assert align_labels(dataset, tmp_path / "l.csv", "id", "mass", "none", na=("unsure",))[1] == 2.5
+
+
+def test_a_pressure_is_no_channel_and_a_column_that_is_there_twice_is_said(base, tmp_path):
+    level = (base.value * 3).round().astype(int) + 120
+    table = base.assign(bp=[f"{high}/{high - 40}" for high in level], hr=level / 2)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.channel is None and any("'bp'" in text for text in proposal.unsure)
+    table.assign(twice=1.5).rename(columns={"hr": "bp"}).to_csv(tmp_path / "t.csv", index=False)
+    assert any("column 'bp' is there more than once" in text for text in looked_at(tmp_path / "t.csv")[0].unsure)
+
+
+def test_a_word_among_the_numbers_of_a_static_column_is_a_doubt(base, tmp_path):
+    base.assign(age=(base.id + 40).astype(str).replace("40", "unknown")).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.warns(InputWarning, match="'age' make it one of classes; .*--na unknown"):
+        read_table(tmp_path / "t.csv", TableSchema(static=("age",)))
+    dataset = read_table(tmp_path / "t.csv", TableSchema(static=("age",), na=("unknown",)))
+    assert dataset.static["age"][1:].tolist() == [41, 42, 43, 44, 45] and np.isnan(dataset.static["age"][0])
 
 
 def test_errors_of_a_wide_table_are_said_to_be_left_out(base, tmp_path):
@@ -296,7 +409,7 @@ def sensors():
     draw = np.random.default_rng(0)
     table = pd.DataFrame({"Maschine": np.repeat([f"M{i}" for i in range(8)], 20)})
     hours = pd.Timestamp("2024-03-20 08:00") + pd.to_timedelta(np.arange(len(table)), unit="h")
-    table["Zeit"] = hours.strftime("%d.%m.%Y %H:%M")
+    table["Zeit"] = hours.strftime("%d.%m.%Y %H:%M")  # pyright: ignore
     table["Fühler"] = np.tile(["Fühler oben", "Fühler unten"], 80)
     table["Messwert"] = [f"{value:.2f}".replace(".", ",") for value in 20 + draw.normal(size=160)]
     return table.assign(Güte=np.repeat(["gut", "schlecht"] * 4, 20))
@@ -367,13 +480,46 @@ def test_dates_with_an_offset_behind_a_blank_are_dates(offset, base, when, tmp_p
     assert np.abs(dataset.times - np.sort(days.to_numpy().reshape(SERIES, TIMES)).ravel()).max() < 1e-9
 
 
-@pytest.mark.parametrize("day", ["%d.%m.%Y", "%Y%m%d", "%Y-%m-%d"])
-def test_a_clock_next_to_days_of_any_notation_is_part_of_the_time(day, base, when, tmp_path):
-    table = base.assign(Datum=when.dt.strftime(day), Uhrzeit=when.dt.strftime("%H:%M:%S")).drop(columns="time")
+CLOCKS = {"Uhrzeit": "%H:%M:%S", "Time": "%I:%M:%S %p", "UTC_TIME": "%H%M", "Hour": "%H"}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("day", ["%d.%m.%Y", "%Y%m%d", "%Y-%m-%d", "%d/%m/%Y", "%Y%j"])
+@pytest.mark.parametrize("one", [True, False], ids=["one", "several"])
+def test_a_clock_next_to_days_of_any_notation_is_part_of_the_time(one, clock, day, base, when, tmp_path):
+    when = when.dt.floor({"Hour": "h", "UTC_TIME": "min"}.get(clock, "s"))
+    table = base.assign(Datum=when.dt.strftime(day), **{clock: when.dt.strftime(CLOCKS[clock])})
+    table = table.drop(columns=["time", "id"] if one else "time")
+    table = table.drop_duplicates([name for name in table if name != "value"])
     table.to_csv(tmp_path / "t.csv", index=False)
     proposal, dataset = looked_at(tmp_path / "t.csv")
-    assert (proposal.schema.time, proposal.schema.clock) == ("Datum", "Uhrzeit")
-    assert dataset.times[0] == pytest.approx((when[0] - pd.Timestamp(0)) / pd.Timedelta(1, "D"), abs=1e-9)
+    assert (proposal.schema.time, proposal.schema.clock) == ("Datum", clock)
+    assert (proposal.schema.id, proposal.schema.channel) == ("file" if one else "id", None)
+    days = (when - pd.Timestamp(0)) / pd.Timedelta(1, "D")
+    assert np.unique(dataset.times) == pytest.approx(np.unique(days), abs=1e-9)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_clock_next_to_a_day_in_parts_or_at_midnight_is_part_of_the_time(suffix, when, base, tmp_path):
+    hours = {"Time": when.dt.strftime("%H:%M:%S"), "value": base.value, "id": base.id}
+    parts = {name: getattr(when.dt, name) for name in ("year", "month", "day")}
+    for day, time in ((parts, "year+month+day"), ({"date": when.dt.floor("D")}, "date")):
+        table = pd.DataFrame({**day, **hours})
+        path = tmp_path / f"t.{suffix}"
+        table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+        proposal, dataset = looked_at(path)
+        assert (proposal.schema.time, proposal.schema.clock, proposal.schema.id) == (time, "Time", "id")
+        assert dataset.times[0] == pytest.approx((when.min() - pd.Timestamp(0)) / pd.Timedelta(1, "D"), abs=1e-9)
+
+
+def test_a_clock_that_is_none_is_refused_or_missing():
+    day = pa.array(["2024-03-05"] * 3)
+    for written, hours in ((["7", "13", "24"], [7, 13, 24]), (["0000", "0015", "1030"], [0, 0.25, 10.5])):
+        read = with_clock(times(day, "day"), pa.array(written), "day").values - 19787
+        assert read * 24 == pytest.approx(hours)
+    for wrong in ([7.0, 13.0, 61.0], [900.0, 1075.0, 1100.0], [900.0, 2500.0, 1.0]):
+        with pytest.raises(InputError, match="wanted hours up to 24, 10:15:00, or 1015"):
+            with_clock(times(day, "day"), pa.array(wrong), "day")
 
 
 def test_a_buoy_has_units_below_its_header_and_its_time_in_five_columns(tmp_path):
@@ -488,9 +634,74 @@ def test_the_notation_of_dates_is_seen_in_their_words_and_numbers(written, base,
     assert repr(proposal.schema.time_format) in str(error.value)
 
 
+LANGUAGES = {
+    "de": "Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez",
+    "de, in full": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "fr": "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+    "fr, in full": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "nl": "jan feb mrt apr mei jun jul aug sep okt nov dec",
+    "AP": "Jan. Feb. March April May June July Aug. Sept. Oct. Nov. Dec.",
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("written", ["{0.day}. {1} {0.year}", "{1} {0.day}, {0.year}"], ids=["day", "month"])
+def test_months_in_other_languages_are_read(written, language, tmp_path):
+    names, days = LANGUAGES[language].split(), pd.date_range("2023-01-03", periods=60, freq="9D")
+    table = pd.DataFrame({"date": [written.format(day, names[day.month - 1]) for day in days], "value": range(60)})
+    table.loc[60] = ["unknown", 1]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.time, proposal.schema.id) == ("date", "file")
+    assert dataset.times.tolist() == ((days - pd.Timestamp(0)) / pd.Timedelta("1D")).tolist()
+    assert dataset.reading.words == {"date": {"unknown": 1}}
+
+
 def test_may_is_a_month_in_short_and_in_full():
     assert formats_of(["3-May-2023", "1-Jun-2023"]) == ["%d-%b-%Y"]
     assert formats_of(["May 3, 2023", "September 13, 2023"]) == ["%B %d, %Y"]
+
+
+NOTATIONS = {
+    "05/2024 13:00": ["%m/%Y %H:%M"],
+    "Mar 2024 13:00": ["%b %Y %H:%M"],
+    "7:12 20.03.2024": ["%H:%M %d.%m.%Y"],
+    "07:12:30.25 20.03.2024": ["%H:%M:%S.%f %d.%m.%Y"],
+    "20MAR24:07:12:00": ["%d%b%y:%H:%M:%S"],
+    "2024-03-20:07:12": ["%Y-%m-%d:%H:%M"],
+    "20.03.2024 24:00": ["%d.%m.%Y %H:%M"],
+    "2023365": ["%Y%j"],
+    "05.06.24": ["%d.%m.%y", "%m.%d.%y"],
+    "05/06/24": ["%d/%m/%y", "%m/%d/%y", "%y/%m/%d"],
+    "25/06/24": ["%d/%m/%y", "%y/%m/%d"],
+    "13:00 25/06/32": ["%H:%M %d/%m/%y"],
+}
+
+
+@pytest.mark.parametrize("text", NOTATIONS)
+def test_a_group_with_colons_is_a_clock_and_years_of_two_digits_are_not_guessed(text):
+    assert formats_of([text]) == NOTATIONS[text]
+
+
+def test_a_year_of_two_digits_is_never_the_year_24():
+    texts = pa.array(["25/06/24", "31/12/69", "25/06/24"])
+    read = times(texts, "time", "%d/%m/%y")
+    assert as_dates(read.values)[0].as_py().year == 2024 and as_dates(read.values)[1].as_py().year == 1969
+    assert "1969 to 2068" in str(read.note)
+    with pytest.raises(InputError, match=r"not written as '%d/%m/%Y'.*%y of two digits"):
+        times(texts, "time", "%d/%m/%Y")
+    mixed = times(pa.array(["25/06/24", "25/06/2024"]), "time", "%d/%m/%Y")
+    assert mixed.words == {"25/06/24": 1} and mixed.values[1] == 19899
+
+
+def test_the_hour_24_is_the_end_of_the_day(tmp_path):
+    rows = [f"{1 + k // 24:02d}.03.2024 {k % 24 + 1:02d}:00,{k % 7}" for k in range(20 * 24)]
+    (tmp_path / "t.csv").write_text("Zeit,Wert\n" + "\n".join(rows) + "\n")
+    dataset = looked_at(tmp_path / "t.csv")[1]
+    assert dataset.times * 24 == pytest.approx(19783 * 24 + np.arange(1, 20 * 24 + 1))
 
 
 @pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", ""])
@@ -509,9 +720,74 @@ def test_a_file_without_names_of_columns_has_numbered_ones(separator, tmp_path):
     assert len(dataset) == 8 and dataset.lengths.sum() == 2 * 320
 
 
-def test_years_may_be_names_of_columns(tmp_path):
-    (tmp_path / "t.csv").write_text("1990,1991,1992\n5,6,7\n8,9,10\n2,1,1\n")
-    assert open_source(tmp_path / "t.csv").columns == ["1990", "1991", "1992"]
+HEADLESS = {
+    "numbers that ascend": ("{s},{t}.5,{v}.25", ","),
+    "two numbers": ("{t}.5 {v}.25", " "),
+    "dates": ("A{s},2024-01-{t:02d},{v}", ","),
+    "dates with points": ("{s};{t:02d}.01.2024 13:00;{v}", ";"),
+}
+
+
+@pytest.mark.parametrize("kind", HEADLESS)
+def test_a_first_row_of_cells_as_those_below_is_no_header(kind, tmp_path):
+    row, separator = HEADLESS[kind]
+    rows = [row.format(s=s, t=t, v=20 + (s + t) % 7) for s in range(2) for t in range(1, 20)]
+    (tmp_path / "t.txt").write_text("\n".join(rows) + "\n")
+    source = open_source(tmp_path / "t.txt")
+    assert source.columns == [f"column {k + 1}" for k in range(row.count(separator) + 1)] and source.rows() == 38
+
+
+@pytest.mark.parametrize(
+    "names", [["1990", "1991", "1995"], ["400.5", "401.0", "401.5", "402.0"], ["id", "2024-01-31"]]
+)
+def test_numbers_and_dates_may_be_names_of_columns(names, tmp_path):
+    rows = [",".join(str(k * len(names) + c) for c in range(len(names))) for k in range(9)]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(names), *rows]) + "\n")
+    assert open_source(tmp_path / "t.csv").columns == names
+
+
+@pytest.mark.parametrize("words", [False, True], ids=["numbers", "words"])
+@pytest.mark.parametrize("separator", [",", "\t", " "])
+def test_names_of_rows_have_no_name_in_the_header_as_r_writes_it(separator, words, base, tmp_path):
+    names = [f"row{k}" if words else k + 1 for k in range(len(base))]
+    lines = base.set_index(pd.Index(names)).to_csv(sep=separator, header=False).splitlines()
+    (tmp_path / "t.txt").write_text("\n".join([separator.join(base), *lines]) + "\n")
+    proposal, dataset = looked_at(tmp_path / "t.txt")
+    assert (proposal.schema.id, proposal.schema.time, proposal.schema.values) == ("id", "time", ("value",))
+    np.testing.assert_array_equal(dataset.values[:, 0], base.value)
+
+
+def test_more_cells_than_names_are_refused_or_said(base, tmp_path):
+    rows = [f"{row.id},{row.time},{row.value}" for row in base.itertuples()]
+    (tmp_path / "t.csv").write_text("\n".join(["id,time,value", *(row.replace(".", ",") for row in rows)]) + "\n")
+    with pytest.raises(InputError, match=r"line 1 names 3 columns, .*'0,.*quote cells that hold ','") as refused:
+        open_source(tmp_path / "t.csv")
+    assert refused.value.code == "unequal-lines"
+    (tmp_path / "t.csv").write_text("time,value\n" + "".join(f"{k / 4},{k % 7},1\n" for k in range(40)))
+    with pytest.raises(InputError, match="line 1 names 2 columns"):  # which of the three has no name?
+        open_source(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["id,time,value", *(row + ", x" * (row[-1] == "1") for row in rows)]) + "\n"
+    )
+    assert "lines have more cells than the header, which are not read" in open_source(tmp_path / "t.csv").notes[0]
+    (tmp_path / "t.csv").write_text("\n".join(["id,time,value", *(row + "," for row in rows)]) + "\n")
+    assert not open_source(tmp_path / "t.csv").notes
+
+
+@pytest.mark.parametrize("dash", ["-", "--", "---"])
+def test_a_dash_is_a_missing_value(dash, base, tmp_path):
+    values = base.value.astype(str).where(base.index % 9 != 2, dash)
+    base.assign(value=values).to_csv(tmp_path / "t.csv", index=False)
+    report = looked_at(tmp_path / "t.csv")[1].reading
+    assert report.words == {} and report.missing == {"'value' is missing": 10}
+
+
+def test_a_number_of_visits_is_no_value(tmp_path):
+    days = pd.date_range("2024-01-20", periods=24).strftime("%d-%b-%Y")
+    rows = [(p, days[k], k + 1, 120 + (k * p) % 11, 80 + (k + p) % 9) for p in range(1, 6) for k in range(24)]
+    columns = ["Patient", "Visit Date", "Visit", "SBP", "DBP"]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.values == ("SBP", "DBP")
 
 
 def test_who_measured_is_not_what_was_measured(tmp_path):
@@ -551,7 +827,7 @@ def test_a_clock_that_passes_midnight_and_several_series_of_one_id_are_doubts(wi
         frame.to_csv(tmp_path / "t.csv", index=False)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            read_table(open_source(tmp_path / "t.csv"), TableSchema(id="file", values=values, wide=wide))
+            read_table(open_source(tmp_path / "t.csv"), TableSchema(id="file", values=tuple(values), wide=wide))
         assert any("passed midnight" in str(one.message) for one in said) == doubted
 
 

@@ -18,13 +18,14 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, listed
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>", "#N/A", "#NA",
-           "#VALUE!")  # fmt: skip
+           "#VALUE!", "-", "--", "---")  # fmt: skip
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 DECIMAL_COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may be a decimal comma, too
 MIN_THOUSANDS = 10  # such cells, next to whole numbers below 1,000, that show what the comma is
 SPACED = r"^[-+]?\d{1,3}([ '’\x{00a0}\x{202f}]\d{3})+([.,]\d+)?$"  # 1 234,5 and 1'234.5
-BEFORE_UNIT = r"^([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([%°µμA-Za-z][^\d]{0,15}|[%°])$"  # 5.1 mg/dL
+MARKED = r"[-+]?[.,]?\d(?:[\d.,'’ \x{00a0}\x{202f}]*[\d.,])?(?:[eE][-+]?\d+)?"  # a number with any marks
+BEFORE_UNIT = rf"^({MARKED})\s*([%°µμA-Za-z\p{{Sc}}][^\d]{{0,15}})$"  # 5.1 mg/dL and 5,10 €
 UPPER, LOWER = (rf"^[{mark}]=?\s*([-+−]?[.,]?\d.*)$" for mark in ("<≤", ">≥"))  # limits: the rest is a number
 MAX_WORD = 60  # characters of a cell that is named
 
@@ -182,15 +183,10 @@ def _parse_numbers(
         cells = _replaced(cells, pattern, r"\1")
     cells = _replaced(cells, "^[−–]", "-")
     cells = _replaced(cells, r"^([-+]?\d*\.?\d*)[dD]([-+]?\d+)$", r"\1e\2")  # Fortran's 1.5D+02
-    cells, note = _with_points(cells)
-    good = matches(cells, NUMBER)
-    measured = matches(cells, BEFORE_UNIT) & ~good
-    if measured.any() and not good.any():
-        units = counted(pc.replace_substring_regex(cells.filter(pa.array(measured)), BEFORE_UNIT, r"\2"))  # pyright: ignore
-        if len(units) == 1:
-            cells, note = _replaced(cells, BEFORE_UNIT, r"\1"), f"cells are in {next(iter(units))}"
-            good = matches(cells, NUMBER)
-    note = note and f"column {name!r}: {note}"
+    cells, unit = _without_unit(cells)
+    cells, marks = _with_points(cells)
+    good, note = matches(cells, NUMBER), ", ".join(filter(None, (unit, marks)))
+    note = f"column {name!r}: {note}" if note else None
     strange = ~good & cells.is_valid().to_numpy(zero_copy_only=False)
     if not good.any() and strange.any():
         words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
@@ -207,6 +203,29 @@ def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) ->
     """Replace a regular expression in the texts that match the pattern `of`, or in all if that is None."""
     replaced = pc.replace_substring_regex(column, pattern, by)  # pyright: ignore
     return replaced if of is None else pc.if_else(pa.array(matches(column, of)), replaced, column)  # pyright: ignore
+
+
+def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
+    """Return numbers without the unit that stands behind each, or the currency before, and a note on it.
+
+    Cells of several units, or with a unit in some of the numbers alone, are returned as they are, with None.
+    """
+    cells = _replaced(cells, r"^([-+]?)(\p{Sc})\s*(\d.*)$", r"\1\3 \2")
+    measured = matches(cells, BEFORE_UNIT) & ~matches(cells, rf"^{MARKED}$")
+    if not measured.any() or matches(cells, rf"^{MARKED}$").any():
+        return cells, None
+    units = counted(pc.replace_substring_regex(cells.filter(pa.array(measured)), BEFORE_UNIT, r"\2"))  # pyright: ignore
+    if len(units) > 1:
+        return cells, None
+    return _replaced(cells, BEFORE_UNIT, r"\1"), f"cells are in {next(iter(units))}"
+
+
+def alike(labels: pa.Array) -> list[Any]:
+    """Return the labels, all different, that differ from another only in capitals."""
+    if not is_text(labels.type):
+        return []
+    codes, _ = encode(pc.utf8_lower(labels))  # pyright: ignore
+    return labels.filter(pa.array(np.bincount(codes)[codes] > 1)).to_pylist()
 
 
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:

@@ -20,12 +20,20 @@ from rotarymae.series import cells
 HEAD_CELLS = 1000  # cells, in which a column of something else shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z| UTC| GMT| ?[+-]\d\d(:?\d\d)?)?)?$"
-ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
+ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?"
+ELAPSED += r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?$"  # 01:30 PM
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
-JOINED = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits: 20240331
+MIDNIGHT = r"(^|[^\d:])24:00"  # the end of a day
+JOINED = {7: "%Y%j", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits: 20240331
+# The beginnings of the names of months in English, German, French, Spanish, Italian, Portuguese and Dutch.
+MONTHS = (
+    "jan|ene|gen feb|fev|fév mar|mär|mrz|mrt apr|abr|avr may|mai|mei|mag jun|juin|giu jul|juil|lug aug|ago|aou|aoû "
+)
+MONTHS += "sep|set oct|okt|ott|out nov dec|dez|dic|déc"
+YEAR_1000 = -354_285  # in days since 1970-01-01; %Y of DuckDB takes fewer digits than four, too
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
@@ -84,7 +92,8 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     else:
         return _from_numbers(texts, name)
     read = _typed(stamps, name)
-    return replace(read, words=_words(texts, there & np.isnan(read.values)))
+    note = "years of two digits are taken as 1969 to 2068" if how is not None and "%y" in how else None
+    return replace(read, words=_words(texts, there & np.isnan(read.values)), note=note)
 
 
 def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
@@ -123,11 +132,11 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
         read = cells.numbers(texts, name)
     except InputError as error:
         known = texts.drop_null().unique()[:HEAD_CELLS].to_pylist()
-        formats = formats_of(known) or ["%d.%m.%Y %H:%M"]
+        said = " or ".join(f"time_format={how!r}" for how in formats_of(known))
+        said = said or "for example time_format='%d.%m.%Y %H:%M'"
         raise InputError(
             f"time column {name!r} holds text ({listed(known[:1])}); say how its dates are written ("
-            f"{' or '.join(f'time_format={how!r}' for how in formats)}, --time-format), or convert it to numbers, or "
-            "to datetimes, which are read as days.",
+            f"{said}, --time-format), or convert it to numbers, or to datetimes, which are read as days.",
             code="time-text",
         ) from error
     return Times(read.values.copy(), read.words, read.note)
@@ -171,7 +180,7 @@ def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
 
 
 def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
-    """Parse texts as timestamps by the format `how`; null where a text does not match.
+    """Parse texts as timestamps by the format `how`; null where a text does not match, as 24 does not match %Y.
 
     Raises:
         InputError: no text matches ("time-text"); the format has a zone by name, %Z.
@@ -183,14 +192,19 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
         )
     if "%z" in how:
         texts = pc.replace_substring_regex(texts, "[zZ]$", "+00:00")  # pyright: ignore
-    stamps = pa.nulls(len(texts), pa.timestamp("us"))
+    if "%b" in how:
+        texts, how = _with_short_months(texts), how.replace("%b. ", "%b ")
+    stamps, late = pa.nulls(len(texts), pa.timestamp("us")), pa.array(cells.matches(texts, MIDNIGHT))
+    texts = pc.replace_substring_regex(texts, MIDNIGHT, r"\100:00")  # pyright: ignore
     with suppress(duckdb.InvalidInputException):  # a format that it does not know
         stamps = _stamps(texts, "try_strptime(c, $how)", how=how)
+    stamps = pc.if_else(pc.less(stamps.cast(pa.int64()), YEAR_1000 * PER_DAY["us"]), None, stamps)  # pyright: ignore
+    stamps = pc.if_else(late, pc.add(stamps, pa.scalar(PER_DAY["us"], pa.duration("us"))), stamps)  # pyright: ignore
     if stamps.null_count == len(stamps):
         raise InputError(
             f"time column {name!r} holds {listed(texts.drop_null()[:1].to_pylist())}, which is not written as {how!r}, "
-            "like all its others; correct the format, in which %Y is the year, %m the month, %d the day, %H:%M:%S the "
-            "time, %f fractions of a second and %z the zone.",
+            "like all its others; correct the format, in which %Y is the year (%y of two digits), %m the month, %d the "
+            "day, %H:%M:%S the time, %f fractions of a second and %z the zone.",
             code="time-text",
         )
     return stamps
@@ -199,16 +213,31 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats by which all of the texts are dates: several where day and month could be swapped.
 
-    Names of months and weekdays are English. A date without a year has no format.
+    Names of weekdays are English, and those of months are if they have %B; %b also reads other languages. Words
+    without a digit may stand among the dates. A date without a year has no format.
     """
-    longest = max(texts, key=len, default="")
-    return [how for how in _formats(longest) if all(_is_written(text, how) for text in texts)]
+    dated = [text for text in texts if re.search(r"\d", text)]
+    if 2 * len(dated) <= len(texts):
+        return []
+    for some in (dated, _with_short_months(pa.array(dated)).to_pylist()):
+        formats = [how for how in _formats(max(some, key=len)) if all(_is_written(text, how) for text in some)]
+        if formats:
+            return formats
+    return []
+
+
+def _with_short_months(texts: pa.Array) -> pa.Array:
+    """Return texts with names of months, in short or in full, replaced by the English short ones."""
+    texts = pc.replace_substring_regex(texts, r"(\pL)\. ", r"\1 ")  # pyright: ignore
+    for name, begins in zip(calendar.month_abbr[1:], MONTHS.split(), strict=True):
+        texts = pc.replace_substring_regex(texts, rf"(?i)(^|[^\pL])({begins})\pL*", rf"\1{name}")  # pyright: ignore
+    return texts
 
 
 def _is_written(text: str, how: str) -> bool:
     """Return whether a text is a date by the strptime format `how`."""
     try:
-        datetime.strptime(text, how)
+        datetime.strptime(re.sub(MIDNIGHT, r"\g<1>00:00", text), how)
     except ValueError:
         return False
     return True
@@ -217,24 +246,25 @@ def _is_written(text: str, how: str) -> bool:
 def _formats(text: str) -> list[str]:
     """Return the strptime formats that the words and numbers of one date allow, in any order of day, month and year."""
     offset = UTC_OFFSET.search(text)
-    parts = re.findall(r"\d+|[^\W\d_]+|\W|_", text[: offset.start()] if offset else text)
+    text = text[: offset.start()] if offset else text
+    parts = re.findall(r"\d+|[^\W\d_]+|\W|_", text)
     numbers = [k for k, part in enumerate(parts) if part.isdecimal()]
+    of_clock: list[int] = []  # the numbers of 13:00:05.25
+    if with_colons := re.search(r"(?<![-/.:_\dA-SU-Za-z])\d\d?(:\d\d)+([.,:]\d+)?(?!\d)", text):
+        before, inside = (len(re.findall(r"\d+", each)) for each in (text[: with_colons.start()], with_colons[0]))
+        of_clock = numbers[before : before + inside]
     parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]
     named, half = not {"%b", "%B"}.isdisjoint(parts), "%p" in parts
     if any(part.isascii() and part.isalpha() and part.lower() not in ("t", "z", "utc", "gmt") for part in parts):
         return []  # 2024-W01 and 2024-Q1 are no months
     clock = ("%I" if half else "%H", "%M", "%S", "%f")
     joined = JOINED.get(len(parts[numbers[0]])) if numbers else None
-    year = next((k for k in numbers if len(parts[k]) == 4 and parts[k][:2] in ("19", "20")), None)
-    rest = [k for k in numbers if k != year]
+    year = next((k for k in numbers if len(parts[k]) == 4 and parts[k][:2] in ("19", "20") and not joined), None)
+    rest = [k for k in numbers if k not in (year, *of_clock)]  # those of the date, and of a clock without colons
     orders: list[tuple[str, ...]] = []
     if joined:
         then = len(parts[numbers[1]]) if len(numbers) > 1 else 0
-        year, rest, orders = (
-            None,
-            numbers,
-            [(joined, "%H%M%S"[:then]) if then in (4, 6) else (joined,)],
-        )  # 20240331T1230
+        orders = [(joined, "%H%M%S"[:then]) if then in (4, 6) else (joined,)]  # 20240331T1230
     elif named:
         orders = [("%d", "%y") if year is None else ("%d",) if rest else ()]
     elif year is not None and rest and len(parts[rest[0]]) == 3:
@@ -243,13 +273,13 @@ def _formats(text: str) -> list[str]:
         orders = [("%m",)]
     elif year is not None:
         orders = [("%m", "%d"), ("%d", "%m")][: 1 if year < rest[0] else 2] if rest else []
-    elif match := re.match(r"\d+([-/. ]+)\d+\1\d+", text):
+    elif match := re.search(r"\d+([-/. ]+)\d+\1\d+", text):
         orders = [("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d")][: 2 if match[1] == "." else 3]
     formats = []
     for order in orders:
-        codes = *order, *clock
-        if len(order) <= len(rest) <= len(codes):
-            at = dict(zip(rest, codes, strict=False)) | ({} if year is None else {year: "%Y"})
+        codes, known = (*order, *clock), (*rest, *of_clock)
+        if (len(order) == len(rest) or not of_clock) and len(order) <= len(rest) and len(known) <= len(codes):
+            at = dict(zip(known, codes, strict=False)) | ({} if year is None else {year: "%Y"})
             zone = "" if offset is None else offset[0].replace(offset[0].strip(), "%z")
             formats.append("".join(at.get(k, part) for k, part in enumerate(parts)) + zone)
     return formats
@@ -267,9 +297,11 @@ def _word_code(word: str) -> str | None:
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:
-    """Convert "26:30" and "1 days 02:30:00" to days, float64 [n]; NaN for other texts."""
+    """Convert "26:30", "02:30 PM" and "1 days 02:30:00" to days, float64 [n]; NaN for other texts."""
     parts = pc.extract_regex(texts, ELAPSED)  # pyright: ignore
     total = np.zeros(len(texts))
+    noon = cells.matches(texts, "^12:")
+    total += (cells.matches(texts, "(?i)p.?m") & ~noon) / 2 - (cells.matches(texts, "(?i)a.?m") & noon) / 2
     for part, size in (("d", 1.0), ("h", 1 / 24), ("m", 1 / 1440), ("s", 1 / 86400)):
         digits = pc.struct_field(parts, part)  # pyright: ignore
         digits = pc.if_else(pc.equal(digits, ""), "0", digits)  # pyright: ignore
@@ -280,19 +312,23 @@ def _elapsed(texts: pa.Array) -> np.ndarray:
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
     """Add a column with the time of day to times that are whole days.
 
-    The clock has texts such as 10:15, Arrow times, or hours as numbers; the result is NaN for a missing cell, and for a
-    text that is no time of day. Raises InputError for hours beyond 24 and a column of another type.
+    The clock has texts such as 10:15 and 1015, Arrow times, or numbers: hours, or 1015 where one is beyond 24. The
+    result is NaN for a missing cell, and for a text that is no time of day. Raises InputError for numbers that are
+    neither, and a column of another type.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
         spent = ticks.to_numpy(zero_copy_only=False) / PER_DAY["ns"]
-    elif cells.is_text(clock.type):
+    elif cells.is_text(clock.type) and cells.matches(clock, r"\d[:h]\d|^\s*\d\d?\.\d\d\s*$").any():
         texts = pc.replace_substring_regex(cells.trimmed(clock), r"^(\d\d?)[.h](\d\d)$", r"\1:\2")  # pyright: ignore
         spent = _elapsed(texts)
     else:
-        hours = cells.numbers(clock, f"{name} (clock)").values
+        given = hours = cells.numbers(clock, f"{name} (clock)").values
+        if np.nanmax(given, initial=0) > 24 or (cells.is_text(clock.type) and cells.matches(clock, r"^\d{4}$").any()):
+            hours = np.where(given % 100 < 60, given // 100 + given % 100 / 60, np.inf)  # 1015
         if np.nanmax(hours, initial=0) > 24:
-            raise InputError(f"the clock of {name!r} goes to {np.nanmax(hours):g}; wanted hours up to 24, or 10:15:00.")
+            wrong = given[np.nanargmax(hours)]
+            raise InputError(f"the clock of {name!r} is {wrong:g}; wanted hours up to 24, 10:15:00, or 1015.")
         spent = hours / 24
     return replace(day, values=day.values + spent)
 

@@ -242,7 +242,7 @@ def with_typical_errors(rows: Observations) -> Observations:
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
         known = ~np.isnan(rows.values[:, e])
-        bare = ~known & ~np.isnan(rows.values[:, v]) & ~np.isin(rows.series, rows.series[known])
+        bare = ~known & ~np.isnan(measured(rows)[:, v]) & ~np.isin(rows.series, rows.series[known])
         if not bare.any() or not known.any():
             continue
         values = rows.values.copy()

@@ -36,6 +36,7 @@ PACKED = (".gz", ".bz2", ".zst")  # of text files
 UNREADABLE = (duckdb.Error, pa.ArrowException, OSError, ValueError, ArithmeticError, RecursionError, TypeError)
 UNREADABLE += (EOFError, LookupError, AttributeError, NotImplementedError, SyntaxError)
 UNREADABLE += (csv.Error, zipfile.BadZipFile, zlib.error)
+DATE = re.compile(r"\d{4}-\d\d-\d\d|\d\d?[./]\d\d?[./]\d{2,4}")  # the beginning of one
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
 LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
@@ -215,15 +216,29 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
             code="empty-file",
         )
     names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))
-    headless = header_row is None and len(names) > 1 and _are_values(names)
+    below = [row for row in rows[start + 1 :] if any(cell.strip() for cell in row)]
+    headless = header_row is None and len(names) > 1 and _are_values(names, below)
     if headless:
         names, start = tuple(f"column {k + 1}" for k in range(len(names))), start - 1
-    below = [row for row in rows[start + 1 :] if len(row) == len(names)]
-    units = () if headless else _units(below)
-    cells_below = [cell.strip() for row in below for cell in row]
+    longer = [] if headless else [row for row in below if any(cell.strip() for cell in row[len(names) :])]
+    of_rows = bool(longer) and _have_names(below, len(names))
+    if 2 * len(longer) > len(below) and not of_rows:
+        raise InputError(
+            f"{path}: line {start + 1} names {len(names)} columns, and most lines below it have more cells, such as "
+            f"{best.join(longer[0])!r}. Name each column, and quote cells that hold {best!r}.",
+            code="unequal-lines",
+        )
+    names = ("unnamed 0", *names) if of_rows else names
+    equal = [row for row in below if len(row) == len(names)]
+    units = () if headless else _units(equal)
+    cells_below = [cell.strip() for row in equal for cell in row]
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
-        for pattern in (r"-?\d*,\d+([eE][-+]?\d+)?", r"-?\d*\.\d+([eE][-+]?\d+)?", r"-?\d{1,3}(\.\d{3})+,\d+")
+        for pattern in (
+            r"-?\d*,\d+([eE][-+]?\d+)?",
+            r"-?(?![1-9]\d{0,2}(\.\d{3})+$)\d*\.\d+([eE][-+]?\d+)?",  # 1.234 may be one thousand
+            r"-?\d{1,3}(\.\d{3})+,\d+",
+        )
     )
     with_point = with_point and not with_both
     comma = best != "," and with_comma and not with_point
@@ -233,6 +248,9 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     notes += ["decimal commas"] if comma else []
     notes += ["no line names the columns, and they are numbered"] if headless else []
     notes += [f"the header is line {start + 1}"] if start and not headless else []
+    notes += ["the first column, of the names of rows, has no name itself"] if of_rows else []
+    if longer and not of_rows:
+        notes += [f"{len(longer)} of the first {len(below)} lines have more cells than the header, which are not read"]
     notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if any(units) else []
     skip = start + 1 + bool(units)
     head_lines = tuple(lines[: start + 1])
@@ -280,8 +298,8 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
             # Two such lines are names and units; units repeat, and names do not.
             units = over > 0 and lines[over - 1].startswith("#") and len(rows[over - 1]) == width
             start = over - 1 if units and len({*rows[over]}) < width == len({*rows[over - 1]}) else over
-    below = [len(rows[i]) == width for i in filled if i > start]
-    return start, width, sum(below) / len(below) if below else float(width > 1)
+    below = Counter(len(rows[i]) for i in filled if i > start)  # one cell more where rows have names, as R writes them
+    return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
 
 
 def _has_number(row: Sequence[str]) -> bool:
@@ -289,13 +307,35 @@ def _has_number(row: Sequence[str]) -> bool:
     return any(re.match(r"[\s\"]*[-+.]?\d", cell) for cell in row)
 
 
-def _are_values(names: Sequence[str]) -> bool:
-    """Return whether the cells of a header are numbers, as those of a row are; ascending ones may be names."""
+def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether the cells of a header are those of a row: numbers, or a date above others.
+
+    Numbers may be names where they ascend, and are whole or four or more in equal steps.
+
+    Args:
+        names: the cells of the header.
+        below: the rows below it.
+    """
+    for cells_of in itertools.zip_longest(names, *below, fillvalue=""):
+        if len(cells_of) > 1 and sum(bool(DATE.match(cell)) for cell in cells_of) > len(cells_of) / 2:
+            return bool(DATE.match(cells_of[0]))
     try:
         numbers = [float(name) for name in names]
     except ValueError:
         return False
-    return any(later <= earlier for earlier, later in itertools.pairwise(numbers))
+    steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
+    equal = len(steps) > 2 and max(steps) - min(steps) < 1e-6 * max(steps)
+    return min(steps) <= 0 or not (equal or all(name.isdecimal() for name in names))
+
+
+def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
+    """Return whether rows have one cell more than the columns that are named, and begin with a name each, as R's do.
+
+    These are 1, 2, 3, ..., or different words.
+    """
+    names = [row[0].strip() for row in rows]
+    words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
+    return {*map(len, rows)} == {columns + 1} and (words or names == [str(k + 1) for k in range(len(names))])
 
 
 def _units(rows: list[list[str]]) -> tuple[str, ...]:

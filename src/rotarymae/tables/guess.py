@@ -18,17 +18,24 @@ import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
-from rotarymae.series.dates import ELAPSED, ISO, formats_of
-from rotarymae.tables.schema import TableSchema
-from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source
+from rotarymae.series.dates import ELAPSED, ISO, JOINED, PER_DAY, formats_of
+from rotarymae.tables.schema import TableSchema, option
+from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, date_parts, open_source
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
+TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-31, 1990, H01, 13:00, Jan
+    rf"{DATED.pattern}.*|(19|20)\d\d|(h|hr|hour|day|month)?[ _]?\d\d?(:\d\d|h)?|"
+    r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*",
+    re.IGNORECASE,
+)
+MIN_TIME_NAMES = 7  # columns with such names, and no others, that are said to be times
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
 TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
+MOST = 0.95  # of the cells of a column, which show what it holds
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
@@ -42,9 +49,11 @@ NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "fi
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
+MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
          "outlier", "suspect", "saturated"}  # fmt: skip
+SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
@@ -87,7 +96,8 @@ TIME = Rule(
     ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
-CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora"))
+HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
+CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora", *sorted(HOURS)))
 CHANNEL = Rule(
     ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
      "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
@@ -155,6 +165,7 @@ class Column:
         words: its name, split by `pieces`.
         cells: Arrow array [n].
         dates, clock, text: whether it holds dates, times of day or durations, and texts that are no numbers.
+        formats: for strptime, by which its dates may be read; () for ISO dates and those of a type of their own.
         listed: whether the table has lists, whose entries the cells are.
         codes: int [n], number of each cell among the different ones, -1 where it is missing.
         numbers: float64 [n], NaN where a cell is no number; None for a column that is not numeric.
@@ -166,6 +177,7 @@ class Column:
     dates: bool
     clock: bool
     text: bool
+    formats: tuple[str, ...]
     listed: bool
     codes: np.ndarray
     numbers: np.ndarray | None
@@ -205,6 +217,8 @@ class Column:
     def whole_days(self) -> bool:
         """Whether its dates have no time of day."""
         kind = self.cells.type
+        if pa.types.is_timestamp(kind):
+            return not (self.cells.cast(pa.int64()).drop_null().to_numpy() % PER_DAY[kind.unit]).any()
         texts = cells.is_text(kind) and not cells.matches(self.cells, ":").any()
         return pa.types.is_date(kind) or pa.types.is_integer(kind) or texts
 
@@ -222,9 +236,15 @@ class Column:
         """Return whether the column's name fits the role of a rule at all."""
         return rule.rank(self.words) < np.inf
 
+    @property
+    def counts(self) -> bool:
+        """Whether its numbers are consecutive, and come more than once each."""
+        known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
+        return self.whole and 1 < np.ptp(known) + 1 == self.distinct < len(known)
+
     def says(self, other: Column) -> bool:
         """Return whether the two columns tell rows apart in the same way, as the begin and the end of a time do."""
-        return _count(self.codes, other.codes) == self.distinct == other.distinct
+        return self.distinct == other.distinct == _count(self.codes, other.codes)
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has more than one value within some series; missing cells do not count.
@@ -239,6 +259,12 @@ class Column:
 def _count(*keys: np.ndarray) -> int:
     """Return how many different rows arrays of codes, [n] each, have together: _count([0, 0, 1], [5, 5, 5]) is 2."""
     return np.unique(np.stack(keys), axis=1).shape[1]
+
+
+def _joint(*keys: np.ndarray) -> np.ndarray:
+    """Number the different rows that arrays of codes, [n] each, have together: int [n]; -1 where a code is."""
+    numbers = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].ravel()
+    return np.where(np.min(keys, axis=0) < 0, -1, numbers)
 
 
 def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
@@ -285,8 +311,44 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
             read = cells.numbers(column, name, na, limits=True)
             mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
             numbers = read.values.astype(np.float64) if mostly or not text else None
+    formats = () if is_date or is_clock or of_lists else _formats(column, numbers)
+    numbers = None if formats else numbers
     text = text and numbers is None
-    return Column(name, tuple(pieces(name)), column, is_date, is_clock, text, of_lists, codes, numbers)
+    called = pieces(name)
+    is_clock = is_clock or (CLOCK.rank(called) < np.inf and _is_clock(column, numbers, bool(HOURS & {*called})))
+    is_date = is_date or bool(formats)
+    return Column(name, tuple(called), column, is_date, is_clock, text, formats, of_lists, codes, numbers)
+
+
+def _formats(column: pa.Array, numbers: np.ndarray | None) -> tuple[str, ...]:
+    """Return the date formats that fit all cells of a column.
+
+    Of numbers, only whole ones may be dates, such as 20240331, if all look like that. Otherwise there is no format.
+
+    Args:
+        column: its cells, Arrow array [n].
+        numbers: [n], its cells as numbers; None where they are none.
+    """
+    if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
+        return ()
+    formats: list[str] = []
+    for some in (column[:100], column):  # the first are soon seen to be none
+        texts = cells.without_missing(some.cast(pa.large_string()).unique()).drop_null().to_pylist()
+        dated = numbers is None or all(text.startswith(("19", "20")) and len(text) in JOINED for text in texts)
+        formats = formats_of(texts) if dated else []
+        if texts and not formats:
+            break
+    return tuple(formats)
+
+
+def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:
+    """Return whether a column that is called like a clock holds times of day as numbers: 0915, or `hours`."""
+    if numbers is None or np.isnan(numbers).all():
+        return False
+    if hours:
+        return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24 and not (np.nan_to_num(numbers) % 1).any())
+    padded = cells.is_text(column.type) and cells.matches(column, r"^0\d{3}$").any()
+    return bool(padded and (cells.matches(column, r"^([01]\d|2[0-4])[0-5]\d$") | np.isnan(numbers)).all())
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -316,14 +378,31 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """
     stem = schema.numbered or (None if "time" in named else _series_per_row(source))
     if stem is None:
-        parts = "+".join(date_parts(source.kinds).values())
-        return _propose(source if "time" in named else source.with_time(parts), schema, named)
+        return _propose(source if "time" in named else source.with_time("+".join(_date_parts(source))), schema, named)
     source = open_source(source, numbered=stem)
     id = next(name for name in source.kinds if looks_like_id(name))  # the last is "series"
     fields = {"id": id, "time": "number", "values": (stem.rstrip("._ "),), "numbered": stem}
     fields = {name: value for name, value in fields.items() if name not in named}
     rest = _propose(source, replace(schema, **fields), {*named, *fields, "channel"})
     return replace(rest, given={**fields, **rest.given})
+
+
+def _date_parts(source: Source) -> list[str]:
+    """Return the columns that hold parts of dates by their names and by their cells, from the year on; [] without any.
+
+    Few cells may be something else.
+    """
+    parts, kept = date_parts(source.kinds), []
+    columns = source.sample(ROWS).read(list(parts.values()), equal=False) if parts else {}
+    for part, name in parts.items():
+        _, low, high = DATE_PARTS[part]
+        with suppress(InputError):
+            numbers = cells.numbers(columns[name], name).values
+            fits = (numbers >= low) & (numbers <= high) & ((numbers % 1 == 0) | (part == "second"))
+            kept += [name] if fits.sum() > MOST * (~np.isnan(numbers)).sum() else []
+        if name not in kept:
+            break
+    return kept
 
 
 def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
@@ -335,8 +414,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         named: the names of these fields.
 
     Raises:
-        InputError: no column that could hold times or values ("no-time", "no-values").
+        InputError: a column that the user named is absent ("unknown-column"); none could hold times or values
+            ("no-time", "no-values").
     """
+    for role, name in schema.roles:
+        if role in named - {"id", "time", "static"}:
+            source.need([name], advice=f"; name the right one by {option(role)}")
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in named}
     unsure: list[str] = []
@@ -357,15 +440,16 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if "time" not in named:
         take("time", _time(free, unsure))
         if "time" not in given:
-            melt = sum(bool(DATED.match(name)) for name in columns) > len(columns) / 2
+            melt = sum(bool(TIME_NAME.fullmatch(name)) for name in columns) > len(columns) / 2
             advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
             raise InputError(
-                f"no column looks like time; name it by --time. There are {listed(columns, 20)}.{advice}",
+                f"no column looks like time; name it by --time. There are {_seen(columns, source)}{advice}",
                 code="no-time",
             )
     time = columns.get(given.get("time", schema.time))
-    if "time_format" not in named and time is not None and not (time.dates or time.clock or time.listed):
-        formats, example = _time_formats(time)
+    if "time_format" not in named and time is not None and time.formats:
+        formats, texts = time.formats, time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
+        example = next(text for text in reversed(texts) if re.search(r"\d", text))
         if len(formats) == 1:
             given["time_format"] = formats[0]
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
@@ -375,11 +459,15 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
                 f"the order of day, month and year; say which (--time {shlex.quote(time.name)} --time-format FORMAT).",
                 code="time-text",
             )
+    if "clock" not in named and time is not None and time.dates and time.whole_days:
+        take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
+    clock = columns.get(given.get("clock", schema.clock) or "")
+    times = np.arange(n) if time is None else _joint(*(c.codes for c in (time, clock) if c is not None))
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
     several_files = len(source.paths) > 1
     if "id" not in named:
-        chosen, groups = _id(free, n, time, unsure, several_files)
+        chosen, groups = _id(free, times, unsure, several_files)
         take("id", chosen)
         if chosen is None:
             given["id"] = "file"
@@ -389,8 +477,6 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     series = columns[name].codes if name in columns else np.zeros(n, np.int64)
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.sample(ROWS).with_ids_of_files().read(["file", time.name])["file"])[0]
-    if "clock" not in named and time is not None and (time.dates or given.get("time_format")) and time.whole_days:
-        take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
     one = count <= 1  # which does not show what is the same throughout each
@@ -413,25 +499,27 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
     numeric = {name: c for name, c in varying.items() if c.numeric and name not in changing}
     errors = [name for name, c in free.items() if c.is_error]
-    limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
+    limits = [name for name, c in free.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
+    limits = [name for name in limits if free[name].numeric]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
     coordinates = [name for name in numeric if name.lower() in COORDINATES]
+    if not {*map(str.lower, coordinates)} >= SKY:
+        coordinates = [name for name in coordinates if name.lower() not in SKY]
     if not {"channel", "wide"} & named:
-        times = time.codes if time is not None else np.arange(n)
         take("channel", _channel(varying, series, times, {*errors, *limits}, unsure))
     known = given.get("channel", schema.channel)
     if known and "untimed" not in named and time is not None and (untimed := int((time.codes < 0).sum())):
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if time is not None:
-        again = [name for name, c in numeric.items() if c.called(TIME) and c.says(time)]
+        again = [name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time)]
         others = [name for name in others if name not in again] or others
     if "values" not in named:
         best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
         others = [name for name in others if name not in coordinates] or others
         if not others:
             raise InputError(
-                f"no column looks like values; name it by --values. There are {listed(free, 20)}.", code="no-values"
+                f"no column looks like values; name it by --values. There are {_seen(free, source)}", code="no-values"
             )
         if not best and known and (channel := columns.get(known)) is not None:
             best = [name for name in others if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
@@ -444,6 +532,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     values = given.get("values", schema.values)
     unread = {name: c for name, c in varying.items() if name not in flags}
     unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
+    if len(values) >= MIN_TIME_NAMES and all(map(TIME_NAME.fullmatch, values)):
+        text = (
+            f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one series"
+        )
+        unsure.append(f"{text} of all, make a row of each first (pandas.melt)")
+    unsure += [f"not all is read: {error.message}" for error in source.unreadable.values()]
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -454,6 +548,12 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
         of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")]
         given |= {"errors": tuple(of_value[:1])} if of_value else {}
+    words = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
+    marks = [name for name, seen in words.items() if seen and seen <= MARKS]
+    if marks:
+        unsure.append(
+            f"{listed(marks)} says which values are limits, and is not read: write its mark before the value, <0.01"
+        )
     for name in flags:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
         if name not in values and 0 < marked < n / 2:
@@ -461,14 +561,23 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     several = len(values) > 1 or given.get("wide") or schema.wide or {"upper_limits", "lower_limits"} & named
     for name in limits:
         if several or not _fills(columns[name], columns.get(values[0])):
-            unsure.append(f"{name!r} is a limit of what could be seen, and is not read")
+            unsure += [f"{name!r} is a limit of what could be seen, and is not read"] if name in numeric else []
             continue
+        given |= {"static": tuple(fact for fact in given["static"] if fact != name)} if "static" in given else {}
         faint = "mag" in name.lower() or "mag" in values[0].lower()
         role, other = ("lower_limits", "--upper-limits") if faint else ("upper_limits", "--lower-limits")
         given[role], several = (name,), True
         side = "above" if faint else "below"
         unsure.append(f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})")
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
+
+
+def _seen(columns: Mapping[str, Column], source: Source) -> str:
+    """Return the columns, what some of them hold that are texts, and why others cannot be read, as text."""
+    texts = [c for c in columns.values() if c.text and not (c.dates or c.clock)][:3]
+    said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
+    said += [f" Besides, {error.message}" for error in source.unreadable.values()]
+    return f"{listed(columns, 20) or 'no others'}.{''.join(said)}"
 
 
 def _fills(limit: Column, value: Column | None) -> bool:
@@ -523,7 +632,7 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
     if best and not best[0].dates and best[0].rank(TIME) >= TIME.words.index("time"):
         changes = {c.name: (np.diff(c.codes) != 0).sum() for c in (*named, *dates)}
-        plain = (c for c in named if c.dates and changes[c.name] > 0.9 * changes[best[0].name])
+        plain = (c for c in named if c.dates and len(c.formats) < 2 and changes[c.name] > 0.9 * changes[best[0].name])
         best = [next(plain, best[0])]
     if not best:
         text = next((c for c in free.values() if c.text and c.called(TIME)), None)
@@ -548,20 +657,8 @@ def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
     return None
 
 
-def _time_formats(time: Column) -> tuple[list[str], str]:
-    """Return the date formats that fit all times of the sample, and one of these times as an example.
-
-    Of numbers, only whole ones may be dates, such as 20240331, if all look like that. Otherwise there is no format.
-    """
-    if time.numeric and not time.whole:
-        return [], ""
-    texts = [text for text in time.cells.cast(pa.string()).unique().to_pylist() if text]
-    dated = all(text.startswith(("19", "20")) and len(text) in (8, 12, 14) for text in texts)
-    return (formats_of(texts), texts[-1]) if texts and (dated or not time.numeric) else ([], "")
-
-
 def _id(
-    free: dict[str, Column], n: int, time: Column | None, unsure: list[str], several_files: bool
+    free: dict[str, Column], times: np.ndarray, unsure: list[str], several_files: bool
 ) -> tuple[Column | None, list[Column]]:
     """Return the column of ids, or None; and other id columns, whose objects have several series each.
 
@@ -569,10 +666,12 @@ def _id(
     rows come in blocks, or a text that tells rows of one time apart, is taken.
 
     Args:
-        free: {name: column} without a role so far, all of `n` rows.
+        free: {name: column} without a role so far.
+        times: [n], the code of each row's time.
         unsure: list of doubts, to which a sentence is added if the id is not recognised by name.
     """
-    named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and not c.dates]
+    n = len(times)
+    named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
     # An id of every row is none of a series.
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
     named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
@@ -581,20 +680,20 @@ def _id(
         likely = min(c.rank(Rule(IDS)) for c in named)
         blocks = [c for c in named if c.distinct > 1 and c.rank(Rule(IDS)) == likely and c.runs <= 1.1 * c.distinct]
         # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
-        unlike = {c.name: n if time is None else _count(c.codes, time.codes) for c in named}
+        unlike = {c.name: _count(c.codes, times) for c in named}
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(blocks or apart, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
         return best, [c for c in (named if blocks else apart) if c.distinct != best.distinct]
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-    blocks = [c for c in blocks if not set(c.words) & BAND_WORDS]
+    blocks = [c for c in blocks if not (set(c.words) & BAND_WORDS or c.dates or c.clock)]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
     blocks = [c for c in blocks if c.runs <= 1.1 * c.distinct and n / c.runs >= MIN_RUN]
     if not blocks:
         apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNEL)]
-        if time is not None and _count(time.codes) < 0.9 * n:
-            best = next((c for c in apart if _count(c.codes, time.codes) > 0.98 * n), None)
+        if _count(times) < 0.9 * n:
+            best = next((c for c in apart if _count(c.codes, times) > 0.98 * n and not (c.dates or c.clock)), None)
             if best is not None:
                 unsure.append(f"{best.name!r} is proposed as the id, as it tells rows of one time apart (--id)")
                 return best, []
@@ -655,7 +754,7 @@ def _channel(
         best = min(telling, key=lambda c: (repeats(c.codes), c.distinct))
         unsure.append(f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)")
         return best
-    texts = [c for c in usual if c.text and c.distinct < len(series) / 3]
+    texts = [c for c in usual if c.text and c.distinct < len(series) / 3 and cells.matches(c.cells, r"\pL").any()]
     numbers = [c for c in varying.values() if c.numbers is not None and c.name not in others]
     pairs = [(_share_explained(v.numbers, c.codes), c, v) for c in texts for v in numbers]  # pyright: ignore
     share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0.0, None, None))

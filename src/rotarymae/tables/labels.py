@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ class Facts:
     Attributes:
         ids: Arrow array [K], the different ids of the table.
         values: {column: Arrow array [K]}, null for an id none of whose rows has a value.
-        report: ids that have several values, as doubts; the value of their first row counts.
+        report: doubts on ids that have several values, of which that of the first row counts, and on classes.
     """
 
     ids: pa.Array
@@ -58,10 +59,16 @@ class Facts:
                 floats. Otherwise the words do so only next to numbers alone, and whole numbers become integers.
 
         Raises:
-            InputError: an absent column; too many ids with several values ("several-values"); an infinite value
-                ("unusable-cell").
+            InputError: the column of ids among `names` ("column-twice"); an absent column; too many ids with several
+                values ("several-values"); an infinite value ("unusable-cell").
         """
         table = open_source(source)
+        if id in names:
+            raise InputError(
+                f"column {id!r} names the series, and is also to be a value of each, as label, static column or split: "
+                "each series' value would be its own name. Name another column.",
+                code="column-twice",
+            )
         if id in ("file", "id") and id not in table.columns and {*names} <= {*table.columns}:
             id, table = "file", table.with_ids_of_files()
         columns = table.read([id, *names], distinct=True)
@@ -72,7 +79,7 @@ class Facts:
         for name in names:
             column = _plain(columns[name], name, na, table.is_text, words)
             values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, changing)
-            report += doubts
+            report += doubts + _doubts_on_classes(column, name, table.is_text)
         return cls(ids, values, report)
 
     def of(self, series: np.ndarray) -> tuple[dict[str, pa.Array], pa.Array]:
@@ -132,7 +139,8 @@ def align_labels(
             infinite label; a column that is absent.
 
     Warns:
-        InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes.
+        InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes; classes that differ
+            in capitals alone; few words among numbers.
     """
     choose("unlabelled", unlabelled, ("error", "none"))
     facts = Facts.read(source, id, [label], na)
@@ -146,6 +154,8 @@ def align_labels(
             f"{len(lost)} series have no label in column {label!r}: {listed(lost)}; add their labels or select the "
             f"others.{text}"
         )
+    for doubt in facts.report.losses():
+        warnings.warn(doubt, InputWarning, stacklevel=2)
     if others:
         text = f"{len(others):,} labels belong to no series and are not used: {listed(others)}."
         warnings.warn(text, InputWarning, stacklevel=2)
@@ -227,6 +237,23 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
     column = pc.if_else(gone, pa.scalar(None, column.type), column)  # pyright: ignore
     column = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
     return column.cast(pa.int64()) if pa.types.is_integer(column.type) and column.type != pa.uint64() else column
+
+
+def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
+    """Return doubts on a column of texts: few words among numbers, if these are parsed, and words that look alike."""
+    if not cells.is_text(column.type):
+        return ReadingReport()
+    texts = column.unique().drop_null()
+    words, alike = texts.filter(pa.array(~cells.matches(texts, cells.NUMBER))).to_pylist(), cells.alike(texts)
+    report = ReadingReport()
+    if parsed and 0 < 2 * len(words) < len(texts):
+        reason = f"different words among the numbers of column {name!r} make it one of classes; if they mean missing, "
+        reason += f"read them so (--na {shlex.join(words[:5])})"
+        report += ReadingReport(doubts={reason: len(words)}, first={reason: listed(words[:1])})
+    if alike:
+        reason = f"words of column {name!r} differ from another in capitals alone, and are classes of their own"
+        report += ReadingReport(doubts={reason: len(alike)}, first={reason: listed(alike[:2])})
+    return report
 
 
 def _first_of_each(

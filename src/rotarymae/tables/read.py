@@ -416,8 +416,11 @@ class TableReader:
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
             return read.values * self.factors[name] if name in self.factors else read.values
 
+        pairs = {**dict(error_columns(self.values)), **dict(zip(schema.values, schema.errors, strict=False))}
+        pairs = {name: error for name, error in pairs.items() if name in self.values and error in self.values}
         sides = np.zeros((len(self.values), len(series)), np.int8)
-        columns_of = [numbers(name, side) for name, side in zip(self.values, sides, strict=True)]
+        exact = {*pairs.values()}  # a bound of an error is no error
+        columns_of = [numbers(name, None if name in exact else sides[v]) for v, name in enumerate(self.values)]
         values = np.stack(columns_of, axis=1) if columns_of else np.empty((len(series), 0))
         sides = sides.T
         for side, bounds in ((-1, schema.upper_limits), (1, schema.lower_limits)):
@@ -427,6 +430,9 @@ class TableReader:
                 values[beyond, v], sides[beyond, v] = bound[beyond], side
         limited = np.flatnonzero(sides.any(0)).tolist()
         report += ReadingReport(limits={self.values[v]: int((sides[:, v] != 0).sum()) for v in limited})
+        if alike := cells.alike(ids):
+            reason = f"ids in {schema.id!r} differ from another in capitals alone, and are series of their own"
+            report += ReadingReport(doubts={reason: len(alike)}, first={reason: listed(alike[:2])})
         positions = [numbers(name) for name in schema.positions]
         flags = [(f"{name!r} is a flag", np.nan_to_num(numbers(name)) != 0) for name in schema.flags]
         when = dates.times(columns[schema.time], schema.time, schema.time_format, schema.na)
@@ -439,7 +445,6 @@ class TableReader:
             words={schema.time: when.words} if when.words else {},
             notes=notes,
         )
-        pairs = {**dict(error_columns(self.values)), **dict(zip(schema.values, schema.errors, strict=False))}
         rows = Observations(
             series=series,
             ids=cells.label_values(ids),
@@ -455,7 +460,7 @@ class TableReader:
             positions=np.stack(positions, axis=1) if positions else None,
             position_names=schema.positions,
             names={"id": schema.id, "time": schema.time, "channel": schema.channel or "channel"},
-            errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
+            errors=pairs,
             time_bits=32 if pa.types.is_float32(columns[schema.time].type) else 64,
             sides=sides if limited else None,
         )

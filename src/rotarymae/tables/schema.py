@@ -44,7 +44,7 @@ class TableSchema:
         Reading: column of times, numbers or dates, if it is not called time. lc.time is the field time of a nested
         column lc.
     clock
-        Reading: column with the time of day. Name it if --time holds days alone.
+        Reading: column with the time of day (10:15, 10:15 PM, 1015, or hours). Name it if --time holds days alone.
     positions
         Reading: columns with further positions of each observation, such as latitude, longitude and depth. Name
         them if place matters.
@@ -77,7 +77,7 @@ class TableSchema:
         --upper-limits and --lower-limits then.
     upper_limits
         Reading: columns of detection limits of the first values, in their order: where a value is missing, it lies
-        below its limit.
+        below its limit. Not with --lower-limits.
     lower_limits
         Reading: the same, of values that lie above their limit where they are missing, as magnitudes of faint sources
         do (diffmaglim).
@@ -91,8 +91,8 @@ class TableSchema:
         Reading: leave out rows after this time, a number or a date; the output says how many. Set it to use only what
         was known by then.
     na
-        Reading: further cells that mean a missing value, besides empty ones, NA, NaN and null. A number stands for
-        all its spellings (-999, -999.0).
+        Reading: further cells that mean a missing value, besides empty ones, dashes, NA, NaN and null. A number
+        stands for all its spellings (-999, -999.0).
     time_format
         Reading: how times are written, for example "%d.%m.%Y %H:%M". Set it if dates are not recognised.
     header_row
@@ -165,6 +165,11 @@ class TableSchema:
                     "--wide, no --tokens time)."
                 )
         conflicts = (
+            (
+                self.upper_limits and self.lower_limits,
+                f"values {listed(self.values[:1])} have upper limits {listed(self.upper_limits[:1])} and lower limits "
+                f"{listed(self.lower_limits[:1])}: where one is missing, it would lie on both sides. Name one side.",
+            ),
             (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
             (
@@ -198,7 +203,7 @@ class TableSchema:
         Returns
         -------
         TableSchema
-            The schema. A given `wide` drops the model's `channel`, and the other way round.
+            The schema. A given `wide` drops the model's `channel`, and the other way round; so do the sides of limits.
 
         Raises
         ------
@@ -213,10 +218,10 @@ class TableSchema:
         wide = given.get("wide")
         if wide and "channel" in given:
             raise InputError("--channel names a column of channels, --wide says each has its own; give one of them.")
-        if wide:
-            before.pop("channel", None)
-        if "channel" in given:
-            before.pop("wide", None)
+        for one, other in (("wide", "channel"), ("upper_limits", "lower_limits")):
+            for name, excluded in ((one, other), (other, one)):
+                if name in given:
+                    before.pop(excluded, None)
         return from_fields(cls, {"values": () if wide else cls.values, **before, **given}, "a table")
 
     @classmethod

@@ -56,14 +56,18 @@ NAME = re.compile(
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
 COMMA_OR_SPACES = rf"\s*([<>]=?|[≤≥])?\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
-DATE_PARTS = {  # as columns are called that hold them
-    "year": ("year", "yyyy", "yy", "yr"),
-    "month": ("month", "mon", "mo", "mm"),
-    "day": ("day", "dd", "dy"),
-    "hour": ("hour", "hh", "hr"),
-    "minute": ("minute", "min", "mn", "mm"),
-    "second": ("second", "sec", "ss"),
+DATE_PARTS = {  # as columns are called that hold them, the likeliest name first, and their least and greatest number
+    "year": (("year", "yyyy", "yy", "yr"), 0, 9999),
+    "month": (("month", "mon", "mo", "mm"), 1, 12),
+    "day": (("day", "dd", "dy"), 1, 31),
+    "day of year": (("doy", "dayofyear", "day_of_year", "yday", "jday", "julian_day"), 1, 366),
+    "hour": (("hour", "hh", "hr"), 0, 24),
+    "minute": (("minute", "min", "mn", "mm"), 0, 59),
+    "second": (("second", "sec", "ss"), 0, 60),
 }
+CLOCK_PARTS = {"hour": 3600, "minute": 60, "second": 1}  # and their seconds
+DATES = (("year", "month", "day", *CLOCK_PARTS), ("year", "day of year", *CLOCK_PARTS))  # from the coarsest part on
+STATISTICS = {"max", "mean", "avg"}  # next to these, "min" is the least value, and no minute
 FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts, also where they are digits
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
@@ -171,18 +175,23 @@ class Source:
     def with_time(self, name: str) -> Source:
         """Return the table with a time column built from several, which it replaces.
 
-        For a column that exists, or a name whose parts are no columns with a year and a month, the table is returned as
-        it is.
+        For a column that exists, or a name whose parts are no columns or lack a coarser one, the table is returned as
+        it is. Years of two digits are those from 1969 to 2068.
 
         Args:
             name: the columns, joined by "+", such as "year+month+day+hour".
         """
         parts = date_parts([part for part in name.split("+") if part in self.kinds])
-        if name in self.kinds or not {"year", "month"} <= {*parts} or len(parts) < name.count("+") + 1:
+        if name in self.kinds or not parts or len(parts) < name.count("+") + 1:
             return self
-        cells_of = {part: f"TRY_CAST({self.sql[column]} AS INTEGER)" for part, column in parts.items()}
-        numbers = ", ".join(cells_of.get(part, "1" if part == "day" else "0") for part in DATE_PARTS)
-        sql = f"try_strptime(printf('%d-%d-%d %d:%d:%d', {numbers}), '%Y-%m-%d %H:%M:%S')"
+        at = {part: _part(self.sql[column], part) for part, column in parts.items()}
+        year = f"({at['year']} + CASE WHEN {at['year']} < 69 THEN 2000 WHEN {at['year']} < 100 THEN 1900 ELSE 0 END)"
+        days, how = (at.get("month", "1"), at.get("day", "1")), "%Y-%m-%d"
+        if "day of year" in at:
+            days, how = (at["day of year"],), "%Y-%j"
+        date = " || '-' || ".join(f"CAST({number} AS INTEGER)" for number in (year, *days))
+        clock = " + ".join(f"{at.get(part, '0')} * {size}" for part, size in CLOCK_PARTS.items())
+        sql = f"try_strptime({date}, '{how}') + to_microseconds(CAST(round(({clock}) * 1e6) AS BIGINT))"
         kinds = {column: kind for column, kind in self.kinds.items() if column not in parts.values()}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
@@ -654,16 +663,35 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
 
 
 def date_parts(names: Iterable[str]) -> dict[str, str]:
-    """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "minute": "mm"}.
+    """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "day": "DD"}.
 
-    Names are those in `DATE_PARTS`, in any case. The first column of a part counts; a second "mm" is the minute.
+    Names are those in `DATE_PARTS`, in any case. A part counts where every coarser one is there, too, and a year alone
+    does not.
     """
+    names = list(names)
+    if STATISTICS & {name.lower() for name in names}:
+        names = [name for name in names if name.lower() != "min"]
+    best = max((_parts_in_order(names, order) for order in DATES), key=len)
+    return best if len(best) > 1 else {}
+
+
+def _parts_in_order(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
+    """Return the columns of the first parts in `order`, {part: column}, up to the first that has none."""
     parts: dict[str, str] = {}
-    for name in names:
-        part = next((p for p, words in DATE_PARTS.items() if name.lower() in words and p not in parts), None)
-        if part is not None:
-            parts[part] = name
-    return {part: parts[part] for part in DATE_PARTS if part in parts}
+    for part in order:
+        likely = (name for word in DATE_PARTS[part][0] for name in names if name.lower() == word)
+        column = next((name for name in likely if name not in parts.values()), None)
+        if column is None:
+            break
+        parts[part] = column
+    return parts
+
+
+def _part(cell: str, part: str) -> str:
+    """Return the SQL expression of a cell that holds a part of a date, as a number; null where it can be none."""
+    number, (_, low, high) = f"TRY_CAST({cell} AS DOUBLE)", DATE_PARTS[part]
+    whole = "" if part == "second" else f" AND {number} = floor({number})"
+    return f"CASE WHEN {number} BETWEEN {low} AND {high}{whole} THEN {number} END"
 
 
 def _twice(names: Iterable[str]) -> dict[str, InputError]:
