@@ -221,7 +221,7 @@ def _read_table(
     others = labels.columns if labels.split_by is None else (*labels.columns, labels.split_by)
     dataset = tables.read_table(table, layout, channel_names=channels, others=others)
     dataset = dataset if known is None else dataset.with_limits(known.limits)
-    dataset.warn_constant_channels()
+    dataset.warn_constant_channels(layout.errors)
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":
         _warn_if_censored(labels.name, labels.source(labels.name, layout, table)[0].columns)

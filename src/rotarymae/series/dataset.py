@@ -266,10 +266,15 @@ class SeriesDataset:
                 digest.update(json.dumps(part.tolist()).encode() if text else little.tobytes())
         return digest.hexdigest()
 
-    def warn_constant_channels(self) -> tuple[str, ...]:
+    def warn_constant_channels(self, errors: Sequence[str] = ()) -> tuple[str, ...]:
         """Warn of channels and columns that never change or were never observed: nothing can be learnt from them.
 
         Not called at construction, where a subset would warn again; call it on training data.
+
+        Parameters
+        ----------
+        errors : sequence of str
+            Columns of standard errors, which may be the same throughout.
 
         Returns
         -------
@@ -291,6 +296,7 @@ class SeriesDataset:
         constant = tuple(
             f"{'' if names is None else f'channel {names[c]!r}, '}column {self.value_names[v]!r}"
             for c, v in np.argwhere(low == high)
+            if self.value_names[v] not in errors
         )
         never = [] if names is None else [names[c] for c in np.flatnonzero((low > high).all(1))]
         if never:
