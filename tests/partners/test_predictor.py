@@ -29,6 +29,7 @@ from rotarymae.partners import (
 from rotarymae.partners.boosting import COMMON, QUICK, SEEDS, SLOW, BoostedTrees, check_trees, fit_trees
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, temper
 from rotarymae.partners.convolutions import RandomConvolutions, on_grid
+from rotarymae.partners.predictor import PREDICTOR_FORMAT
 from rotarymae.partners.predictor import draw as drawn
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import fit_static
@@ -575,8 +576,8 @@ def test_damaged_and_foreign_files_are_refused(chosen, tmp_path):
     fresh()
     (folder / "predictor.json").write_text("{")
     broken("predictor.json", "JSON")
-    (folder / "predictor.json").write_text('{"format": 9}')
-    broken("predictor.json", "format")
+    (folder / "predictor.json").write_text('{"format": 6}')
+    broken("predictor.json", f"has format 6; this version reads format {PREDICTOR_FORMAT}. Fit the model anew")
     described = fresh()
     (folder / "predictor.json").write_text(json.dumps(described | {"choice": "magic"}))
     broken("predictor.json", "choice")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
-from rotarymae.model_files import dump_json, read_json
+from rotarymae.model_files import dump_json, read_version
 from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
@@ -169,8 +169,7 @@ class Predictor:
                 version would not write; the message names it.
         """
         path = Path(folder) / JSON
-        described = read_json(path)
-        check(described.get("format") == PREDICTOR_FORMAT, path, "format")
+        described = read_version(path, PREDICTOR_FORMAT)
         del described["format"]
         read = read_settings(cls, described, path)
         read._check(path)
