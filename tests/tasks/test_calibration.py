@@ -15,6 +15,7 @@ from rotarymae.interpolation import interpolate, time_to_nearest
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.neighbours import observe
 from rotarymae.partners.baselines import CHANNEL_MEAN, LINE, predict_simply
+from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import Queries, as_queries, grid
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, hide
@@ -105,6 +106,40 @@ def test_what_lies_around_a_query():
     assert torch.allclose(line, torch.tensor([2.0, 2, 5, 0])) and torch.allclose(latest, torch.tensor([2.0, 2, 5, 0]))
     assert torch.allclose(mean, torch.tensor([1.0, 1, 2.5, 0]), atol=1e-4)  # 4 / 3 as one of four, 5 as one of two
     assert outputs(asked, preprocessor).flatten().tolist() == [0, 0, 1, 1]
+
+
+def in_space():
+    """Series of two columns in time and space, with limits: in every second one all values of the first column."""
+    draw, parts = np.random.default_rng(0), range(24)
+    data = SeriesDataset.from_arrays(
+        [np.sort(draw.uniform(0, 20, 16)) for _ in parts],
+        [draw.normal(size=(16, 2)) for _ in parts],
+        positions=[draw.uniform(0, 5, (16, 2)) for _ in parts],
+    )
+    sides = np.zeros(data.values.shape, np.int8)
+    sides[:, 0] = -(np.arange(len(sides)) // 16 % 2)
+    return dataclasses.replace(data, sides=sides)
+
+
+def test_what_lies_around_a_query_in_space_are_values_and_no_limits():
+    positions = torch.tensor([[[0.0, 0, 0], [0, 3, 4], [0, 0, 2]]]).repeat(2, 1, 1)
+    values, observed = torch.tensor([[[1.0, 10], [2, 20], [3, 30]]]).repeat(2, 1, 1), torch.ones(2, 3, 2) > 0
+    observed[0, 2, 0] = observed[1, :, 1] = False
+    preprocessor = ObservationPreprocessor.fit(in_space())
+    around = surroundings(Tokens(values, positions, observed=observed), positions[:, 2:], preprocessor)
+    assert around.distance[:, 0].tolist() == [[2, 0], [0, 0]] and around.guesses[:, 0, :, 0].tolist() == [
+        [1, 30],
+        [3, 0],
+    ]
+    assert around.side[:, 0].tolist() == [[BETWEEN, BETWEEN], [BETWEEN, NOWHERE]]
+
+
+def test_a_fit_in_space_with_series_of_limits_only_is_calibrated():
+    data = in_space()
+    pipeline = train(data, None, dataclasses.replace(FIT, likelihood="gaussian")).pipeline
+    assert pipeline.calibration is not None
+    pipeline.calibration.check()
+    assert np.isfinite(interpolate(pipeline, data, as_queries(data, pipeline.require_series())).mean).all()
 
 
 @pytest.mark.parametrize("joined", [False, True])
