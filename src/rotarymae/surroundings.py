@@ -121,7 +121,8 @@ def a_season_away(
     real = observed.channel.isfinite()
     early, late = observed.times.masked_fill(~real, torch.inf), observed.times.masked_fill(~real, -torch.inf)
     first, last = early.unflatten(0, (-1, features)).amin((1, 2)), late.unflatten(0, (-1, features)).amax((1, 2))
-    first, last = (part.repeat_interleave(features)[:, None] for part in (first, last))
+    # A series of limits only has no ends; that infinity would make of a guess of nothing no number.
+    first, last = (part.masked_fill(part.isinf(), 0.0).repeat_interleave(features)[:, None] for part in (first, last))
     # Whole seasons to be skipped: those beyond the observations, and those within the hole.
     back, ahead, hole = (
         season * ((part / season).ceil() - 1).clamp(min=0.0) for part in (times - last, first - times, end - start)

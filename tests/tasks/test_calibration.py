@@ -161,6 +161,13 @@ def test_a_season_away(joined):
     assert torch.allclose(change, torch.tensor([1.0, 4.75, 3.0, -1.0, 9.75]), atol=0.02)
 
 
+def test_a_series_of_limits_only_has_no_season():
+    model, at = pretrain(waves(), FIT).pipeline, torch.tensor([[[2.0, 1], [40.0, 1]]])
+    limits = Tokens(torch.ones(1, 2, 1), at, observed=torch.zeros(1, 2, 1, dtype=torch.bool))
+    around = surroundings(limits, at, model.preprocessor, 3.0)  # pyright: ignore
+    assert (around.side == NOWHERE).all() and not around.guesses.any()
+
+
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_season_is_read_across_long_holes(elsewhere):
     """A sine of period 10 with a trend: a hole of 24 is filled from seasons outside it, and outside another hole."""
