@@ -209,6 +209,18 @@ def test_what_the_model_learnt_by_heart_is_no_evidence_for_it():
     assert abs(((lower <= truth[new]) & (truth[new] <= upper)).double().mean() - 0.68) < 0.05
 
 
+def test_limits_alone_do_not_widen_bands():
+    """Nowhere, where a series has limits only, the model says 0 ± 1; elsewhere it is right."""
+    draw, n = torch.Generator().manual_seed(0), 400
+    truth, side = torch.randn(n, generator=draw), torch.arange(n) % 2 * NOWHERE
+    sides, zeros = -(side == NOWHERE).double(), torch.zeros(n)
+    around = Surroundings(torch.zeros(n, 6), zeros, side, torch.ones(n, 4))
+    parameters, calibration = torch.stack([zeros, zeros], -1), Calibration(1, LIKELIHOODS["gaussian"])
+    calibration.fit(parameters, around, side * 0, truth - 2 * (side == NOWHERE), torch.ones(n), zeros, sides=sides)
+    std = calibration.answers.std(calibration(parameters, around, side * 0))
+    assert std[1] < 1.5 and abs(std[0] - truth[side == BETWEEN].std()) < 0.1
+
+
 def test_traits_by_hand():
     times = torch.tensor([0.0, 1, 2, 3])
     observed = observe(Tokens(torch.tensor([[[0.0], [1], [0], [1]]]), times[None, :, None]), 1)
