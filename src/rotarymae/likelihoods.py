@@ -150,7 +150,8 @@ class Density(Likelihood):
         """Return the negative log-likelihood of each target, weighted by the predicted variance to the power `beta`."""
         terms = -self.log_prob(parameters, target)
         if sides is not None:
-            terms = torch.where(sides == 0, terms, -self.log_beyond(parameters, target, sides))
+            at = sides != 0  # only there, for a tail may take a quadrature
+            terms = terms.masked_scatter(at, -self.log_beyond(parameters[at], target[at], sides[at]))
         return terms * (beta * self.log_variance(parameters).detach()).exp() if beta else terms
 
 
