@@ -31,7 +31,7 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
 from rotarymae.surroundings import outputs, surroundings
 
-FREEDOMS = torch.linspace(*FREEDOM, 5000, dtype=torch.float64)  # raw degrees of freedom
+FREEDOMS = torch.linspace(*FREEDOM, 20_000, dtype=torch.float64)  # raw degrees of freedom
 
 
 class Program(nn.Module):
@@ -202,7 +202,7 @@ class Interpolations(Program):
     def _deviation(self, freedom: Tensor) -> Tensor:
         """Return half the central 68.27 % interval of Student's t over its standard deviation, by raw freedom.
 
-        Programs have no quantiles of Student's t; between neighbouring entries of the table it is a line, to 1e-5.
+        Programs have no quantiles of Student's t; between neighbouring entries of the table it is a line, to 1e-6.
         """
         place = (freedom - FREEDOMS[0]) / (FREEDOMS[1] - FREEDOMS[0])
         below = place.floor().clamp(0, len(FREEDOMS) - 2)
