@@ -59,6 +59,17 @@ def test_by_hand_with_channels():
     assert (found.numbers[0, 4] == 0).all()  # nobody has seen channel 2
 
 
+@pytest.mark.parametrize("axes", [1, 2])
+def test_a_feature_that_was_not_observed_hides_no_other_of_its_token(axes):
+    values = torch.tensor([[[1.0, 10.0], [2.0, 99.0], [5.0, 30.0]]])
+    positions = torch.tensor([[[0.0, 1.0], [4.0, 1.0], [8.0, 1.0]]])[..., :axes]
+    visible = Tokens(values, positions, observed=values != 99)
+    found = neighbours(observe(visible, 2), torch.tensor([[[6.0, 1.0]]])[..., :axes], 2)
+    assert found.line.tolist() == [[[3.5, 25.0]]]
+    mean, count = found.numbers[0, 0, :, -2:].T
+    assert torch.allclose(mean, torch.tensor([8 / 3, 20.0])) and torch.allclose(count, torch.tensor([4.0, 3]).log() / 3)
+
+
 @pytest.mark.parametrize("joined", [True, False])
 def test_an_untrained_model_draws_the_straight_line(joined):
     data = waves()

@@ -37,12 +37,16 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
 
     Returns:
         Array [n, V]: negative log-likelihoods of standardised values, in nats, or squared errors for
-        likelihood="point". The loss of a limit is the negative logarithm of the probability that a value lies beyond
-        it. Values far outside the training range count in full.
+        likelihood="point". A limit counts as a value at the limit, or at the edge of the 68 % band that lies beyond it:
+        a probability is on no scale with the densities of values, and what was to be expected is as odd as they are.
+        Values far outside the training range count in full.
     """
-    truth = standardise_truth(pipeline, hidden, answer, limits=False)  # a gross outlier scores by its size
-    sides = None if hidden.sides is None else torch.from_numpy(hidden.sides[:, : truth.shape[1]])
-    return answer.likelihood.loss(answer.parameters, torch.from_numpy(truth), sides=sides).numpy()
+    truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
+    if hidden.sides is not None:
+        sides = torch.from_numpy(hidden.sides[:, : truth.shape[1]])
+        lower, upper = (edge.to(truth) for edge in answer.likelihood.interval(answer.parameters, 0.68))
+        truth = torch.where(sides < 0, truth.minimum(lower), torch.where(sides > 0, truth.maximum(upper), truth))
+    return answer.likelihood.loss(answer.parameters, truth).numpy()
 
 
 def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:

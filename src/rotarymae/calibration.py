@@ -158,7 +158,8 @@ class Calibration(nn.Module):
         """Fit the coefficients, in place, to n values that were hidden and the model's predictions of them.
 
         Where some of the values are limits, the mean is fitted by likelihood, too, as the spread is: the mean of the
-        values that were measured is not that of all.
+        values that were measured is not that of all. A side where all are limits is left as it was, as they are likely
+        under any spread that is large enough.
 
         Args:
             parameters: of the model's predicted distribution of each hidden value.
@@ -172,6 +173,8 @@ class Calibration(nn.Module):
         """
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
         distance, side = log_distance(around), around.side
+        if sides is not None:
+            weights = weights * (torch.bincount(side, (sides == 0).double(), minlength=3) > 0)[side]
         for number in range(3):
             measured = distance[side == number]
             self.reach[number] = measured.quantile(0.99) if len(measured) else 0.0

@@ -22,6 +22,7 @@ LOG_2PI = math.log(2 * math.pi)
 # Standardised values: a spread below 1e-4 or above 1e4 is noise of the optimiser, and its exponential a risk.
 MAX_LOG_VARIANCE = 18.0
 NODES, TAIL = 64, 25.0  # of the quadrature of a tail, up to where its density has fallen by exp(-25)
+FREEDOM = (-4.6, 150.0)  # of Student's t before the softplus, at least and at most
 MIN_FREEDOM = 2.0  # degrees of freedom of Student's t at and below which it has no variance
 
 
@@ -149,7 +150,8 @@ class Density(Likelihood):
         """Return the negative log-likelihood of each target, weighted by the predicted variance to the power `beta`."""
         terms = -self.log_prob(parameters, target)
         if sides is not None:
-            terms = torch.where(sides == 0, terms, -self.log_beyond(parameters, target, sides))
+            at = sides != 0  # only there, for a tail may take a quadrature
+            terms = terms.masked_scatter(at, -self.log_beyond(parameters[at], target[at], sides[at]))
         return terms * (beta * self.log_variance(parameters).detach()).exp() if beta else terms
 
 
@@ -197,7 +199,7 @@ class StudentT(Density):
         """Return the parameters, limited so that density and variance are finite."""
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
-        bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(-4.6, 150.0)
+        bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(*FREEDOM)
         return torch.stack([mean, *bounded], -1)
 
     def freedom(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
@@ -242,7 +244,7 @@ class StudentT(Density):
         freedom = parameters[..., 2]
         if normal:
             above = F.softplus(freedom) * (2 * (whole - model_log_variance)).exp()
-            freedom = (above + (1 - (-above).exp()).log()).clamp(max=150.0)  # the inverse of the softplus
+            freedom = (above + (1 - (-above).exp()).log()).clamp(max=FREEDOM[1])  # the inverse of the softplus
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:

@@ -173,11 +173,7 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         ModelDirectoryError: another format version; no checksums; a file that is missing, changed or surplus.
     """
     path = folder / CONFIG
-    content = read_json(path)
-    if content.get("format") != version:
-        raise ModelDirectoryError(
-            f"{path} has format {content.get('format')!r}; this version reads format {version}. Fit the model anew."
-        )
+    content = read_version(path, version)
     sums = content.pop("files", None)
     if not isinstance(sums, dict) or not all(isinstance(digest, str) for digest in sums.values()):
         raise ModelDirectoryError(f"{path} has no list of files and their checksums; fit or fetch the model anew.")
@@ -200,6 +196,16 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
     if surplus:
         raise ModelDirectoryError(
             f"{folder / surplus[0]} is no part of this model: {CONFIG} does not list it. Move it away."
+        )
+    return content
+
+
+def read_version(path: Path, version: int) -> dict[str, Any]:
+    """Read a JSON object as `read_json`. Raises ModelDirectoryError if it has another "format" than `version`, too."""
+    content = read_json(path)
+    if content.get("format") != version:
+        raise ModelDirectoryError(
+            f"{path} has format {content.get('format')!r}; this version reads format {version}. Fit the model anew."
         )
     return content
 

@@ -23,15 +23,18 @@ EMBED_DIM, NEIGHBOUR_DIM = 16, 64
 
 
 class Observed(NamedTuple):
-    """The visible observations of B series, sorted by channel, then time; missing ones are last.
+    """The visible observations of B rows, sorted by channel, then time; missing ones are last.
 
-    Attributes (for E observations of W values each):
+    Each feature of a series is a row, for another feature may have other neighbours: of S series with V features, B is
+    S · V, with the features of a series side by side.
+
+    Attributes (for E observations of W numbers each):
         channel: [B, E] position on the channel axis; infinity for missing ones.
         times: [B, E].
         values: [B, E, W].
         mean: [B, E, W] mean over all observations of the same channel.
         count: [B, E, 1] number of these.
-        number: [B, E, 1] of the channel, from 0, among those of the series.
+        number: [B, E, 1] of the channel, from 0, among those of the row.
     """
 
     channel: Float[Tensor, "B E"]
@@ -57,24 +60,17 @@ class Neighbours(NamedTuple):
 
 
 def observe(visible: Tokens, features: int) -> Observed:
-    """Return the visible observations of each series sorted by channel and time, so that neighbours can be looked up.
-
-    With a channel axis each token is one observation with all its features, W = features. With times only, each feature
-    is a channel of its own, W = 1.
+    """Return the visible observations of each feature sorted by channel and time, so that neighbours can be looked up.
 
     Args:
         visible: tokens whose positions are times, or times and channels.
         features: number of leading features that are values; the rest are further inputs.
     """
-    values, seen = visible.values[..., :features], visible.observed_values[..., :features]
-    if visible.axes == 2:
-        times, channel = visible.positions.unbind(-1)
-        real = seen.all(-1)
-    else:
-        times = visible.positions.expand_as(values).flatten(1)
-        channel = torch.arange(features, device=times.device).to(times.dtype).expand_as(values).flatten(1)
-        values, real = values.flatten(1)[..., None], seen.flatten(1)
-    channel = channel.masked_fill(~real, torch.inf)
+    values, real = (
+        part[..., :features].transpose(1, 2).flatten(0, 1) for part in (visible.values, visible.observed_values)
+    )
+    times, channel = flat_queries(visible.positions, features)
+    values, channel = values[..., None], channel.masked_fill(~real, torch.inf)
     order = _sorted(channel, times)
     channel, times, real = (part.gather(1, order) for part in (channel, times, real))
     values = values.gather(1, order[..., None].expand_as(values)) * real[..., None]
@@ -86,7 +82,7 @@ def observe(visible: Tokens, features: int) -> Observed:
     return Observed(channel, times, values, mean, count.gather(1, number), number)
 
 
-def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: int) -> Neighbours:
+def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Neighbours:
     """Return, for each query, the nearest observations of its channel; no query influences another.
 
     Args:
@@ -95,35 +91,23 @@ def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: 
         features: V, number of values to predict at each.
     """
     near = neighbours_at(observed, *flat_queries(positions, features))
-    return Neighbours(*(by_query(part, positions) for part in near))
+    return Neighbours(*(by_query(part, features) for part in near))
 
 
-def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Float[Tensor, "B Q"], Float[Tensor, "B Q"]]:
-    """Return times and channels, [B, Q] each, at which single values are looked up, for M queries per series.
-
-    With a channel axis Q is M. With times only, each feature counts as a channel, and Q is M · features, with the
-    features of a query side by side.
+def flat_queries(positions: Float[Tensor, "S M A"], features: int) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R M"]]:
+    """Return times and channels, [S · V, M] each: those of M queries per series, for each feature as a row.
 
     Args:
-        positions: of the queries: times, or times and channels.
+        positions: of the queries: times, or times and channels; without channels all are of channel 0.
         features: number V of values of a query.
     """
-    if positions.shape[-1] == 2:
-        times, channel = positions.unbind(-1)
-        return times, channel
-    shape = (*positions.shape[:2], features)
-    channel = torch.arange(features, device=positions.device).to(positions.dtype)
-    return positions.expand(shape).flatten(1), channel.expand(shape).flatten(1)
+    every = positions[:, None].expand(-1, features, -1, -1).flatten(0, 1)
+    return every[..., 0], every[..., 1] if positions.shape[-1] == 2 else torch.zeros_like(every[..., 0])
 
 
-def by_query(part: Shaped[Tensor, "B Q W *rest"], positions: Float[Tensor, "B M A"]) -> Shaped[Tensor, "B M V *rest"]:
-    """Return results [B, Q, W, ...] for the flat times of `flat_queries` as [B, M, V, ...]: undo its layout.
-
-    Args:
-        part: the results, with W values each.
-        positions: of the M queries, as they were given to `flat_queries`.
-    """
-    return part if positions.shape[-1] == 2 else part.unflatten(1, (positions.shape[1], -1)).flatten(2, 3)
+def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tensor, "S M V *rest"]:
+    """Return results [S · V, M, 1, ...] at the places of `flat_queries` as [S, M, V, ...]: undo its layout."""
+    return part[:, :, 0].unflatten(0, (-1, features)).transpose(1, 2)
 
 
 def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
@@ -131,7 +115,7 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
 
     Args:
         observed: the sorted observations, from `observe`.
-        times, channel: of Q queries per series.
+        times, channel: of Q queries per row.
 
     Returns:
         `Neighbours` with line [B, Q, W] and numbers [B, Q, W, NUMBERS], for W values per observation.

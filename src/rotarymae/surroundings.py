@@ -57,13 +57,12 @@ def surroundings(
     if preprocessor.position_names:
         return _surroundings_in_space(visible, positions, features)
     observed = observe(visible, features)
-    width = observed.values.shape[-1]
     # What is the same for all observations of a channel lies on any line between two of them.
     values = torch.cat([observed.values, *traits(observed), slope(observed)], -1)
     every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS + 1))
     times, channel = flat_queries(positions.to(visible.positions.dtype), features)
     near = neighbours_at(every, times, channel)
-    numbers = near.numbers.unflatten(2, (-1, width)).movedim(2, 0)
+    numbers = near.numbers.unflatten(2, (-1, 1)).movedim(2, 0)
     line, before, after, nearness, nearness2, _, _, mean, count = numbers[0].unbind(-1)
     opened, closed = nearness > 0, nearness2 > 0
     gap, gap2 = (
@@ -84,16 +83,17 @@ def surroundings(
     if season > 0:
         start = times - torch.where(opened, gap, torch.where(closed, -gap2, 0.0))[..., 0]
         end = times + torch.where(closed, gap2, torch.where(opened, -gap, 0.0))[..., 0]
-        seasonal, change = a_season_away(observed, times, channel, season, start, end, line, mean, slopes)
+        seasonal, change = a_season_away(observed, times, channel, features, season, start, end, line, mean, slopes)
     guesses = torch.stack([line, torch.where(opened, before, after), mean, drift, seasonal, change], -1)
     described = torch.stack([torch.ones_like(line), *numbers[1:TRAITS, ..., 0]], -1)
-    return Surroundings(*(by_query(part, positions) for part in (guesses, distance, side, described)))
+    return Surroundings(*(by_query(part, features) for part in (guesses, distance, side, described)))
 
 
 def a_season_away(
     observed: Observed,
     times: Float[Tensor, "B Q"],
     channel: Float[Tensor, "B Q"],
+    features: int,
     season: float,
     start: Float[Tensor, "B Q"],
     end: Float[Tensor, "B Q"],
@@ -109,8 +109,9 @@ def a_season_away(
     season. Beyond the last observation this line has one end, a season before it, and the channel's mean slope.
 
     Args:
-        observed: the visible observations of B series, with W values each.
+        observed: the visible observations of B rows, with W values each.
         times, channel: of Q queries.
+        features: number of rows of a series, whose first and last observation is that of all of them.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
         line: value at the query on the straight line between these two; the second guess without any season.
@@ -118,8 +119,10 @@ def a_season_away(
         slopes: mean slope of each query's channel.
     """
     real = observed.channel.isfinite()
-    first = observed.times.masked_fill(~real, torch.inf).amin(1, keepdim=True)
-    last = observed.times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
+    early, late = observed.times.masked_fill(~real, torch.inf), observed.times.masked_fill(~real, -torch.inf)
+    first, last = early.unflatten(0, (-1, features)).amin((1, 2)), late.unflatten(0, (-1, features)).amax((1, 2))
+    # A series of limits only has no ends; that infinity would make of a guess of nothing no number.
+    first, last = (part.masked_fill(part.isinf(), 0.0).repeat_interleave(features)[:, None] for part in (first, last))
     # Whole seasons to be skipped: those beyond the observations, and those within the hole.
     back, ahead, hole = (
         season * ((part / season).ceil() - 1).clamp(min=0.0) for part in (times - last, first - times, end - start)
@@ -149,7 +152,7 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
     It is 0 for a channel of one time, and for missing observations.
 
     Args:
-        observed: E observations of each of B series, sorted by channel and time.
+        observed: E observations of each of B rows, sorted by channel and time.
     """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
@@ -197,19 +200,22 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
     """Describe what lies around queries on several position axes: every guess is the value of the nearest token.
 
+    Where nothing was observed, as where there are limits only, it is 0, the mean of the training values.
+
     Args:
         visible: the visible tokens of B series.
         positions: of M queries per series.
         features: number V of values of a token.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
-    seen = visible.observed_values[..., :features].all(-1)
-    distance, index = away.masked_fill(~seen[:, None], torch.inf).min(-1)
-    nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
+    seen = visible.observed_values[..., :features].unbind(-1)
+    least = [away.masked_fill(~of_one[:, None], torch.inf).min(-1) for of_one in seen]
+    distance, index = (torch.stack(part, -1) for part in zip(*least, strict=True))
+    known = distance.isfinite()
+    nearest = visible.values[..., :features].gather(1, index) * known
     guesses = nearest[..., None].expand(*nearest.shape, len(GUESSES))
-    between = torch.full(nearest.shape, BETWEEN, device=positions.device)
     alike = torch.eye(TRAITS, device=positions.device)[0].expand(*nearest.shape, -1)
-    return Surroundings(guesses, distance[..., None].expand(nearest.shape), between, alike)
+    return Surroundings(guesses, torch.where(known, distance, 0.0), torch.where(known, BETWEEN, NOWHERE), alike)
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:

@@ -147,22 +147,25 @@ def test_programs_of_other_models(curves):
 FEW_STEPS = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
 
 
-@pytest.mark.parametrize("kind", ["joined times", "errors and limits", "errors and positions"])
+@pytest.mark.parametrize("kind", ["joined times", "errors and limits", "errors and positions", "no spread"])
 def test_programs_of_joined_times_errors_limits_and_further_positions(whole, curves, kind, tmp_path):
     if kind == "joined times":
         options, data = {"likelihood": "student_t", "join_times": True}, curves
     elif kind == "errors and limits":
         sides = np.random.default_rng(1).integers(-1, 2, curves.values.shape).astype(np.int8)
         options, data = {"errors": ("flux_err",)}, dataclasses.replace(curves, sides=sides * np.array([1, 0], np.int8))
+    elif kind == "no spread":
+        options, data = {"likelihood": "point"}, curves
     else:
         where = np.random.default_rng(1).uniform(40, 60, (len(curves.times), 2))
         data = dataclasses.replace(curves, positions=where, position_names=("lat", "lon"))
         options = {"errors": ("flux_err",), "embed_dim": 16, "decoder_embed_dim": 16}  # as wide as four axes need
     model = RoMAEInterpolator(**{**FEW_STEPS, **options}).fit(data)
-    for job in ("interpolate", "embed"):
-        program = make_program(model.pipeline_, job)
+    raw = dataclasses.replace(model.pipeline_, calibration=None)
+    for job, pipeline in (("interpolate", model.pipeline_), ("interpolate", raw), ("embed", raw)):
+        program = make_program(pipeline, job)
         for shape in SHAPES[:2]:
-            feeds = assert_as_the_library(program, model.pipeline_, shape, 1e-4)
+            feeds = assert_as_the_library(program, pipeline, shape, 1e-4)
         assert ("position" in feeds) == (data.positions is not None)
     assert export_program(program, tmp_path / "embed.onnx") < 1e-4
 

@@ -26,9 +26,10 @@ from rotarymae.partners import (
     features,
     fit_partners,
 )
-from rotarymae.partners.boosting import COMMON, QUICK, SEEDS, SLOW, BoostedTrees, check_trees
+from rotarymae.partners.boosting import COMMON, QUICK, SEEDS, SLOW, BoostedTrees, check_trees, fit_trees
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, temper
 from rotarymae.partners.convolutions import RandomConvolutions, on_grid
+from rotarymae.partners.predictor import PREDICTOR_FORMAT
 from rotarymae.partners.predictor import draw as drawn
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import fit_static
@@ -239,25 +240,48 @@ def test_trees_also_learn_from_copies_that_lack_some_observations(monkeypatch):
         weights.append(weight)
 
     monkeypatch.setattr(BoostedTrees, "fit", watched)
-    for most in (100_000, 150, 100):
+    for most in (100_000, 150, 61, 50):
         monkeypatch.setattr(boosting, "WITH_COPIES", most)
         BoostedFeatures.fit("classification", data, classes, (), 0)
     BoostedFeatures.fit("classification", *chirps(), (), 0)
     monkeypatch.setattr(boosting, "WITH_COPIES", 100_000)
     monkeypatch.setattr(boosting, "OBSERVATIONS", 60 * 28 * 3)
     BoostedFeatures.fit("classification", data, classes, (), 0)
+    BoostedFeatures.fit("classification", data, classes, (), 0, 200)
     BoostedFeatures.fit("regression", data, classes[:, None].astype(float), (), 0)  # values are predicted worse so
-    assert [len(features) for features, _ in tables] == [60 * 9, 60 * 2, 60, 24, 60 * 3, 60]
-    assert [None if one is None else one[[0, -1]].tolist() for one in weights] == [
-        *([1, 1 / 8], [1, 1], None, None),
-        *([1, 1 / 2], None),
+    assert [len(features) for features, _ in tables] == [60 * 9, 150, 61, 60, 24, 60 * 3, 200, 60]
+    assert [None if one is None else (one[:60].sum(), one[60:].sum().round(9)) for one in weights] == [
+        *((60, 60), (60, 60), (60, 1), None, None),
+        *((60, 60), (60, 60), None),
     ]
     features, truth = tables[0]
     assert truth.tolist() == classes.tolist() * 9
-    np.testing.assert_array_equal(features[:60], tables[2][0])
+    np.testing.assert_array_equal(features[:60], tables[3][0])
     counts = features.reshape(9, 60, -1)[:, :, 0]
     assert (counts[0] == 28).all() and counts[1:].min() < 12 and 17.5 < counts[1:].mean() < 19.5
     assert len({tuple(one) for one in counts}) == 9
+    features, truth = tables[1]  # one copy of each series, and another of every second one, drawn at random
+    assert (truth[:120].reshape(2, 60) == classes).all() and 0.3 < truth[120:].mean() < 0.7
+    assert len(np.unique(features[120:], axis=0)) == 30
+
+
+@pytest.mark.parametrize("length", [100, 1000, 3000])
+def test_trees_learn_from_more_rows_the_more_series_there_are_without_a_jump(length):
+    class Series(list):
+        kind, lengths = "observations", property(lambda self: np.full(len(self), length))
+
+    rows = [BoostedFeatures.rows("classification", Series([0] * count)) for count in range(10, 30_000, 10)]
+    assert rows[0] == 90 and rows[-1] == 29_990 and min(np.diff(rows)) >= 0 and max(np.diff(rows)) <= 90
+    assert rows[300] == min(24_000, 10**7 // length)  # of 3,010 series
+
+
+def test_classes_weigh_the_same_whatever_weights_their_series_have():
+    x, target, _ = trees()
+    weight = np.where(target == 0, 3.0, 1.0)
+    settings = QUICK | {"num_iterations": 1, "balanced": True}
+    balanced = (weight.sum() / (3 * np.bincount(target, weight)))[target] * weight
+    given = fit_trees(x, target, 3, settings, 0, weight=weight)
+    assert given == fit_trees(x, target, 3, settings | {"balanced": False}, 0, weight=balanced)
 
 
 def test_the_validation_part_is_predicted_by_members_that_have_not_learnt_it():
@@ -491,28 +515,38 @@ def test_without_validation_the_model_predicts_and_says_so():
     assert "'combined'" in reporter.warnings[0]
 
 
-def test_where_time_is_short_partners_learn_from_some_series_of_every_class():
+def test_where_time_is_short_partners_learn_from_some_series_of_every_class(monkeypatch):
     rows, classes = np.arange(10, 60), np.r_[np.zeros(59, np.int64), 1]
     some = drawn(rows, 8, classes, 0)
     assert len(some) == 8 and set(some) <= set(rows) and 59 in some and np.array_equal(some, drawn(rows, 8, classes, 0))
     assert drawn(rows, 50, classes, 0) is rows and len(drawn(rows, 1, classes, 0)) == 2
 
     class Short:
-        def compared(self, series):
-            return series // 2
+        compared, most = 20, 15
 
-        def learnt(self, name, series, compared, seconds):
-            asked.append((name, series, compared))
-            return series // 4
+        def learnt(self, name, compared, seconds):
+            asked.append((name, compared))
+            return self.most
 
+    fit, seen = BoostedFeatures.fit.__func__, []
+
+    def watched(cls, task, dataset, truth, static, seed, rows):
+        seen.append((len(dataset), rows))
+        return fit(cls, task, dataset, truth, static, seed, rows)
+
+    monkeypatch.setattr(BoostedFeatures, "fit", classmethod(watched))
     data, classes = waves(60)
     reporter, asked, said = Reporter(quiet=True), [], []
     reporter.say = said.append
     parts = (data, classes, np.arange(40), np.arange(40, 60), 2, (), 0, reporter)
     fitted = fit_partners("auto", "classification", *parts, Short())
-    assert ("features", 60, 20) in asked
+    assert ("features", 20) in asked and seen == [(20, 20), (15, 15)]
     assert "gradient boosting learns from 15 of 60 series, and from 20 when it is compared" in " ".join(said)
     every = fit_partners("auto", "classification", *parts)
+    assert seen[2:] == [(40, 360), (60, 540)]
+    Short.compared, Short.most = 50, 100  # more series come before copies
+    fit_partners("auto", "classification", *parts, Short())
+    assert seen[4:] == [(40, 50), (60, 100)]
     assert not np.array_equal(every.predictions["features"], fitted.predictions["features"])
 
 
@@ -542,8 +576,8 @@ def test_damaged_and_foreign_files_are_refused(chosen, tmp_path):
     fresh()
     (folder / "predictor.json").write_text("{")
     broken("predictor.json", "JSON")
-    (folder / "predictor.json").write_text('{"format": 9}')
-    broken("predictor.json", "format")
+    (folder / "predictor.json").write_text('{"format": 6}')
+    broken("predictor.json", f"has format 6; this version reads format {PREDICTOR_FORMAT}. Fit the model anew")
     described = fresh()
     (folder / "predictor.json").write_text(json.dumps(described | {"choice": "magic"}))
     broken("predictor.json", "choice")

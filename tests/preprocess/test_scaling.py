@@ -154,6 +154,22 @@ def test_a_channel_without_observations_takes_the_statistics_of_all():
         assert statistic[0].equal(statistic[1])
 
 
+def test_a_limit_is_no_value_and_hides_no_value_of_another_column():
+    draw = np.random.default_rng(0)
+    values, sides = draw.normal((3, -200), (2, 9), (400, 2)), np.zeros((400, 2), np.int8)
+    values[:200, 0], sides[:200, 0] = 1e6, -1
+    values[399, :], sides[399, :] = 1e6, 1  # of channel b, which has limits only
+    channels = [["a"] * 399 + ["b"]]
+    data = replace(dataset([np.arange(400.0)], [values], channels), sides=sides)
+    fitted = ValueScaling.fit(data).state_dict()
+    for v, rows in ((0, slice(200, 399)), (1, slice(399))):
+        alone = ValueScaling.fit(dataset([np.arange(400.0)[rows]], [values[rows, v]]))
+        for name, statistic in alone.state_dict().items():
+            assert torch.equal(fitted[name][:, v], statistic[0].expand(2)), name
+    only = ValueScaling.fit(replace(data, sides=np.ones_like(sides)))
+    assert all(statistic.isfinite().all() for statistic in only.state_dict().values())
+
+
 def test_far_predictions_stay_finite():
     scaling = by_hand(("robust",), [[0.0]], [[1.0]], [[0.0]], [[1.0]])
     assert np.isfinite(scaling.inverse(np.array([[1e6], [-1e6]]), np.array([0, 0]))).all()

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 import rotarymae
-from rotarymae.anomaly import RUN, odd_observations
-from rotarymae.series import SeriesDataset
+from _runs import FIT
+from rotarymae.anomaly import RUN, hidden_losses, odd_observations
+from rotarymae.interpolation import interpolate
+from rotarymae.likelihoods import LIKELIHOODS
+from rotarymae.queries import as_queries
+from rotarymae.series import SeriesDataset, hide
+from rotarymae.train import pretrain
 
 FROZEN, DRIFT, JUMP = slice(200, 230), slice(500, 560), slice(800, 840)
 
@@ -53,6 +60,31 @@ def test_short_channels_have_no_stretch_score_and_every_series_of_two_has_an_obs
 def test_each_column_of_values_has_a_score_even_where_no_series_has_two_observations(any_series):
     data = SeriesDataset.from_arrays([np.zeros(1)] * 3, [np.ones((1, 2))] * 3)
     assert any_series.observation_scores(data).shape == (3, 2)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student_t", "point"])
+def test_a_limit_is_as_odd_as_a_value_there_or_as_a_usual_one(likelihood):
+    draw = np.random.default_rng(0)
+    data = SeriesDataset.from_arrays([np.arange(16.0)] * 24, list(draw.normal(size=(24, 16)))).with_limits(True)
+    pipeline = pretrain(data, replace(FIT, likelihood=likelihood)).pipeline
+    visible, hidden, _ = hide(data, 0.25)
+    answer = interpolate(pipeline, visible, as_queries(hidden, pipeline.require_series()))
+
+    def losses(value, side):
+        part = replace(hidden, values=np.full(hidden.values.shape, value), sides=np.full(hidden.values.shape, side))
+        return hidden_losses(pipeline, part, answer)
+
+    usual = losses(9.0, -1)
+    assert np.array_equal(losses(-9.0, -1), losses(-9.0, 0)) and np.array_equal(losses(9.0, 1), losses(9.0, 0))
+    assert np.allclose(usual, losses(-9.0, 1), atol=1e-5) and (losses(-9.0, -1) > usual + 3).all()
+    if likelihood == "point":
+        assert not usual.any()
+    else:  # the mean loss of values that are as predicted
+        kind, parameters = LIKELIHOODS[likelihood], answer.parameters.double()
+        entropy = (
+            stats.t.entropy(kind.freedom(parameters).numpy()) if likelihood == "student_t" else stats.norm.entropy()
+        )
+        assert np.allclose(usual, entropy + parameters[..., 1].numpy() / 2, atol=0.02)
 
 
 def test_progress_only_grows_and_ends_at_the_end(any_series):

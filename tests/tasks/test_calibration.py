@@ -15,6 +15,7 @@ from rotarymae.interpolation import interpolate, time_to_nearest
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.neighbours import observe
 from rotarymae.partners.baselines import CHANNEL_MEAN, LINE, predict_simply
+from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import Queries, as_queries, grid
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, hide
@@ -107,6 +108,40 @@ def test_what_lies_around_a_query():
     assert outputs(asked, preprocessor).flatten().tolist() == [0, 0, 1, 1]
 
 
+def in_space():
+    """Series of two columns in time and space, with limits: in every second one all values of the first column."""
+    draw, parts = np.random.default_rng(0), range(24)
+    data = SeriesDataset.from_arrays(
+        [np.sort(draw.uniform(0, 20, 16)) for _ in parts],
+        [draw.normal(size=(16, 2)) for _ in parts],
+        positions=[draw.uniform(0, 5, (16, 2)) for _ in parts],
+    )
+    sides = np.zeros(data.values.shape, np.int8)
+    sides[:, 0] = -(np.arange(len(sides)) // 16 % 2)
+    return dataclasses.replace(data, sides=sides)
+
+
+def test_what_lies_around_a_query_in_space_are_values_and_no_limits():
+    positions = torch.tensor([[[0.0, 0, 0], [0, 3, 4], [0, 0, 2]]]).repeat(2, 1, 1)
+    values, observed = torch.tensor([[[1.0, 10], [2, 20], [3, 30]]]).repeat(2, 1, 1), torch.ones(2, 3, 2) > 0
+    observed[0, 2, 0] = observed[1, :, 1] = False
+    preprocessor = ObservationPreprocessor.fit(in_space())
+    around = surroundings(Tokens(values, positions, observed=observed), positions[:, 2:], preprocessor)
+    assert around.distance[:, 0].tolist() == [[2, 0], [0, 0]] and around.guesses[:, 0, :, 0].tolist() == [
+        [1, 30],
+        [3, 0],
+    ]
+    assert around.side[:, 0].tolist() == [[BETWEEN, BETWEEN], [BETWEEN, NOWHERE]]
+
+
+def test_a_fit_in_space_with_series_of_limits_only_is_calibrated():
+    data = in_space()
+    pipeline = train(data, None, dataclasses.replace(FIT, likelihood="gaussian")).pipeline
+    assert pipeline.calibration is not None
+    pipeline.calibration.check()
+    assert np.isfinite(interpolate(pipeline, data, as_queries(data, pipeline.require_series())).mean).all()
+
+
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_season_away(joined):
     """0, 4, 0, 1, 5 every unit, with a season of 3: the next is one more than the 0 that followed 4; in a gap, too."""
@@ -124,6 +159,13 @@ def test_a_season_away(joined):
     # At 5, after the last 5 at 4: what came between 1 (4) and 2 (0). At -1, before the first: from 3 (1) to 2 (0).
     # At 8, two seasons after 2: the 0 there, 5 - 4 in the last season, and 3 units of the mean slope 5 / 4 before it.
     assert torch.allclose(change, torch.tensor([1.0, 4.75, 3.0, -1.0, 9.75]), atol=0.02)
+
+
+def test_a_series_of_limits_only_has_no_season():
+    model, at = pretrain(waves(), FIT).pipeline, torch.tensor([[[2.0, 1], [40.0, 1]]])
+    limits = Tokens(torch.ones(1, 2, 1), at, observed=torch.zeros(1, 2, 1, dtype=torch.bool))
+    around = surroundings(limits, at, model.preprocessor, 3.0)  # pyright: ignore
+    assert (around.side == NOWHERE).all() and not around.guesses.any()
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -165,6 +207,18 @@ def test_what_the_model_learnt_by_heart_is_no_evidence_for_it():
     assert (answer[new, 0] - truth[new]).square().mean().sqrt() < 1.02 * 0.5
     lower, upper = calibration.answers.interval(answer[new], 0.68)
     assert abs(((lower <= truth[new]) & (truth[new] <= upper)).double().mean() - 0.68) < 0.05
+
+
+def test_limits_alone_do_not_widen_bands():
+    """Nowhere, where a series has limits only, the model says 0 ± 1; elsewhere it is right."""
+    draw, n = torch.Generator().manual_seed(0), 400
+    truth, side = torch.randn(n, generator=draw), torch.arange(n) % 2 * NOWHERE
+    sides, zeros = -(side == NOWHERE).double(), torch.zeros(n)
+    around = Surroundings(torch.zeros(n, 6), zeros, side, torch.ones(n, 4))
+    parameters, calibration = torch.stack([zeros, zeros], -1), Calibration(1, LIKELIHOODS["gaussian"])
+    calibration.fit(parameters, around, side * 0, truth - 2 * (side == NOWHERE), torch.ones(n), zeros, sides=sides)
+    std = calibration.answers.std(calibration(parameters, around, side * 0))
+    assert std[1] < 1.5 and abs(std[0] - truth[side == BETWEEN].std()) < 0.1
 
 
 def test_traits_by_hand():

@@ -56,9 +56,9 @@ def test_partners_and_validation_see_series_that_end_early(monkeypatch):
     seen = []
     fit = BoostedFeatures.fit.__func__
 
-    def watched(cls, task, dataset, truth, static, seed):
+    def watched(cls, task, dataset, truth, *others):
         seen.append((len(dataset), len(truth)))
-        return fit(cls, task, dataset, truth, static, seed)
+        return fit(cls, task, dataset, truth, *others)
 
     monkeypatch.setattr(BoostedFeatures, "fit", classmethod(watched))
     dataset = series(60)

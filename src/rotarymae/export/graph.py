@@ -23,13 +23,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rotarymae.calibration import student_t
 from rotarymae.heads import embedding
 from rotarymae.interpolation import DEVIATION
+from rotarymae.likelihoods import FREEDOM, LIKELIHOODS, StudentT
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
 from rotarymae.surroundings import outputs, surroundings
+
+FREEDOMS = torch.linspace(*FREEDOM, 20_000, dtype=torch.float64)  # raw degrees of freedom
 
 
 class Program(nn.Module):
@@ -141,13 +143,9 @@ class Interpolations(Program):
         self.calibration = pipeline.calibration
         self.season = 0.0 if pipeline.calibration is None else float(pipeline.calibration.season)
         self.outputs = ("mean", "std") if pipeline.require_autoencoder().likelihood.has_spread else ("mean",)
-        if pipeline.calibration is not None and len(self.outputs) > 1:
-            # Programs have no quantiles of Student's t; there are but three numbers of degrees of freedom.
-            freedom = pipeline.calibration.freedom
-            answers = student_t(torch.zeros_like(freedom), torch.zeros_like(freedom), freedom)
-            student = pipeline.calibration.answers
-            edge = student.quantile(answers, 0.5 + DEVIATION / 2)
-            self.register_buffer("deviations", edge / student.std(answers))
+        student, zero = LIKELIHOODS["student_t"], torch.zeros_like(FREEDOMS)
+        answers = torch.stack([zero, zero, FREEDOMS], -1)
+        self.register_buffer("deviations", student.quantile(answers, 0.5 + DEVIATION / 2) / student.std(answers))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -180,24 +178,36 @@ class Interpolations(Program):
         visible = known(rows)
         parameters = self.model.decode(self.model.context(visible), positions).double()
         widens = torch.zeros_like(parameters[..., 0])
-        deviation = torch.ones_like(widens)
         if calibration is not None:
             around = surroundings(visible, positions, known, self.season)
             parameters, widens = calibration(parameters, around, outputs(positions, known)), calibration.widens(around)
-            likelihood, deviation = calibration.answers, self.deviations[around.side]
+            likelihood = calibration.answers
         number = torch.zeros_like(query_time, dtype=torch.int64) if query_channel is None else query_channel
         if known.join_times:  # a query is answered for all channels of its time
-            parameters, widens, deviation = (
-                _of_channel(part, number, len(known.channel_names or ())) for part in (parameters, widens, deviation)
+            parameters, widens = (
+                _of_channel(part, number, len(known.channel_names or ())) for part in (parameters, widens)
             )
         scaler, mean = known.values, likelihood.mean(parameters)
         if not likelihood.has_spread:
             return scaler.inverse(mean, number)
         variance = likelihood.std(parameters) ** 2
         extra = widens * (scaler.spread_about(mean, number) ** 2 - variance).clamp(min=0.0)
-        half = deviation * likelihood.std(likelihood.widen(parameters, extra.log(), normal=False))
+        parameters = likelihood.widen(parameters, extra.log(), normal=False)
+        half = likelihood.std(parameters)
+        if isinstance(likelihood, StudentT):
+            half = half * self._deviation(parameters[..., 2])
         upper, lower = scaler.inverse(mean + half, number), scaler.inverse(mean - half, number)
         return scaler.inverse(mean, number), (upper - lower) / 2
+
+    def _deviation(self, freedom: Tensor) -> Tensor:
+        """Return half the central 68.27 % interval of Student's t over its standard deviation, by raw freedom.
+
+        Programs have no quantiles of Student's t; between neighbouring entries of the table it is a line, to 1e-6.
+        """
+        place = (freedom - FREEDOMS[0]) / (FREEDOMS[1] - FREEDOMS[0])
+        below = place.floor().clamp(0, len(FREEDOMS) - 2)
+        low, high = self.deviations[below.long()], self.deviations[below.long() + 1]
+        return low + (place - below) * (high - low)
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:

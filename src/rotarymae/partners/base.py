@@ -37,8 +37,19 @@ class Partner(Protocol):
         ...
 
     @classmethod
+    def rows(cls, task: str, dataset: AnyDataset) -> int:
+        """Return from how many series the method learns a task: those of `dataset`, and the copies it makes of them."""
+        return len(dataset)
+
+    @classmethod
     def fit(
-        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+        cls,
+        task: str,
+        dataset: AnyDataset,
+        truth: NDArray[Any],
+        static: tuple[StaticColumn, ...],
+        seed: int,
+        rows: int | None = None,
     ) -> Self:
         """Fit the method to training data and return it.
 
@@ -49,6 +60,7 @@ class Partner(Protocol):
                 intervals, and of the time after them, in the likelihood; see `labels.EventTimes`.
             static: columns with one value per series that the method may read besides the observations.
             seed: fixes all random choices; the same seed gives the same method.
+            rows: number of series and copies to learn from, at least S; None means as many as `rows` returns.
         """
         ...
 

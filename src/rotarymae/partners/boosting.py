@@ -16,7 +16,7 @@ from rotarymae.partners.base import AnyDataset, Floats, check, read_settings
 from rotarymae.partners.features import features as compute_features
 from rotarymae.partners.hazards import MAX_LOG_RISK, FollowUp, interval_probabilities
 from rotarymae.preprocess import StaticColumn, static_features
-from rotarymae.series import with_thinned
+from rotarymae.series import SeriesDataset, with_thinned
 
 # The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split
 # those; few of the features for each tree and a penalty, as more freedom diverged on one PLAsTiCC fold.
@@ -36,8 +36,8 @@ SLOW = {"learning_rate": 0.05, "num_iterations": 800, "num_leaves": 6, "feature_
 # joint trajectories.
 RISK = SLOW | {"num_iterations": 100}
 QUICK = {"learning_rate": 0.07, "num_iterations": 160, "num_leaves": 15, "feature_fraction": 0.1}
-# Few series of a class are learnt by heart: they are joined by copies that lack some observations, up to so many series
-# and observations in all.
+# Few series of a class are learnt by heart: they are joined by copies that lack some observations, up to so many of
+# each, and so many series and observations in all.
 MOST_COPIES, WITH_COPIES, OBSERVATIONS = 8, 24_000, 10_000_000
 MIN_FEATURES = 20  # of each tree, where there are so many
 SEEDS = 3  # boosted trees are fitted so often, and their scores averaged
@@ -75,14 +75,14 @@ def fit_trees(
 
     objective: dict[str, Any] = {"objective": "regression"}
     if classes:
-        counts = np.bincount(target, minlength=classes)
+        counts = np.bincount(target, weight, minlength=classes)
         if classes < 2 or not counts.all():
             raise InputError(
                 "gradient boosting needs at least two classes, and a series of each to train on; add labelled series."
             )
         objective = {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
         if settings.get("balanced"):
-            weight = (len(target) / (classes * counts))[target] * (1.0 if weight is None else weight)
+            weight = (counts.sum() / (classes * counts))[target] * (1.0 if weight is None else weight)
     if follow_up is not None:
         objective = {"objective": lambda log_risk, _: _gradients(log_risk, target, follow_up)}
     options = {name: value for name, value in settings.items() if name != "balanced"}
@@ -297,14 +297,32 @@ class BoostedFeatures:
         return True
 
     @classmethod
-    def fit(
-        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
-    ) -> Self:
-        """Compute features of the series, and for classes of copies that lack some observations, and fit trees to them.
+    def rows(cls, task: str, dataset: AnyDataset) -> int:
+        """Return from how many series and copies of them it learns classes: 9 S, at most 24,000, and at least the S.
 
-        There are up to 8 copies of each series of observations, fewer where there would be more than 24,000 series or
-        10 million observations in all; together they count as much as the series. Arrays have no copies, nor have other
-        tasks: the redshift of 3,043 light curves was predicted worse with them (R² 0.61 instead of 0.67).
+        Series and copies have no more than 10 million observations, unless the series alone have. Arrays have no
+        copies, nor have other tasks: the redshift of 3,043 light curves was predicted worse with them (R² 0.61 instead
+        of 0.67).
+        """
+        series = len(dataset)
+        if task != "classification" or dataset.kind == "patches":
+            return series
+        room = OBSERVATIONS * series // int(dataset.lengths.sum())
+        return max(series, min((MOST_COPIES + 1) * series, WITH_COPIES, room))
+
+    @classmethod
+    def fit(
+        cls,
+        task: str,
+        dataset: AnyDataset,
+        truth: NDArray[Any],
+        static: tuple[StaticColumn, ...],
+        seed: int,
+        rows: int | None = None,
+    ) -> Self:
+        """Compute features of the series, and of copies that lack some observations, and fit trees to them.
+
+        The copies of a series together count as much as the series.
 
         Args:
             task: "classification", "regression" or "survival".
@@ -313,15 +331,17 @@ class BoostedFeatures:
                 one is missing; for survival the weights of the intervals in the likelihood [S, K + 1].
             static: columns of `dataset` with one value per series, which become features.
             seed: of trees and copies; the same gives the same trees.
+            rows: number of series and copies together; None means as many as `rows` returns.
         """
-        room = min(WITH_COPIES // len(dataset), OBSERVATIONS // int(dataset.lengths.sum()))
-        copies = min(MOST_COPIES, max(room - 1, 0))
-        if not copies or dataset.kind == "patches" or task != "classification":
+        copies = (cls.rows(task, dataset) if rows is None else rows) - len(dataset)
+        if copies <= 0:
             features, names = series_features(dataset, static)
             return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
-        features, names = series_features(with_thinned(dataset, copies, seed), static)  # pyright: ignore
-        weight = np.where(np.arange(len(features)) < len(dataset), 1.0, 1 / copies)
-        return cls(names, static, BoostedTrees.fit(task, features, np.tile(truth, copies + 1), seed, weight))
+        every, series = _with_copies(dataset, copies, seed)  # pyright: ignore
+        features, names = series_features(every, static)
+        weight = 1 / np.maximum(np.bincount(series) - 1, 1)[series]
+        weight[: len(dataset)] = 1
+        return cls(names, static, BoostedTrees.fit(task, features, truth[series], seed, weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
         """Return probabilities [S, classes] or, for survival, [S, K + 1]; or values [S, outputs] of a regression.
@@ -362,6 +382,21 @@ class BoostedFeatures:
         except (ValueError, OSError) as error:
             raise ModelDirectoryError(f"{path} holds no trees that this version writes: {error}.") from None
         return replace(read, trees=replace(trees, texts=texts[:-1]))
+
+
+def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[SeriesDataset, NDArray[np.int64]]:
+    """Return the S series followed by copies that lack some observations, and of which series each is [S + copies].
+
+    All series have equally many copies, but for one that some drawn at random have more.
+
+    Args:
+        seed: of the draw.
+    """
+    whole, more = divmod(copies, len(dataset))
+    first = (whole + 1) * len(dataset)
+    drawn = np.random.default_rng(seed).permutation(len(dataset))[:more]
+    rows = np.concatenate([np.arange(first), first + np.sort(drawn)])
+    return with_thinned(dataset, whole + (more > 0), seed).select(rows), rows % len(dataset)
 
 
 def series_features(

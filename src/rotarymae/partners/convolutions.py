@@ -103,6 +103,11 @@ class RandomConvolutions:
         return LENGTH <= points <= MAX_LENGTH and len(ticks) <= SPARSE * points
 
     @classmethod
+    def rows(cls, task: str, dataset: AnyDataset) -> int:
+        """Return the number of series: no copies are made of them."""
+        return len(dataset)
+
+    @classmethod
     def fit(
         cls,
         task: str,
@@ -110,6 +115,7 @@ class RandomConvolutions:
         truth: NDArray[np.int64],
         static: tuple[StaticColumn, ...] = (),
         seed: int = 0,
+        rows: int | None = None,
     ) -> Self:
         """Draw kernels and biases, and fit the ridge regression from their outputs to the classes.
 
@@ -119,6 +125,7 @@ class RandomConvolutions:
             truth: class numbers [S] from 0, every class present.
             static: not read.
             seed: of the draw; the same gives the same classifier.
+            rows: not read.
         """
         from sklearn.linear_model import RidgeCV
 

@@ -63,8 +63,19 @@ class CoxFeatures:
         return task == "survival"
 
     @classmethod
+    def rows(cls, task: str, dataset: AnyDataset) -> int:
+        """Return the number of series: no copies are made of them."""
+        return len(dataset)
+
+    @classmethod
     def fit(
-        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+        cls,
+        task: str,
+        dataset: AnyDataset,
+        truth: NDArray[Any],
+        static: tuple[StaticColumn, ...],
+        seed: int,
+        rows: int | None = None,
     ) -> Self:
         """Compute and standardise features, choose the penalty by cross-validation, and fit the weights.
 
@@ -74,6 +85,7 @@ class CoxFeatures:
             truth: weights of the intervals in the likelihood [S, K + 1].
             static: columns of `dataset` with one value per series, which become features.
             seed: of the folds by which the penalty is chosen.
+            rows: not read.
         """
         features, names = series_features(dataset, static)
         known = np.where(np.isfinite(features), features, np.nan)

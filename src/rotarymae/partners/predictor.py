@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
-from rotarymae.model_files import dump_json, read_json
+from rotarymae.model_files import dump_json, read_version
 from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
@@ -169,8 +169,7 @@ class Predictor:
                 version would not write; the message names it.
         """
         path = Path(folder) / JSON
-        described = read_json(path)
-        check(described.get("format") == PREDICTOR_FORMAT, path, "format")
+        described = read_version(path, PREDICTOR_FORMAT)
         del described["format"]
         read = read_settings(cls, described, path)
         read._check(path)
@@ -248,7 +247,8 @@ def fit_partners(
         outputs: number of classes or outputs of the network.
         static: columns with one value per series, which the partners read as the network's head does.
         seed: of the partners, and of the draw of series where time is short.
-        budget: limits the number of series where time is short; None means no limit.
+        budget: limits the number of series, and of the copies that a partner makes of them, where time is short; None
+            means no limit.
 
     Warns:
         Through the reporter: a partner failed, and is left out of what is returned.
@@ -257,7 +257,8 @@ def fit_partners(
     if choice == MODEL or fitted.held is None:
         return fitted
     known, classes = np.sort(np.concatenate([train, validation])), truth if task == "classification" else None
-    first = train if budget is None else draw(train, budget.compared(len(train)), classes, seed)
+    most = math.inf if budget is None else budget.compared
+    first = draw(train, most, classes, seed)
     whole, part = dataset.select(train), dataset.select(first)
     for name, kind in PARTNERS.items():
         if not kind.suits(task, whole):
@@ -267,18 +268,20 @@ def fit_partners(
                 raise InputError("each class of the model needs a series to train on")
             with reporter.bar(kind.title) as on_step:
                 on_step(0, 2)
-                started, rows = time.monotonic(), known
-                predicted = kind.fit(task, part, truth[first], static, seed).predict(fitted.held)
+                started, count = time.monotonic(), _rows(kind, task, part, most)
+                predicted = kind.fit(task, part, truth[first], static, seed, count).predict(fitted.held)
                 on_step(1, 2)
-                if budget is not None:
-                    seconds = time.monotonic() - started
-                    rows = draw(known, budget.learnt(name, len(known), len(first), seconds), classes, seed)
-                fitted.partners[name] = kind.fit(task, dataset.select(rows), truth[rows], static, seed)
+                seconds = time.monotonic() - started
+                later = math.inf if budget is None else budget.learnt(name, count, seconds)
+                used = draw(known, later, classes, seed)
+                chosen = dataset.select(used)
+                count = _rows(kind, task, chosen, later)
+                fitted.partners[name] = kind.fit(task, chosen, truth[used], static, seed, count)
                 on_step(2, 2)
             fitted.predictions[name] = predicted
-            if len(first) < len(train) or len(rows) < len(known):
+            if len(first) < len(train) or len(used) < len(known):
                 reporter.say(
-                    f"{kind.title} learns from {len(rows):,} of {len(known):,} {dataset.noun}, and from {len(first):,} "
+                    f"{kind.title} learns from {len(used):,} of {len(known):,} {dataset.noun}, and from {len(first):,} "
                     "when it is compared: drawn at random, as the minutes allow no more"
                 )
         except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
@@ -286,7 +289,12 @@ def fit_partners(
     return fitted
 
 
-def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
+def _rows(kind: type[Partner], task: str, dataset: AnyDataset, most: float) -> int:
+    """Return from how many series and copies a partner learns: the series at least, and no copies beyond `most`."""
+    return max(len(dataset), int(min(most, kind.rows(task, dataset))))
+
+
+def draw(rows: NDArray[np.int64], count: float, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
     """Draw `count` of the rows at random and return them in ascending order; return all of them if they are no more.
 
     Args:
@@ -301,7 +309,7 @@ def draw(rows: NDArray[np.int64], count: int, classes: NDArray[np.int64] | None,
         first = np.unique(classes[order], return_index=True)[1]
         order = np.concatenate([order[first], np.delete(order, first)])
         count = max(count, len(first))
-    return np.sort(order[:count])
+    return np.sort(order[: int(count)])
 
 
 def choose_predictor(

@@ -11,6 +11,7 @@ All of it is computed in float64.
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
@@ -92,6 +93,9 @@ class ValueScaling(nn.Module):
     def fit(cls, dataset: SeriesDataset, transforms: dict[str, str] | None = None) -> ValueScaling:
         """Create a scaling with the statistics of a training set; a large set is sampled.
 
+        Limits are no values. Where a channel has no value of a column, the statistics are those of the column's values
+        in all channels, and where there are none either, of its limits: they say at least of what size it is.
+
         Args:
             transforms: {column: transform}; the other columns get "robust", which compresses heavy tails only.
 
@@ -110,13 +114,13 @@ class ValueScaling(nn.Module):
                 )
         names: Any = tuple(by_name.get(name, "robust") for name in dataset.value_names)
         scaling = cls(names, len(dataset.channel_names or (None,)))
-        values = np.asarray(dataset.values, np.float64)
+        values = np.asarray(measured(dataset), np.float64)
         wild: list[str] = []
-        for c, rows in enumerate(_by_channel(dataset)):
-            part = torch.from_numpy(values[rows] if len(rows) else values)
-            scaling._fit_channel(c, part)
-            if len(rows):
-                wild += _wild(dataset, rows, (part - scaling.centre[c]).abs() / scaling.width[c])
+        for (c, of_channel), v in itertools.product(enumerate(_by_channel(dataset)), range(len(names))):
+            rows, known = of_channel[np.isfinite(values[of_channel, v])], np.isfinite(values[:, v])
+            part = values[rows, v] if len(rows) else values[known, v] if known.any() else dataset.values[:, v]
+            away = scaling._fit_column(c, v, torch.from_numpy(np.array(part, np.float64)[:, None]))
+            wild += _wild(dataset, rows, v, away[:, 0]) if len(rows) else ()
         if wild:
             warnings.warn(
                 f"{len(wild)} value{'s lie' if len(wild) > 1 else ' lies'} far from all others: {listed(wild)}. Their "
@@ -126,8 +130,12 @@ class ValueScaling(nn.Module):
             )
         return scaling
 
-    def _fit_channel(self, c: int, part: Float[Tensor, "n V"]) -> None:
-        """Set the statistics of channel number `c`, in place, from its training values `part`."""
+    def _fit_column(self, c: int, v: int, part: Float[Tensor, "n 1"]) -> Float[Tensor, "n 1"]:
+        """Set the statistics of channel number `c` and column `v`, in place, from its training values `part`.
+
+        Returns the distance of each value from the median, in widths of the distribution.
+        """
+        at = c, slice(v, v + 1)
         low, centre, high = torch.from_numpy(np.quantile(part.numpy(), (MIDDLE[0], 0.5, MIDDLE[1]), axis=0))
         inner = _inner(part)
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
@@ -136,18 +144,18 @@ class ValueScaling(nn.Module):
         usable = candidates > 1e-12 * centre.abs()
         first = usable.int().argmax(0)
         width = torch.where(usable.any(0), candidates.gather(0, first[None])[0], 1.0)
-        self.centre[c], self.width[c] = centre, width
+        self.centre[at], self.width[at] = centre, width
         u = (part - centre) / width
-        robust = torch.tensor([name == "robust" for name in self.transforms])
-        knee = torch.tensor([KNEES[name] for name in self.transforms], dtype=torch.float64)
-        self.knee[c] = torch.where(robust & (_extreme(u) <= HEAVY_TAIL), NO_LIMIT, knee)
-        bent = _bend(u, self.knee[c])
-        self.limit[c] = torch.where(robust, 1.5 * _extreme(bent).clamp(min=KNEE) + 0.5, NO_LIMIT)
+        robust = self.transforms[v] == "robust"
+        self.knee[at] = NO_LIMIT if robust and _extreme(u) <= HEAVY_TAIL else KNEES[self.transforms[v]]
+        bent = _bend(u, self.knee[at])
+        self.limit[at] = 1.5 * _extreme(bent).clamp(min=KNEE) + 0.5 if robust else NO_LIMIT
         bent = _inner(bent)
         mean, std = bent.mean(0), bent.std(0, correction=0)
-        known = usable.any(0) & (std > 1e-12) & ~self.as_is
-        self.mean[c] = torch.where(self.as_is, 0.0, mean)
-        self.std[c] = torch.where(known, std, 1.0)
+        as_is = self.as_is[v]
+        self.mean[at] = torch.where(as_is, 0.0, mean)
+        self.std[at] = torch.where(usable.any(0) & (std > 1e-12) & ~as_is, std, 1.0)
+        return u.abs()
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
@@ -254,35 +262,32 @@ def _inner(part: Float[Tensor, "n V"]) -> Float[Tensor, "n V"]:
     return torch.minimum(torch.maximum(part, low), high)
 
 
-def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) -> Iterator[str]:
+def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, " n"]) -> Iterator[str]:
     """Yield, as text for a warning, the few values of a channel that lie far from its median and all other values.
 
     Args:
         dataset: the training set.
-        rows: indices of the channel's n observations in the data set.
-        away: distance of each value from the median [n, V], in widths of the distribution.
+        rows: indices of the channel's n values of column number `v` in the data set.
+        away: distance of each of them from the median, in widths of the distribution.
     """
     most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
     if len(rows) < 20:  # with fewer nothing stands out
         return
-    for v, name in enumerate(dataset.value_names):
-        largest = torch.topk(away[:, v], most + 1)
-        size = largest.values.numpy()
-        apart = np.flatnonzero((size[:-1] > WILD_WIDTHS) & (size[:-1] > WILD_RATIO * size[1:]) & (size[1:] > 0))
-        for k in range(int(apart[-1]) + 1 if len(apart) else 0):
-            row = int(rows[largest.indices[k]])
-            series = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
-            channel = "" if names is None else f"channel {plain(names[dataset.channels[row]])!r}, "  # pyright: ignore
-            yield (
-                f"{channel}column {name!r} is {dataset.values[row, v]:.6g} in series {plain(dataset.ids[series])!r} at "
-                f"time {dataset.times[row]:.10g}"
-            )
+    largest = torch.topk(away, most + 1)
+    size = largest.values.numpy()
+    apart = np.flatnonzero((size[:-1] > WILD_WIDTHS) & (size[:-1] > WILD_RATIO * size[1:]) & (size[1:] > 0))
+    for k in range(int(apart[-1]) + 1 if len(apart) else 0):
+        row = int(rows[largest.indices[k]])
+        series = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
+        channel = "" if names is None else f"channel {plain(names[dataset.channels[row]])!r}, "  # pyright: ignore
+        yield (
+            f"{channel}column {dataset.value_names[v]!r} is {dataset.values[row, v]:.6g} in series "
+            f"{plain(dataset.ids[series])!r} at time {dataset.times[row]:.10g}"
+        )
 
 
 def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return, for each channel, the ascending indices of its observations without limits."""
+    """Return, for each channel, the ascending indices of its observations."""
     channels = channel_index(dataset)
     order = np.argsort(channels, kind="stable")
-    if dataset.sides is not None:
-        order = order[np.isfinite(measured(dataset)[order]).all(1)]
     return np.split(order, np.searchsorted(channels[order], np.arange(1, len(dataset.channel_names or (None,)))))

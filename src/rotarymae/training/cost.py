@@ -42,7 +42,7 @@ CALIBRATION, REPORT, MOST_SHARED = 6.0, 8.0, 5.0
 # Shares of what is left that pre-training (where fine-tuning follows), partners and answers get at most.
 PRETRAINED, PARTNERS, ANSWERS = 0.25, 0.25, 0.2
 LATE = 0.05  # of the minutes; answers of all series may take so much longer than planned
-COMPARED = 500  # series per minute of a processor that partners learn from when methods are compared
+COMPARED = 500  # series and copies per minute of a processor that partners learn from when methods are compared
 LEAST_ANSWERED = 2000  # observations of a series that are answered in any case
 # Steps that are slower than the others, steps that are measured, and seconds after which two of them are enough.
 WARMUP_STEPS, MEASURED_STEPS, PATIENCE = 10, 10, 5.0
@@ -265,31 +265,31 @@ class Plan:
 
     # ── partners, and answers ───────────────────────────────────────────────────────────────────────────────────────
 
-    def compared(self, series: int) -> int:
-        """Return on how many series boosting and other partners are trained while methods are compared.
+    @property
+    def compared(self) -> float:
+        """How many series boosting and other partners learn from at most while methods are compared.
 
-        Args:
-            series: number of series there are; without `minutes` all of them are used.
+        Copies that they make of series count, too. Infinite without `minutes`.
         """
-        if self.config.minutes is None:
-            return series
-        return min(series, math.ceil(COMPARED * self.config.minutes / self.shared))
+        return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.shared)
 
-    def learnt(self, name: str, series: int, compared: int, seconds: float) -> int:
-        """Return on how many series a partner, such as boosting, is trained in the end; without `minutes` on all.
+    def learnt(self, name: str, compared: int, seconds: float) -> float:
+        """Return from how many series and copies a partner, such as boosting, learns at most in the end.
 
         With `minutes` it is as many as fit into the partners' share of the time, but not fewer than `compared`. The
         number is kept in plan.json for a resumed run.
 
         Args:
             name: name of the partner.
-            series: number of series there are.
-            compared, seconds: training on `compared` series took so many `seconds`.
+            compared, seconds: learning from `compared` series and copies took so many `seconds`.
+
+        Returns:
+            A whole number; infinity without `minutes`.
         """
         if self.config.minutes is None:
-            return series
+            return math.inf
         fit = PARTNERS * self.left / max(seconds, 1e-9) * compared
-        return self._keep(name, lambda: int(max(min(series, compared), min(series, fit))))
+        return self._keep(name, lambda: int(max(compared, fit)))
 
     def answered(self) -> tuple[np.ndarray, int] | None:
         """Return which series there is time to predict, and how many observations of each at most; None for no limit.
