@@ -3,6 +3,7 @@
 import json
 import shutil
 import warnings
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -249,6 +250,14 @@ def hazards_truth(seed=0, count=400):
     x = draw.normal(size=(count, 3))
     time, lost = draw.exponential(np.exp(-x @ [1.0, -0.5, 0.0])), draw.exponential(2, count)
     return x, known(np.minimum(time, lost), time <= lost)
+
+
+def test_boosted_hazards_need_twenty_series():
+    for count in (19, 20):
+        x, y = hazards_truth(count=count)
+        truth = EventTimes.fit(y).encode(y)
+        with refuses("20", "19") if count < 20 else nullcontext():
+            BoostedTrees.fit("survival", x, truth, 0)
 
 
 def test_rates_of_hazards_are_a_life_table_and_its_gradient_is_right():

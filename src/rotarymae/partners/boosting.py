@@ -69,7 +69,7 @@ def fit_trees(
         weight: [S] how much each series counts; None means equally. Not read for survival.
 
     Raises:
-        InputError: a class without a series; a single class; LightGBM failed.
+        InputError: fewer than 20 series with `follow_up`; a class without a series; a single class; LightGBM failed.
     """
     import lightgbm
 
@@ -84,6 +84,9 @@ def fit_trees(
         if settings.get("balanced"):
             weight = (counts.sum() / (classes * counts))[target] * (1.0 if weight is None else weight)
     if follow_up is not None:
+        least = 2 * COMMON["min_data_in_leaf"]
+        if len(features) < least:  # without any split LightGBM fails for a loss of one's own
+            raise InputError(f"boosted hazards need {least} series to learn from, and have {len(features)}; add some.")
         objective = {"objective": lambda log_risk, _: _gradients(log_risk, target, follow_up)}
     options = {name: value for name, value in settings.items() if name != "balanced"}
     share = max(settings["feature_fraction"], min(1.0, MIN_FEATURES / features.shape[1]))
