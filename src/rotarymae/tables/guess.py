@@ -209,6 +209,12 @@ class Column:
         return int(self.codes.max(initial=-1)) + 1
 
     @property
+    def repeats(self) -> bool:
+        """Whether its cells come twice each on average, as names of channels do; a table of few rows shows nothing."""
+        known = int((self.codes >= 0).sum())
+        return 2 * self.distinct <= known or known < MIN_ASCENDING
+
+    @property
     def runs(self) -> int:
         """Number of runs of rows with the same cell."""
         return 1 + int((np.diff(self.codes) != 0).sum())
@@ -242,9 +248,29 @@ class Column:
         known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
         return self.whole and 1 < np.ptp(known) + 1 == self.distinct < len(known)
 
-    def says(self, other: Column) -> bool:
-        """Return whether the two columns tell rows apart in the same way, as the begin and the end of a time do."""
-        return self.distinct == other.distinct == _count(self.codes, other.codes)
+    def says(self, other: Column, series: np.ndarray) -> bool:
+        """Return whether a column of numbers says what another does, as the end of each time says its begin.
+
+        They tell rows of a series, [n] its code for each row, apart in the same way, and the numbers go one way.
+        """
+        both = _count(series, self.codes, other.codes)
+        alike = _count(series, self.codes) == both == _count(series, other.codes)
+        return alike and self.goes_one_way(series)
+
+    def goes_one_way(self, groups: np.ndarray) -> bool:
+        """Return whether its numbers never fall, or never rise, from row to row of the same group, [n] codes."""
+        if self.numbers is None:
+            return False
+        steps = np.diff(self.numbers)[np.diff(groups) == 0]
+        return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
+
+    def is_scale(self, groups: np.ndarray) -> bool:
+        """Return whether its numbers measure where each row of a group lies, [n] codes, as depths of one time do.
+
+        They go one way in groups of several rows, and do not count from one to the next as numbers of channels do.
+        """
+        long = len(groups) >= MIN_RUN * _count(groups)
+        return long and not self.counts and self.goes_one_way(groups)
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has more than one value within some series; missing cells do not count.
@@ -511,8 +537,14 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if known and "untimed" not in named and time is not None and (untimed := int((time.codes < 0).sum())):
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
+    if "positions" not in named:
+        told = [columns[known].codes] if known in columns else []
+        scale = _scale((numeric[name] for name in others), _joint(series, times, *told), unsure)
+        if scale is not None:
+            given["positions"] = (scale.name,)
+            others.remove(scale.name)
     if time is not None:
-        again = [name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time)]
+        again = [name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time, series)]
         others = [name for name in others if name not in again] or others
     if "values" not in named:
         best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
@@ -522,7 +554,10 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
                 f"no column looks like values; name it by --values. There are {_seen(free, source)}", code="no-values"
             )
         if not best and known and (channel := columns.get(known)) is not None:
-            best = [name for name in others if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
+            # What is the same throughout a channel of a series says something of the channel, and is not measured.
+            groups_seen = _joint(series, channel.codes)
+            best = [name for name in others if numeric[name].varies(groups_seen)]
+            best = [name for name in best if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
         if best and (known or len(best) == len(others) or not schema.wide):
             given["values"] = tuple(best[:1])
         else:
@@ -541,13 +576,18 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
-    if coordinates and "positions" not in named and not set(coordinates) <= set(values):
+    positions = dict.fromkeys((*given.get("positions", ()), *coordinates))
+    if {*positions} - {*values, *given.get("positions", ())} and "positions" not in named:
         unsure.append(
-            f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(coordinates)}"
+            f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(positions)}"
         )
     if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
-        of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")]
-        given |= {"errors": tuple(of_value[:1])} if of_value else {}
+        of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")][:1]
+        for name in of_value:
+            if lost := _without_error(columns[values[0]], columns[name], series):
+                unsure.append(f"{name!r} is missing in {lost:,} of {n:,} rows: --errors {name} would leave them out")
+            else:
+                given["errors"] = (name,)
     words = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
     marks = [name for name, seen in words.items() if seen and seen <= MARKS]
     if marks:
@@ -585,6 +625,17 @@ def _fills(limit: Column, value: Column | None) -> bool:
     if limit.numbers is None or value is None or value.numbers is None:
         return False
     return bool((~np.isnan(limit.numbers) & np.isnan(value.numbers)).any())
+
+
+def _without_error(value: Column, error: Column, series: np.ndarray) -> int:
+    """Return how many rows have a value, which is no limit, and no error, in series that have errors, [n] codes."""
+    if value.numbers is None or error.numbers is None:
+        return 0
+    known = np.isfinite(value.numbers)
+    if cells.is_text(value.cells.type):
+        known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
+    there = np.isfinite(error.numbers)
+    return int((known & ~there & np.isin(series, series[there])).sum())
 
 
 def _unread(
@@ -632,7 +683,8 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
     if best and not best[0].dates and best[0].rank(TIME) >= TIME.words.index("time"):
         changes = {c.name: (np.diff(c.codes) != 0).sum() for c in (*named, *dates)}
-        plain = (c for c in named if c.dates and len(c.formats) < 2 and changes[c.name] > 0.9 * changes[best[0].name])
+        plain = (c for c in (*named, *dates) if c.dates and len(c.formats) < 2)
+        plain = (c for c in plain if changes[c.name] > 0.9 * changes[best[0].name])
         best = [next(plain, best[0])]
     if not best:
         text = next((c for c in free.values() if c.text and c.called(TIME)), None)
@@ -683,7 +735,12 @@ def _id(
         unlike = {c.name: _count(c.codes, times) for c in named}
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(blocks or apart, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
-        return best, [c for c in (named if blocks else apart) if c.distinct != best.distinct]
+        groups = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
+        whole, parts = best.name, _parts(best, free.values(), times)
+        if parts is None:
+            return best, groups
+        unsure.append(f"{parts.name!r} is proposed as the id, as it tells rows of one {whole} and time apart (--id)")
+        return parts, [best, *groups]
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
@@ -701,6 +758,26 @@ def _id(
     best = max(blocks, key=lambda c: (c.text, c.distinct))
     unsure.append(f"{best.name!r} is proposed as the id, as its rows come in blocks (--id)")
     return best, []
+
+
+def _parts(whole: Column, free: Iterable[Column], times: np.ndarray) -> Column | None:
+    """Return a column that names the parts of each object of `whole`, such as the inverters of a plant, or None.
+
+    Rows with several values are each the state of such a part; its name belongs to one object, and tells its rows of
+    one time apart.
+
+    Args:
+        whole: the ids of the objects.
+        free: the columns without a role so far.
+        times: [n], the code of each row's time.
+    """
+    free, n = list(free), len(times)
+    values = [c for c in free if c.numeric and c.distinct > 1 and not (c.is_error or looks_like_id(c.name))]
+    if len(values) < 2 or _count(whole.codes, times) > 0.9 * n:
+        return None
+    names = (c for c in free if c.text and whole.distinct < c.distinct <= n / MIN_RUN and not c.called(CHANNEL))
+    names = (c for c in names if _count(whole.codes, c.codes) == c.distinct and not (c.dates or c.clock))
+    return next((c for c in names if _count(c.codes, times) > 0.98 * n), None)
 
 
 def _share_explained(values: np.ndarray, codes: np.ndarray) -> float:
@@ -736,7 +813,7 @@ def _channel(
         unsure: list of doubts. A sentence is added if the column is a guess, or if there is none and rows repeat a
             time.
     """
-    usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
+    usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.repeats and c.name not in others]
     usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
     named = [c for c in usual if c.called(CHANNEL) and not looks_like_id(c.name)]
     named = [c for c in named if not (c.numeric and c.called(VALUE))]
@@ -749,10 +826,12 @@ def _channel(
         return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNEL) + len(c.words) / 100))
     bare = repeats()
     telling = [c for c in usual if (c.distinct < len(series) / 3 if c.text else c.names_classes)]
-    telling = [c for c in telling if repeats(c.codes) < bare / 20]
+    telling = [c for c in telling if repeats(c.codes) < bare / 20 and not c.is_scale(_joint(series, times))]
     if bare > len(series) / 20 and telling:
         best = min(telling, key=lambda c: (repeats(c.codes), c.distinct))
-        unsure.append(f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)")
+        text = f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)"
+        several = "; if it numbers series of one object, join the two columns to one of ids (--id)"
+        unsure.append(text + (several if best.whole else ""))
         return best
     texts = [c for c in usual if c.text and c.distinct < len(series) / 3 and cells.matches(c.cells, r"\pL").any()]
     numbers = [c for c in varying.values() if c.numbers is not None and c.name not in others]
@@ -762,9 +841,28 @@ def _channel(
         text = f"{best.name!r} is proposed as the channel, as {value.name!r} differs by it (--channel)"
         unsure.append(f"{text}; a state, such as on and off, is none")
         return best
-    if bare:
-        unsure.append(f"{bare:,} of {len(series):,} rows seen repeat the series and time of another")
     return None
+
+
+def _scale(numeric: Iterable[Column], keys: np.ndarray, unsure: list[str]) -> Column | None:
+    """Return the first column whose numbers say where each row lies among those of its series, time and channel.
+
+    It is None where such rows are few or none. A sentence is added to `unsure` if there is such a column, and if rows
+    repeat without one.
+
+    Args:
+        numeric: columns that may measure a depth, a height, a wavelength or the like.
+        keys: [rows], code of the series, time and channel of each row.
+    """
+    bare = len(keys) - _count(keys)
+    scales = (c for c in numeric if len(keys) - _count(keys, c.codes) < bare / 20 and c.is_scale(keys))
+    scale = next(scales, None) if bare > len(keys) / 20 else None
+    if scale is not None:
+        text = f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows of"
+        unsure.append(f"{text} one time (--positions)")
+    elif bare:
+        unsure.append(f"{bare:,} of {len(keys):,} rows seen repeat the series and time of another")
+    return scale
 
 
 def _stem(name: str) -> str:

@@ -1,0 +1,111 @@
+"""What columns are proposed to be by what repeats, what measures and what dates say, rather than by their names."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rotarymae.errors import InputWarning
+from rotarymae.tables import TableSchema, open_source, propose, read_table
+
+DRAW = np.random.default_rng(0)
+
+
+def looked_at(table, folder) -> tuple[Any, tuple[str, ...], Any]:
+    """Return the schema that is proposed of a table, the doubts, and its data set."""
+    path = folder / "t.csv"
+    path.write_text(table) if isinstance(table, str) else table.to_csv(path, index=False)
+    source = open_source(path)
+    proposal = propose(source, TableSchema(), set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        return proposal.schema, proposal.unsure, read_table(source, proposal.schema)
+
+
+def stamps(count, freq="h"):
+    return pd.date_range("2024-05-01", periods=count, freq=freq).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+# ── channels repeat ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["sensor timestamp [ns]", "tag", "test item"])
+def test_a_column_with_another_cell_in_each_row_is_no_channel(name, tmp_path):
+    table = pd.DataFrame({"time": stamps(200), name: 10**17 + 7 * np.arange(200), "ECG": DRAW.normal(size=200)})
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert schema.channel is None and "ECG" in schema.values and len(dataset) == 1
+
+
+def profiles(floats=2, cycles=4, depths=20):
+    """Profiles of floats in the sea, of one date and one cycle each: pressure, temperature and salinity."""
+    rows = [
+        (1900722 + f, c, day, 5 + 25 * z, 28 - 1.1 * z + DRAW.normal(), 35 + DRAW.normal())
+        for f in range(floats)
+        for c, day in enumerate(stamps(cycles, "10D"), 1)
+        for z in range(depths)
+    ]
+    return pd.DataFrame(rows, columns=["PLATFORM_NUMBER", "CYCLE_NUMBER", "JULD", "PRES", "TEMP", "PSAL"])
+
+
+@pytest.mark.parametrize("scale", ["whole", "decimals", "downwards", "names"])
+def test_a_date_for_each_cycle_is_the_time_and_numbers_that_measure_are_positions(scale, tmp_path):
+    table = profiles()
+    if scale == "decimals":
+        table["PRES"] += DRAW.uniform(0, 9, len(table)).round(2)
+    if scale == "downwards":
+        table["PRES"] *= -1
+    if scale == "names":  # 1, 2, 3 may number sensors, and rows are those of single values
+        table = table.assign(PRES=table.PRES // 25 + 1).drop(columns=["PSAL", "CYCLE_NUMBER"])
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.time) == ("PLATFORM_NUMBER", "JULD")
+    assert schema.channel == ("PRES" if scale == "names" else None)
+    assert schema.positions == (() if scale == "names" else ("PRES",))
+    assert schema.values == (("TEMP",) if scale == "names" else ("TEMP", "PSAL"))
+    assert any("'PRES'" in text for text in unsure) and len(dataset.times) == len(table) * len(schema.values)
+
+
+def test_values_are_kept_next_to_a_channel_that_says_one_of_them(tmp_path):
+    rows = [
+        (f"B{b}", c, 18.7 * i, 4.2 - 0.03 * i, 24 + 0.1 * i, 1.86 - 0.01 * c)
+        for b in range(2)
+        for c in range(1, 4)
+        for i in range(30)
+    ]
+    columns = ["battery", "cycle", "Time", "Voltage", "Temperature", "Capacity"]
+    schema, unsure, _ = looked_at(pd.DataFrame(rows, columns=columns), tmp_path)
+    assert schema.values == ("Voltage", "Temperature", "Capacity")
+    assert any("'cycle'" in text and "join the two columns to one of ids" in text for text in unsure)
+
+
+@pytest.mark.parametrize("plants", [1, 2])
+@pytest.mark.parametrize("order", ["source", "time"])
+def test_what_tells_several_values_of_one_time_apart_is_the_id(plants, order, tmp_path):
+    rows = [
+        (time, 41 + p, f"{p}BY6WEcLG{k}", DRAW.normal(), DRAW.normal())
+        for p in range(plants)
+        for k in range(4)
+        for time in stamps(96)
+    ]
+    table = pd.DataFrame(rows, columns=["DATE_TIME", "PLANT_ID", "SOURCE_KEY", "DC_POWER", "AC_POWER"])
+    table = table.sort_values("DATE_TIME", kind="stable") if order == "time" else table
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.channel, schema.wide) == ("SOURCE_KEY", None, True) and len(dataset) == 4 * plants
+    assert any("--split-by PLANT_ID" in text for text in unsure) == (plants > 1)
+    one = looked_at(table.drop(columns="AC_POWER"), tmp_path)[0]  # a single value may be one of several channels
+    assert (one.id, one.channel) == ("PLANT_ID", "SOURCE_KEY")
+
+
+# ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("bare", [0, 1, 57])
+def test_errors_are_proposed_where_no_row_is_lost(bare, tmp_path):
+    table = pd.DataFrame({"time": stamps(120), "mag": DRAW.normal(10, 1, 120).round(2).astype(str), "magerr": 0.05})
+    table["magerr"] += np.arange(120) / 1000
+    table.loc[60:63, ["mag", "magerr"]] = ["<10.5", None]  # limits need no error
+    table.loc[: bare - 1, "magerr"] = None
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert schema.values == ("mag",) and schema.errors == (() if bare else ("magerr",)) and len(dataset.times) == 120
+    assert any(f"'magerr' is missing in {bare} of 120 rows" in text for text in unsure) == bool(bare)
