@@ -109,3 +109,27 @@ def test_errors_are_proposed_where_no_row_is_lost(bare, tmp_path):
     schema, unsure, dataset = looked_at(table, tmp_path)
     assert schema.values == ("mag",) and schema.errors == (() if bare else ("magerr",)) and len(dataset.times) == 120
     assert any(f"'magerr' is missing in {bare} of 120 rows" in text for text in unsure) == bool(bare)
+
+
+ERRORS = {"duJy": "uJy", "dm": "m", "e_flow": "flow", "flow_e": "flow", "sigma_flow": "flow", "dFlow": "Flow"}
+ERRORS |= {"flow_unc": "flow", "sigmaflow": "flow", "flowunc": "flow", "Flow error (mJy)": "Flow (mJy)"}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_is_called_as_its_value_with_a_mark(error, tmp_path):
+    draws = {name: DRAW.normal(9, 1, 80).round(3) for name in ("sky", ERRORS[error])}
+    table = pd.DataFrame({"MJD": 58400 + np.arange(80), **draws, error: DRAW.uniform(1, 2, 80), "F": [*"oc"] * 40})
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.values, schema.errors, schema.wide) == ((ERRORS[error],), (error,), False)
+    assert any("'sky' could be values, too" in text for text in unsure) and any("'F'" in text for text in unsure)
+
+
+@pytest.mark.parametrize("names", [("bp", "sbp", "dbp"), ("u", "du", "v"), ("ust", "dust", "t2")])
+def test_a_d_before_a_name_may_be_something_else(names, tmp_path):
+    table = pd.DataFrame({"time": stamps(80), **{name: DRAW.normal(size=80) for name in names}})
+    assert looked_at(table, tmp_path)[0].values == names
+
+
+def test_a_flt_is_a_filter(tmp_path):
+    table = pd.DataFrame({"MJD": 56530 + np.arange(40), "FLT": [*"griz"] * 10, "FLUXCAL": DRAW.normal(size=40)})
+    assert looked_at(table.assign(FLUXCALERR=DRAW.uniform(1, 2, 40)), tmp_path)[0].channel == "FLT"

@@ -81,6 +81,7 @@ CELLS = {
     "a unit and decimal commas": (";", lambda v: f"{v:.2f} mg/dL".replace(".", ",")),
     "a unit behind thousands": (",", "{:,.2f} MWh".format),
     "dollars": (",", lambda v: f"{v:,.2f}".replace("-", "-$") if v < 0 else f"${v:,.2f}"),
+    "US dollars": (",", lambda v: f"US${abs(v):,.2f}"),
     "euros": (";", lambda v: f"{v:.2f} €".replace(".", ",")),
     "a typographic minus": (",", lambda v: f"{v - 2500:.2f}".replace("-", "−")),
     "Fortran": (",", lambda v: f"{v:.6E}".replace("E", "D")),
@@ -93,7 +94,7 @@ def test_numbers_as_people_write_them(base, tmp_path, kind):
     values = (1000 * base.value + 1500).round(2)
     base.assign(value=values.map(written)).to_csv(tmp_path / "t.csv", index=False, sep=separator)
     _, dataset = looked_at(tmp_path / "t.csv")
-    expected = values - 2500 if "minus" in kind else values
+    expected = values - 2500 if "minus" in kind else values.abs() if "US" in kind else values
     np.testing.assert_allclose(dataset.values[:, 0], expected, rtol=0, atol=1e-2)
 
 
@@ -774,8 +775,8 @@ def test_more_cells_than_names_are_refused_or_said(base, tmp_path):
     assert not open_source(tmp_path / "t.csv").notes
 
 
-@pytest.mark.parametrize("dash", ["-", "--", "---"])
-def test_a_dash_is_a_missing_value(dash, base, tmp_path):
+@pytest.mark.parametrize("dash", ["-", "--", "---", ".", "Null", "na", "none", "NAN"])
+def test_a_dash_a_point_and_words_in_any_capitals_are_missing_values(dash, base, tmp_path):
     values = base.value.astype(str).where(base.index % 9 != 2, dash)
     base.assign(value=values).to_csv(tmp_path / "t.csv", index=False)
     report = looked_at(tmp_path / "t.csv")[1].reading

@@ -99,12 +99,12 @@ TIME = Rule(
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
 CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora", *sorted(HOURS)))
 CHANNEL = Rule(
-    ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
+    ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid", "category", "channel", "sensor",
      "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
      "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
      "sensore", "name"),
 )  # fmt: skip
-BAND_WORDS = {"passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid"}  # never ids
+BAND_WORDS = {"passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid"}  # never ids
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
      "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
@@ -328,7 +328,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     codes = np.zeros(len(column), np.int64)
     with suppress(InputError, pa.ArrowException):
         codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
-    words = text and not cells.matches(column.unique(), r"^\W*\d|^(?i:true|false)$").any()
+    words = text and not cells.matches(column.unique(), r"^([A-Z]{1,3}\p{Sc})?\W*\d|^(?i:true|false)$").any()
     if text and not words:
         half = max(1, len(cells.without_missing(column).drop_null())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
@@ -524,7 +524,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         given["static"] = static
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
     numeric = {name: c for name, c in varying.items() if c.numeric and name not in changing}
-    errors = [name for name, c in free.items() if c.is_error]
+    pairs = _errors_by_name(free.values())
+    errors = [name for name, c in free.items() if c.is_error or name in pairs]
     limits = [name for name, c in free.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
     limits = [name for name in limits if free[name].numeric]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
@@ -553,6 +554,9 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             raise InputError(
                 f"no column looks like values; name it by --values. There are {_seen(free, source)}", code="no-values"
             )
+        if not best:  # what has an error was measured, and next to it what has none may not be
+            paired = {pairs[name]: free[name].distinct == 1 for name in errors if pairs.get(name) in others}
+            best = sorted(paired, key=paired.__getitem__) if len(paired) < len(others) else []
         if not best and known and (channel := columns.get(known)) is not None:
             # What is the same throughout a channel of a series says something of the channel, and is not measured.
             groups_seen = _joint(series, channel.codes)
@@ -582,7 +586,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(positions)}"
         )
     if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
-        of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")][:1]
+        of_value = [name for name in errors if pairs.get(name, values[0]) == values[0]]
+        of_value = [name for name in of_value if name in pairs or not _stem(name)][:1]
         for name in of_value:
             if lost := _without_error(columns[values[0]], columns[name], series):
                 unsure.append(f"{name!r} is missing in {lost:,} of {n:,} rows: --errors {name} would leave them out")
@@ -871,6 +876,26 @@ def _stem(name: str) -> str:
     words = [word for word in words if word]
     stems = [word for word in words if word not in ("mag",)]
     return "".join(stems or words)
+
+
+def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
+    """Return the columns of standard errors whose names are those of others with a mark of error: {error: value}.
+
+    The mark stands before or behind, such as in flux_unc, sigmaflux and e_mag; so does a "d" before the name of the
+    column on the left, dm of m, where no number is negative.
+    """
+    columns = [c for c in columns if c.numeric]
+    plain = {"".join(c.words): c.name for c in reversed(columns) if not c.is_error}
+    stems = {_stem(c.name): c.name for c in reversed(columns) if not c.is_error}
+    pairs: dict[str, str] = {}
+    for left, c in zip([None, *columns], columns, strict=False):
+        name = "".join(c.words)
+        rests = {cut(mark) for mark in ERRORS - {"e"} for cut in (name.removeprefix, name.removesuffix)} - {name}
+        value = next((plain[rest] for rest in rests if rest in plain), stems.get(_stem(c.name)) if c.is_error else None)
+        if left is not None and name == "d" + "".join(left.words) and not (c.numbers < 0).any():  # pyright: ignore
+            value = left.name
+        pairs |= {} if value is None else {c.name: value}
+    return pairs
 
 
 def key_column(table: Source, id: str) -> str:

@@ -91,8 +91,8 @@ class TableSchema:
         Reading: leave out rows after this time, a number or a date; the output says how many. Set it to use only what
         was known by then.
     na
-        Reading: further cells that mean a missing value, besides empty ones, dashes, NA, NaN and null. A number
-        stands for all its spellings (-999, -999.0).
+        Reading: further cells that mean a missing value, besides empty ones, dashes, a point, NA, NaN, none and null. A
+        number stands for all its spellings (-999, -999.0).
     time_format
         Reading: how times are written, for example "%d.%m.%Y %H:%M". Set it if dates are not recognised.
     header_row
