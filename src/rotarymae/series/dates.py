@@ -210,6 +210,11 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
     return stamps
 
 
+def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
+    """Parse dates that are written by the strptime format `how`; None for one that is not."""
+    return _strptime(pa.array(texts, pa.string()), "date", how).to_pylist()
+
+
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats by which all of the texts are dates: several where day and month could be swapped.
 

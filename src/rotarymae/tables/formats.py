@@ -15,7 +15,7 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
-from rotarymae.series import cells
+from rotarymae.series import cells, dates
 from rotarymae.series.cells import to_arrow
 
 PACKED = (".gz", ".bz2", ".zst")  # of text files
@@ -37,6 +37,12 @@ UNREADABLE = (duckdb.Error, pa.ArrowException, OSError, ValueError, ArithmeticEr
 UNREADABLE += (EOFError, LookupError, AttributeError, NotImplementedError, SyntaxError)
 UNREADABLE += (csv.Error, zipfile.BadZipFile, zlib.error)
 DATE = re.compile(r"\d{4}-\d\d-\d\d|\d\d?[./]\d\d?[./]\d{2,4}")  # the beginning of one
+DATE_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-31, 3/31/24, Jan 2024
+    r"\d+([-/.])\d+(\1\d+)?([T ].*)?|(19|20)\d{6}|"
+    rf"(\d+[-. ]+)?({'|'.join(dates.MONTHS.split())})[^\W\d_]*[-. ]+\d+",
+    re.IGNORECASE,
+)
+MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
 LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
@@ -290,7 +296,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         start = next((i for i in plain if len(rows[i]) == width), 0)
         # Where the first row of that width holds numbers, a row of other width above it is a damaged header.
         above = [i for i in plain if i < start and len(rows[i]) > 1 and not _has_number(rows[i])]
-        if above and _has_number(rows[start]):
+        if above and _holds_values(rows[start]):
             start, width = above[-1], len(rows[above[-1]])
         # "#id,time,value" is the header where the first row below it holds numbers.
         over = start - 1
@@ -300,6 +306,34 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
             start = over - 1 if units and len({*rows[over]}) < width == len({*rows[over - 1]}) else over
     below = Counter(len(rows[i]) for i in filled if i > start)  # one cell more where rows have names, as R writes them
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
+
+
+def values_in(stem: str) -> str:
+    """Return the name of the column of values that numbered columns with a common beginning become."""
+    return stem.rstrip("._ ") or "value"
+
+
+def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
+    """Return the numbers of the columns that begin with `stem`: {"FLUX.1": 1, "FLUX.2": 2}.
+
+    Without a stem they are whole names: numbers such as 1990 or 400.5, or dates of one notation, as datetimes.
+    """
+    if stem:
+        tails = {name: name[len(stem) :] for name in names if name.startswith(stem)}
+        return {name: int(tail) for name, tail in tails.items() if tail.isdecimal()}
+    names = list(names)
+    dated = [name for name in names if DATE_NAME.fullmatch(name)]
+    if len(formats := dates.formats_of(dated)) == 1:
+        return dict(zip(dated, dates.as_datetimes(dated, formats[0]), strict=True))
+    return {name: float(name) if "." in name else int(name) for name in names if re.fullmatch(r"\d+(\.\d+)?", name)}
+
+
+def _holds_values(row: Sequence[str]) -> bool:
+    """Return whether a row has numbers that are no names of columns, as ascending years and different dates are."""
+    times = [*numbers_in(dict.fromkeys(row), "").values()]
+    years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
+    names = len(times) >= MIN_TIME_NAMES and (years or not isinstance(times[0], int | float))
+    return _has_number(row) and not names
 
 
 def _has_number(row: Sequence[str]) -> bool:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, PER_DAY, formats_of
+from rotarymae.tables.formats import MIN_TIME_NAMES, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, date_parts, open_source
 
@@ -30,7 +31,6 @@ TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
     r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*",
     re.IGNORECASE,
 )
-MIN_TIME_NAMES = 7  # columns with such names, and no others, that are said to be times
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
@@ -382,11 +382,45 @@ def _series_per_row(source: Source) -> str | None:
 
     None if most columns are not such, or if another column is named like a time.
     """
-    numbered = [match for match in map(NUMBERED.fullmatch, source.kinds) if match and not DATED.match(match[1])]
-    stem, count = max(Counter(match[1] for match in numbered).items(), key=lambda pair: pair[1], default=("", 0))
-    others = {*source.kinds} - {match[0] for match in numbered if match[1] == stem}
-    timed = any(TIME.rank(pieces(name)) < np.inf for name in others)
-    return None if timed or count < MIN_NUMBERED or 2 * count < len(source.kinds) else stem
+    numbered = (match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
+    stems = [stem for stem in ("", *dict(Counter(numbered).most_common(1))) if not DATED.match(stem)]
+    counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
+    stem = max(counts, key=lambda stem: len(counts[stem]))
+    names = counts[stem]
+    timed = any(TIME.rank(pieces(name)) < np.inf for name in source.kinds if name not in names)
+    few = MIN_TIME_NAMES if not stem and all(map(TIME_NAME.fullmatch, names)) else MIN_NUMBERED
+    return None if timed or len(names) < few or 2 * len(names) < len(source.kinds) else stem
+
+
+def _name_of_rows(source: Source, numbered: Iterable[str]) -> str:
+    """Return the first column of ids, or else of texts, with another cell in each row; "series" if there is none.
+
+    Args:
+        source: a table with a series in each row.
+        numbered: the columns that hold the series.
+    """
+    names = sorted(source.kinds.keys() - {*numbered}, key=[*source.kinds].index)
+    read = source.sample(ROWS).read(names) if names else {}
+    for name in sorted(names, key=lambda name: not looks_like_id(name)):
+        column = read[name]
+        words = (
+            cells.is_text(column.type) and cells.matches(column, r"\pL").all() and LABEL.rank(pieces(name)) == np.inf
+        )
+        if (words or looks_like_id(name)) and len(column.drop_null().unique()) == len(column):
+            return name
+    return "series"
+
+
+def _label_among(source: Source, numbered: Sequence[str]) -> list[str]:
+    """Return a doubt on the first numbered column where it holds few whole numbers, and the others do not; else []."""
+    read = source.sample(ROWS).read(numbered[:MIN_TIME_NAMES]) if numbered else {}
+    seen = [_column(name, column, False, ()) for name, column in read.items()]
+    if [c.whole and c.names_classes for c in seen] != [True] + [False] * (MIN_TIME_NAMES - 1):
+        return []
+    text = (
+        f"{seen[0].name!r} holds few whole numbers, and the columns behind it others: if it is the label, and no part"
+    )
+    return [f"{text} of the series, name it so in the first line of the table"]
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
@@ -402,15 +436,22 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     Raises:
         InputError: no column that could hold times or values ("no-time", "no-values").
     """
-    stem = schema.numbered or (None if "time" in named else _series_per_row(source))
+    stem = schema.numbered
+    if stem is None and "time" not in named:
+        stem = _series_per_row(source)
     if stem is None:
         return _propose(source if "time" in named else source.with_time("+".join(_date_parts(source))), schema, named)
-    source = open_source(source, numbered=stem)
-    id = next(name for name in source.kinds if looks_like_id(name))  # the last is "series"
-    fields = {"id": id, "time": "number", "values": (stem.rstrip("._ "),), "numbered": stem}
+    columns = numbers_in(source.kinds, stem)
+    fields = {
+        "id": _name_of_rows(source, columns),
+        "time": "number",
+        "values": (values_in(stem),),
+        "numbered": stem,
+    }
     fields = {name: value for name, value in fields.items() if name not in named}
-    rest = _propose(source, replace(schema, **fields), {*named, *fields, "channel"})
-    return replace(rest, given={**fields, **rest.given})
+    rest = _propose(open_source(source, numbered=stem), replace(schema, **fields), {*named, *fields, "channel"})
+    doubts = _label_among(source, sorted(columns, key=columns.__getitem__))
+    return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
 
 
 def _date_parts(source: Source) -> list[str]:

@@ -31,7 +31,7 @@ from rotarymae.series import cells
 from rotarymae.series.cells import LOWER, UPPER, is_list, to_arrow
 from rotarymae.system import free_memory
 from rotarymae.tables import formats
-from rotarymae.tables.formats import PACKED, as_utf8, named, scratch
+from rotarymae.tables.formats import PACKED, as_utf8, named, numbers_in, scratch, values_in
 
 FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".dat", ".psv"), "csv"),
@@ -139,37 +139,38 @@ class Source:
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, joined to one list per row.
 
-        The list is in a column named like the stem. The column "number" lists their numbers, and "series" counts the
-        rows.
+        The list is in a column named like the stem, or "value". The column "number" lists their numbers or dates, and
+        "series" counts the rows.
 
         Args:
-            stem: the columns' common beginning, "FLUX.".
+            stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
 
         Raises:
             InputError: no such columns ("unknown-column").
         """
-        of_stem = [name for name in self.kinds if name.startswith(stem) and name[len(stem) :].isdecimal()]
-        names = sorted(of_stem, key=lambda name: int(name[len(stem) :]))
+        at = numbers_in(self.kinds, stem)
+        names = sorted(at, key=at.__getitem__)
         if not names:
             raise InputError(
                 f"{self.name} has no columns {stem}1, {stem}2, ...; its columns are {listed(self.columns, 20)}.",
                 code="unknown-column",
             )
-        values = stem.rstrip("._ ")
-        numbers = ", ".join(name[len(stem) :] for name in names)
+        values = values_in(stem)
+        numbers = pa.array([at[name] for name in names])
+        written = "TIMESTAMP '{}'" if pa.types.is_timestamp(numbers.type) else "{}"
         cells_of = {
             "series": "_row",
-            "number": f"[{numbers}]",
+            "number": f"[{', '.join(map(written.format, numbers.to_pylist()))}]",
             values: f"[{', '.join(self.sql[name] for name in names)}]",
         }
-        kinds = {name: kind for name, kind in self.kinds.items() if name not in of_stem}
-        kinds |= {"series": pa.int64(), "number": pa.list_(pa.int64()), values: pa.list_(self.kinds[names[0]])}
+        kinds = {name: kind for name, kind in self.kinds.items() if name not in at}
+        kinds |= {"series": pa.int64(), "number": pa.list_(numbers.type), values: pa.list_(self.kinds[names[0]])}
         return replace(
             self,
             kinds=kinds,
             sql={**self.sql, **cells_of},
             relation=f"(SELECT *, row_number() OVER () AS _row FROM {self.relation})",
-            notes=(*self.notes, f"each row is a series of {len(names):,} columns {stem}1, {stem}2, ..."),
+            notes=(*self.notes, f"each row is a series of {len(names):,} columns {names[0]}, {names[1]}, ..."),
         )
 
     def with_time(self, name: str) -> Source:
