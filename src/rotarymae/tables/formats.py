@@ -8,6 +8,7 @@ import csv
 import functools
 import io
 import itertools
+import json
 import re
 import shutil
 import tempfile
@@ -405,6 +406,61 @@ def _check_size(path: Path, size: int) -> None:
             "Parquet, or save it as CSV, which may be larger.",
             code="too-large",
         )
+
+
+def rows_of_json(path: Path) -> pa.Table | None:
+    """Read a JSON file of rows that are lists, with the names of the columns before them; None for another JSON file.
+
+    The names are the first row, or a list next to that of rows, however their fields are called, as in {"columns":
+    ["time", "x"], "data": [[0, 1.5]]}; rows without names have numbered columns. Columns of mixed types become texts.
+
+    Raises:
+        InputError: a file that is too large to be read whole ("too-large").
+        ValueError: no JSON; rows of other lengths than the first.
+    """
+    _check_size(path, path.stat().st_size)
+    with _open_unpacked(path) as file:
+        names, rows = _names_and_rows(json.load(file))
+    if not names:
+        return None
+    strange = next((k for k, row in enumerate(rows) if len(row) != len(names)), None)
+    if strange is not None:
+        raise ValueError(f"row {strange + 1} has {len(rows[strange])} cells, and there are {len(names)} columns")
+    return pa.table([_of_one_type(column) for column in zip(*rows, strict=True)], names=names)
+
+
+def _names_and_rows(found: Any) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of columns and the rows in the content of a JSON file; ([], []) if it has none.
+
+    Rows without names are the whole content; with names they may lie in objects, and lists next to them are columns.
+    """
+    if _are_rows(found):
+        names = [str(name) for name in found[0]]
+        headless = not all(isinstance(name, str) for name in found[0]) or _are_values(names, [])
+        return ([f"column {k + 1}" for k in range(len(names))], found) if headless else (names, found[1:])
+    parts = found if isinstance(found, dict) else {}
+    lists = {key: part for key, part in parts.items() if isinstance(part, list)}
+    for (of_names, names), (of_rows, rows) in itertools.permutations(lists.items(), 2):
+        names = [name.get("name", name.get("id")) if isinstance(name, dict) else name for name in names]
+        if _are_rows(rows) and len(rows[0]) == len(names) and all(isinstance(name, str) for name in names):
+            more = [key for key, part in lists.items() if key not in (of_names, of_rows) and len(part) == len(rows)]
+            return [*more, *names], [[*cells_of, *row] for *cells_of, row in zip(*(lists[key] for key in more), rows)]
+    inside = (_names_and_rows(part) for part in parts.values() if isinstance(part, dict))
+    return next((pair for pair in inside if pair[0]), ([], []))
+
+
+def _are_rows(found: Any) -> bool:
+    """Return whether a part of a JSON file is a list of lists of single cells."""
+    lists = isinstance(found, list) and bool(found) and all(isinstance(row, list) and row for row in found)
+    return lists and not any(isinstance(cell, list | dict) for cell in found[0])
+
+
+def _of_one_type(column: Sequence[Any]) -> pa.Array:
+    """Return cells of a JSON file as an Arrow array; as texts if they are of several types."""
+    try:
+        return pa.array(column)
+    except pa.ArrowException:
+        return pa.array([cell if cell is None else str(cell) for cell in column])
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -901,14 +901,22 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     opened = connection().sql(f"SELECT * EXCLUDE (filename) FROM {relation}")
     schema = opened.limit(0).to_arrow_table().schema
     _one_layout(name, paths[:1], [schema.names])
+    single = opened.limit(2).to_arrow_table().num_rows == 1
+    of_rows = [formats.rows_of_json(path) for path in paths] if single or schema.names == ["json"] else [None]
+    if not any(rows is None for rows in of_rows):
+        return _joined(of_rows, paths, name, format="json")
     if schema.names == ["json"]:
-        raise ValueError("it holds neither records nor lists by column")
+        came = ", ".join(str(row[0]) for row in opened.limit(3).fetchall())[:60] or "nothing"
+        raise ValueError(
+            f'it holds {came}; wanted are records, [{{"time": 0, "x": 1}}, ...], a list for each column, '
+            '{"time": [0], "x": [1]}, or the names and a list for each row, [["time", "x"], [0, 1]]'
+        )
     kinds, sql = _flat(schema)
     for column, kind in zip(opened.columns, map(str, opened.types), strict=True):
         if kind in ("JSON", "UUID"):  # several types are text
             cell = _quoted(column)
             kinds[column], sql[column] = pa.string(), f"{cell} ->> '$'" if kind == "JSON" else f"{cell}::VARCHAR"
-    if len(paths) == 1 and opened.limit(2).to_arrow_table().num_rows == 1 and all(map(is_list, schema.types)):
+    if len(paths) == 1 and single and all(map(is_list, schema.types)):
         lengths = opened.select(f"list_distinct([{', '.join(f'len({cell})' for cell in sql.values())}])").fetchall()[0]
         if len(lengths[0]) > 1:
             raise ValueError("its columns are not equally long")
@@ -930,16 +938,29 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     Raises:
         InputError: a file that cannot be read ("unreadable"), files of different columns, too many columns.
     """
-    tables, units, notes, files = [], {}, (), []
+    tables, units, notes = [], {}, ()
     for path in paths:
         with named(str(path), format):
             table, units_of_file, notes_of_file = formats.FORMAT_READERS[format](path)
         units, notes = {**units, **units_of_file}, (*notes, *notes_of_file)
         tables.append(table)
-        files += [path] * len(table) if len(paths) > 1 else []
+    return _joined(tables, paths, name, format=format, units=units, notes=notes)
+
+
+def _joined(tables: Sequence[Any], paths: tuple[Path, ...], name: str, **attributes: Any) -> Source:
+    """Return the tables of files, one of each path, as one source in memory.
+
+    Args:
+        name: of the whole, for messages.
+        **attributes: other attributes of `Source`.
+
+    Raises:
+        InputError: files of different columns, too many columns.
+    """
+    files = [path for path, table in zip(paths, tables) for _ in range(len(table) if len(paths) > 1 else 0)]
     twice = _one_layout(name, paths, [table.column_names for table in tables])
     if len(tables) > 1:
         tables = [table.drop_columns(list(twice)) for table in tables]
         tables = [pa.table({c: to_arrow(table[c]) for c in table.column_names}) for table in tables]  # no dictionaries
     whole = pa.concat_tables(tables, promote_options="permissive")
-    return _of_table(whole, name, files, paths=paths, format=format, units=units, notes=notes, unreadable=twice)
+    return _of_table(whole, name, files, paths=paths, unreadable=twice, **attributes)
