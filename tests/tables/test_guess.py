@@ -133,3 +133,10 @@ def test_a_d_before_a_name_may_be_something_else(names, tmp_path):
 def test_a_flt_is_a_filter(tmp_path):
     table = pd.DataFrame({"MJD": 56530 + np.arange(40), "FLT": [*"griz"] * 10, "FLUXCAL": DRAW.normal(size=40)})
     assert looked_at(table.assign(FLUXCALERR=DRAW.uniform(1, 2, 40)), tmp_path)[0].channel == "FLT"
+
+
+def test_why_a_column_is_not_read_is_said(tmp_path):
+    table = pd.DataFrame({"time": stamps(60), "A1": DRAW.normal(size=60), "B2": 0.09, "temp": None, "B3": 0.08})
+    unsure = looked_at(table, tmp_path)[1]
+    assert "'B2', 'B3': one value in all rows seen, and not read" in unsure
+    assert "'temp': empty in all rows seen, and not read" in unsure

@@ -655,6 +655,10 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         given[role], several = (name,), True
         side = "above" if faint else "below"
         unsure.append(f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})")
+    read = {*given.values(), *(name for names in given.values() if isinstance(names, tuple) for name in names)}
+    for known, how in ((0, "empty"), (1, "one value")):
+        alike = [name for name, c in free.items() if c.distinct == known and name not in read]
+        unsure += [f"{listed(alike)}: {how} in all rows seen, and not read"] if alike else []
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
 
 
