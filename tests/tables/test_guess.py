@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rotarymae.errors import InputWarning
+from rotarymae.errors import InputError, InputWarning
 from rotarymae.tables import TableSchema, open_source, propose, read_table
 
 DRAW = np.random.default_rng(0)
@@ -140,3 +140,77 @@ def test_why_a_column_is_not_read_is_said(tmp_path):
     unsure = looked_at(table, tmp_path)[1]
     assert "'B2', 'B3': one value in all rows seen, and not read" in unsure
     assert "'temp': empty in all rows seen, and not read" in unsure
+
+
+# ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_columns_that_are_called_by_numbers_next_to_dates_are_channels(tmp_path):
+    names = [773869, 767541, 767542, *range(717400, 717430)]
+    table = pd.DataFrame(DRAW.normal(size=(60, len(names))), columns=[*map(str, names)])
+    schema, _, dataset = looked_at(table.set_index(stamps(60)).rename_axis("").reset_index(), tmp_path)
+    assert schema.wide and schema.time == "unnamed 1" and len(dataset.channel_names) == len(names)
+    with pytest.raises(InputError, match="no column looks like time"):  # these are no axis
+        looked_at(table.assign(place="A"), tmp_path)
+
+
+SPANS = {" - ": "%d.%m.%Y %H:%M", "/": "%Y-%m-%dT%H:%MZ", " to ": "%Y-%m-%d %H:%M"}
+
+
+@pytest.mark.parametrize("between", SPANS)
+def test_the_begin_of_a_span_is_the_time_and_no_word_of_a_load(between, tmp_path):
+    begins = pd.date_range("2024-01-20", periods=100, freq="h")
+    begin, end = (each.strftime(SPANS[between]) for each in (begins, begins + pd.Timedelta("1h")))
+    table = pd.DataFrame({"MTU": begin + between + end, "Day-ahead Load [MW]": DRAW.normal(size=100)})
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert schema.time == "MTU" and schema.values == ("Day-ahead Load [MW]",)
+    assert dataset.times[:2] == pytest.approx([19742, 19742 + 1 / 24]) and "the begin is the time" in str(
+        dataset.reading
+    )
+
+
+@pytest.mark.parametrize("day", ["3/14/2024", "2024-03-14"])
+@pytest.mark.parametrize("clock", ["Time", "Zeit von"])
+def test_the_clock_of_a_single_day_is_read_next_to_it(day, clock, tmp_path):
+    clocks = [f"{9 + k // 60:02d}:{k % 60:02d}:00" for k in range(120)]
+    table = pd.DataFrame({"Date": day, clock: clocks, "Axis1": DRAW.poisson(300, 120)})
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.time, schema.clock) == ("Date", clock) and dataset.times[0] == 19796 + 9 / 24
+
+
+def test_a_coarser_time_and_an_id_of_each_time_are_neither_values_nor_series(tmp_path):
+    rows = [(p, day, f"2022-09-{day:02d} {2 * beep:02d}:00", DRAW.normal()) for p in range(8) for day in range(1, 9)
+            for beep in range(5)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["subject", "day", "scheduled", "happy"])
+    assert looked_at(table, tmp_path)[0].values == ("happy",)
+    table = pd.DataFrame({"source_id": 7, "scan_id": np.repeat(range(100, 140), 3), "time": np.repeat(range(40), 3)})
+    schema = looked_at(table.assign(band=[*"gri"] * 40, flux=DRAW.normal(size=120)), tmp_path)[0]
+    assert (schema.id, schema.channel) == ("source_id", "band")
+
+
+# ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_numbers_that_only_count_on_do_not_tell_what_was_measured(tmp_path):
+    rows = [(f"S{s}", test, mean * DRAW.uniform(0.9, 1.1), v, f"VISIT {v}", f"2021-0{v}-{10 + k:02d}")
+            for s in range(6) for v in range(1, 7) for k, (test, mean) in enumerate((("SYS", 120), ("TEMP", 36)))
+            ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["SUBJID", "TESTCD", "ORRES", "VISITNUM", "VISIT", "DTC"])
+    schema = looked_at(table, tmp_path)[0]
+    assert (schema.channel, schema.values) == ("TESTCD", ("ORRES",))
+
+
+def test_of_several_values_next_to_a_channel_none_drops_a_row(tmp_path):
+    rows = [(p, f"m{m}", 17 * k, *DRAW.normal(size=3)) for p in "AB" for m in range(2) for k in range(60)]
+    table = pd.DataFrame(rows, columns=["participant", "MediaName", "time", "GazeX", "GazeY", "Pupil"])
+    table.loc[::9, "Pupil"] = None
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.channel, schema.values, len(dataset.times)) == ("MediaName", ("GazeX", "GazeY"), 240)
+    assert any("cells of 'Pupil' are missing" in text for text in unsure)
+
+
+def test_a_unit_with_points_and_two_units_are_no_words_of_a_name(tmp_path):
+    names = ["Flux [0.1-100 GeV](cm-2 s-1)", "Flux Error(cm-2 s-1)", "TS"]
+    table = pd.DataFrame(DRAW.uniform(1, 2, (90, 3)), columns=names).assign(time=range(90))
+    schema = looked_at(table, tmp_path)[0]
+    assert (schema.values, schema.errors) == ((names[0],), (names[1],))

@@ -444,7 +444,9 @@ def _names_and_rows(found: Any) -> tuple[list[str], list[list[Any]]]:
         names = [name.get("name", name.get("id")) if isinstance(name, dict) else name for name in names]
         if _are_rows(rows) and len(rows[0]) == len(names) and all(isinstance(name, str) for name in names):
             more = [key for key, part in lists.items() if key not in (of_names, of_rows) and len(part) == len(rows)]
-            return [*more, *names], [[*cells_of, *row] for *cells_of, row in zip(*(lists[key] for key in more), rows)]
+            return [*more, *map(str, names)], [
+                [*cells_of, *row] for *cells_of, row in zip(*(lists[key] for key in more), rows)
+            ]
     inside = (_names_and_rows(part) for part in parts.values() if isinstance(part, dict))
     return next((pair for pair in inside if pair[0]), ([], []))
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series import cells
+from rotarymae.series import cells, dates
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, PER_DAY, formats_of
 from rotarymae.tables.formats import MIN_TIME_NAMES, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
@@ -42,10 +42,11 @@ LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
        "participant", "person", "paciente", "paziente", "identifiant", "kennung",
-       "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
+       "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
-NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
-          "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
+NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
+          "row", "order", "candidate", "candid", "parent", "concept", "fid", "program", "user", "location",
+          "site"}  # fmt: skip
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
@@ -97,7 +98,7 @@ TIME = Rule(
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
-CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora", *sorted(HOURS)))
+CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "zeit", "tod", "heure", "hora", "ora", *sorted(HOURS)))
 CHANNEL = Rule(
     ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid", "category", "channel", "sensor",
      "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
@@ -135,7 +136,7 @@ class Proposal:
 
 def pieces(name: str) -> list[str]:
     """Split the name of a column into lower-case words: "lc.midpointMjdTai (d)" gives midpoint, mjd and tai."""
-    name = re.sub(r"(?<=\w)\s*[(\[][^()\[\]]*[)\]]$", "", name)  # a unit is none of its words
+    name = re.sub(r"(?<=\w)(\s*[(\[][^()\[\]]*[)\]])+$", "", name)  # a unit is none of its words
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
@@ -248,14 +249,15 @@ class Column:
         known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
         return self.whole and 1 < np.ptp(known) + 1 == self.distinct < len(known)
 
-    def says(self, other: Column, series: np.ndarray) -> bool:
+    def says(self, other: Column, series: np.ndarray, coarse: bool) -> bool:
         """Return whether a column of numbers says what another does, as the end of each time says its begin.
 
-        They tell rows of a series, [n] its code for each row, apart in the same way, and the numbers go one way.
+        They tell rows of a series, [n] its code for each row, apart in the same way, or the numbers fewer of them if
+        `coarse`, as days do next to minutes; and the numbers go one way.
         """
         both = _count(series, self.codes, other.codes)
-        alike = _count(series, self.codes) == both == _count(series, other.codes)
-        return alike and self.goes_one_way(series)
+        finest = both == _count(series, other.codes) and (coarse or both == _count(series, self.codes))
+        return finest and self.goes_one_way(series)
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
         """Return whether its numbers never fall, or never rise, from row to row of the same group, [n] codes."""
@@ -322,7 +324,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
         na: cells that mean "missing", besides the usual ones.
     """
     kind, numbers = column.type, None
-    column, text = cells.trimmed(column), cells.is_text(kind)
+    column, text = dates.begins_of(cells.trimmed(column)), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
     codes = np.zeros(len(column), np.int64)
@@ -386,10 +388,25 @@ def _series_per_row(source: Source) -> str | None:
     stems = [stem for stem in ("", *dict(Counter(numbered).most_common(1))) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
     stem = max(counts, key=lambda stem: len(counts[stem]))
-    names = counts[stem]
+    names, values = counts[stem], [*counts[stem].values()]
     timed = any(TIME.rank(pieces(name)) < np.inf for name in source.kinds if name not in names)
     few = MIN_TIME_NAMES if not stem and all(map(TIME_NAME.fullmatch, names)) else MIN_NUMBERED
-    return None if timed or len(names) < few or 2 * len(names) < len(source.kinds) else stem
+    # Names of an axis go one way; those of stations that are called by a number do not.
+    axis = bool(stem) or sorted(values) in (values, values[::-1])
+    if timed or not axis or len(names) < few or 2 * len(names) < len(source.kinds):
+        return None
+    others = [name for name in source.kinds if name not in names]
+    read = source.sample(ROWS).read(others) if others else {}
+    dated = any(_are_times(_column(name, column, False, ())) for name, column in read.items())
+    return None if dated else stem
+
+
+def _are_times(column: Column) -> bool:
+    """Return whether a column holds dates, other ones in most rows, that go one way, as those of a series do."""
+    if not column.dates or 2 * column.distinct < len(column.codes):
+        return False
+    read = dates.times(column.cells, column.name, column.formats[0] if column.formats else None)
+    return replace(column, numbers=read.values).goes_one_way(np.zeros(len(read.values)))
 
 
 def _name_of_rows(source: Source, numbered: Iterable[str]) -> str:
@@ -586,7 +603,9 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             given["positions"] = (scale.name,)
             others.remove(scale.name)
     if time is not None:
-        again = [name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time, series)]
+        again = [
+            name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time, series, c.called(TIME))
+        ]
         others = [name for name in others if name not in again] or others
     if "values" not in named:
         best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
@@ -610,6 +629,14 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
     values = given.get("values", schema.values)
+    if "values" in given and len(values) > 1 and not given.get("wide"):
+        # A row needs all of its values.
+        gaps = {name: int(np.isnan(numeric[name].numbers).sum()) for name in values}  # pyright: ignore
+        given["values"] = tuple(name for name in values if gaps[name] == min(gaps.values()))
+        values = given["values"]
+        lacking = [name for name in gaps if name not in values]
+        text = f"cells of {listed(lacking)} are missing, and these are not read: next to a channel, a row needs all of"
+        unsure += [f"{text} its values (--values)"] if lacking else []
     unread = {name: c for name, c in varying.items() if name not in flags}
     unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
     if len(values) >= MIN_TIME_NAMES and all(map(TIME_NAME.fullmatch, values)):
@@ -727,19 +754,21 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
     A sentence is added to `unsure` if other columns hold dates, too, or if the times only ascend.
     """
-    dates = [c for c in free.values() if c.dates and c.distinct > 1]
-    named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
-    best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIME))) or dates
+    clocks = any(c.clock for c in free.values())  # which tell the times of a single day
+    usual = {c.name for c in free.values() if c.distinct > 1 or (c.dates and clocks)}
+    dated = [c for c in free.values() if c.dates and c.name in usual]
+    named = [c for c in free.values() if c.called(TIME) and c.name in usual and (c.numeric or c.dates or c.clock)]
+    best = sorted(named, key=lambda c: (not c.dates and bool(dated) and c.clock, c.rank(TIME))) or dated
     # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
     if best and not best[0].dates and best[0].rank(TIME) >= TIME.words.index("time"):
-        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in (*named, *dates)}
-        plain = (c for c in (*named, *dates) if c.dates and len(c.formats) < 2)
+        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in (*named, *dated)}
+        plain = (c for c in (*named, *dated) if c.dates and len(c.formats) < 2)
         plain = (c for c in plain if changes[c.name] > 0.9 * changes[best[0].name])
         best = [next(plain, best[0])]
     if not best:
         text = next((c for c in free.values() if c.text and c.called(TIME)), None)
         return text or _ascending(free, unsure)
-    others = [c.name for c in dates if c is not best[0]]
+    others = [c.name for c in dated if c is not best[0]]
     if best[0].dates and others:
         unsure.append(f"{listed(others)} hold times, too; {best[0].name!r} is proposed (--time)")
     return best[0]
@@ -777,6 +806,8 @@ def _id(
     # An id of every row is none of a series.
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
     named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
+    # Nor is one of the rows of each time, such as those of a transit.
+    named = [c for c in named if c.distinct == 1 or _count(c.codes, times) > c.distinct] or named
     if named:
         # The rows of the best name often come in blocks, and those of who measured them do not.
         likely = min(c.rank(Rule(IDS)) for c in named)
@@ -884,7 +915,7 @@ def _channel(
         unsure.append(text + (several if best.whole else ""))
         return best
     texts = [c for c in usual if c.text and c.distinct < len(series) / 3 and cells.matches(c.cells, r"\pL").any()]
-    numbers = [c for c in varying.values() if c.numbers is not None and c.name not in others]
+    numbers = [c for c in varying.values() if c.name not in others and c.numeric and not c.goes_one_way(series)]
     pairs = [(_share_explained(v.numbers, c.codes), c, v) for c in texts for v in numbers]  # pyright: ignore
     share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0.0, None, None))
     if best is not None and value is not None and share > TELLING_SHARE:
