@@ -628,15 +628,9 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             given["values"] = tuple(others)
             if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
+    if "values" in given and not given.get("wide"):
+        given["values"] = _without_gaps([numeric[name] for name in given["values"]], unsure)
     values = given.get("values", schema.values)
-    if "values" in given and len(values) > 1 and not given.get("wide"):
-        # A row needs all of its values.
-        gaps = {name: int(np.isnan(numeric[name].numbers).sum()) for name in values}  # pyright: ignore
-        given["values"] = tuple(name for name in values if gaps[name] == min(gaps.values()))
-        values = given["values"]
-        lacking = [name for name in gaps if name not in values]
-        text = f"cells of {listed(lacking)} are missing, and these are not read: next to a channel, a row needs all of"
-        unsure += [f"{text} its values (--values)"] if lacking else []
     unread = {name: c for name, c in varying.items() if name not in flags}
     unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
     if len(values) >= MIN_TIME_NAMES and all(map(TIME_NAME.fullmatch, values)):
@@ -713,6 +707,19 @@ def _without_error(value: Column, error: Column, series: np.ndarray) -> int:
         known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
     there = np.isfinite(error.numbers)
     return int((known & ~there & np.isin(series, series[there])).sum())
+
+
+def _without_gaps(values: Sequence[Column], unsure: list[str]) -> tuple[str, ...]:
+    """Return the names of the columns of values that lack the fewest cells, as a row needs all of its values.
+
+    A sentence is added to `unsure` if some are left out.
+    """
+    gaps = {c.name: int(np.isnan(c.numbers).sum()) for c in values}  # pyright: ignore
+    kept = tuple(name for name in gaps if gaps[name] == min(gaps.values()))
+    if lacking := [name for name in gaps if name not in kept]:
+        text = f"cells of {listed(lacking)} are missing, and these are not read: next to a channel, a row needs all of"
+        unsure.append(f"{text} its values (--values)")
+    return kept
 
 
 def _unread(
