@@ -95,6 +95,14 @@ def test_what_tells_several_values_of_one_time_apart_is_the_id(plants, order, tm
     assert any("--split-by PLANT_ID" in text for text in unsure) == (plants > 1)
     one = looked_at(table.drop(columns="AC_POWER"), tmp_path)[0]  # a single value may be one of several channels
     assert (one.id, one.channel) == ("PLANT_ID", "SOURCE_KEY")
+    if plants == 1:
+        one = looked_at(table.rename(columns={"AC_POWER": "value", "DC_POWER": "priority"}), tmp_path)[0]
+        assert (one.id, one.channel, one.values) == ("PLANT_ID", "SOURCE_KEY", ("value",))
+
+
+def test_a_date_of_another_thing_does_not_take_the_place_of_a_time(tmp_path):
+    table = pd.DataFrame({"time": np.sort(DRAW.uniform(0, 9, 80)), "value": DRAW.normal(size=80)})
+    assert looked_at(table.assign(processed=stamps(80)), tmp_path)[0].time == "time"
 
 
 # ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,6 +175,11 @@ def test_the_begin_of_a_span_is_the_time_and_no_word_of_a_load(between, tmp_path
     assert dataset.times[:2] == pytest.approx([19742, 19742 + 1 / 24]) and "the begin is the time" in str(
         dataset.reading
     )
+
+
+def test_a_number_that_wanders_may_be_no_time(tmp_path):
+    table = pd.DataFrame({"Day-ahead Load": DRAW.normal(size=100), "Price": DRAW.normal(size=100)})
+    assert any("'Day-ahead Load' go up and down" in text for text in looked_at(table, tmp_path)[1])
 
 
 @pytest.mark.parametrize("day", ["3/14/2024", "2024-03-14"])

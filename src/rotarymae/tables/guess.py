@@ -211,9 +211,9 @@ class Column:
 
     @property
     def repeats(self) -> bool:
-        """Whether its cells come twice each on average, as names of channels do; a table of few rows shows nothing."""
+        """Whether not nearly each cell is another, as names of channels are none; few rows show nothing."""
         known = int((self.codes >= 0).sum())
-        return 2 * self.distinct <= known or known < MIN_ASCENDING
+        return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
     @property
     def runs(self) -> int:
@@ -265,6 +265,11 @@ class Column:
             return False
         steps = np.diff(self.numbers)[np.diff(groups) == 0]
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
+
+    @property
+    def wanders(self) -> bool:
+        """Whether its numbers fall from row to row more often than at the begin of each series, as no times do."""
+        return self.numeric and bool((np.diff(self.numbers) < 0).mean() > 1 / MIN_RUN)  # pyright: ignore
 
     def is_scale(self, groups: np.ndarray) -> bool:
         """Return whether its numbers measure where each row of a group lies, [n] codes, as depths of one time do.
@@ -405,8 +410,10 @@ def _are_times(column: Column) -> bool:
     """Return whether a column holds dates, other ones in most rows, that go one way, as those of a series do."""
     if not column.dates or 2 * column.distinct < len(column.codes):
         return False
-    read = dates.times(column.cells, column.name, column.formats[0] if column.formats else None)
-    return replace(column, numbers=read.values).goes_one_way(np.zeros(len(read.values)))
+    with suppress(InputError):
+        read = dates.times(column.cells, column.name, column.formats[0] if column.formats else None)
+        return replace(column, numbers=read.values).goes_one_way(np.zeros(len(read.values)))
+    return False
 
 
 def _name_of_rows(source: Source, numbered: Iterable[str]) -> str:
@@ -597,11 +604,17 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if "positions" not in named:
-        told = [columns[known].codes] if known in columns else []
-        scale = _scale((numeric[name] for name in others), _joint(series, times, *told), unsure)
+        keys = _joint(series, times, *([columns[known].codes] if known in columns else []))
+        scale = _scale((numeric[name] for name in others), keys)
         if scale is not None:
             given["positions"] = (scale.name,)
             others.remove(scale.name)
+            text = (
+                f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows of"
+            )
+            unsure.append(f"{text} one time (--positions)")
+        elif not known and (bare := n - _count(keys)):
+            unsure.append(f"{bare:,} of {n:,} rows seen repeat the series and time of another")
     if time is not None:
         again = [
             name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time, series, c.called(TIME))
@@ -762,19 +775,22 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     A sentence is added to `unsure` if other columns hold dates, too, or if the times only ascend.
     """
     clocks = any(c.clock for c in free.values())  # which tell the times of a single day
-    usual = {c.name for c in free.values() if c.distinct > 1 or (c.dates and clocks)}
-    dated = [c for c in free.values() if c.dates and c.name in usual]
-    named = [c for c in free.values() if c.called(TIME) and c.name in usual and (c.numeric or c.dates or c.clock)]
+    times = [c for c in free.values() if c.distinct > 1 or (c.dates and clocks)]
+    dated = [c for c in times if c.dates]
+    named = [c for c in times if c.called(TIME) and (c.numeric or c.dates or c.clock)]
     best = sorted(named, key=lambda c: (not c.dates and bool(dated) and c.clock, c.rank(TIME))) or dated
     # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
     if best and not best[0].dates and best[0].rank(TIME) >= TIME.words.index("time"):
-        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in (*named, *dated)}
-        plain = (c for c in (*named, *dated) if c.dates and len(c.formats) < 2)
+        usual = named + (dated if best[0].counts or best[0].wanders else [])
+        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in usual}
+        plain = (c for c in usual if c.dates and len(c.formats) < 2)
         plain = (c for c in plain if changes[c.name] > 0.9 * changes[best[0].name])
         best = [next(plain, best[0])]
     if not best:
         text = next((c for c in free.values() if c.text and c.called(TIME)), None)
         return text or _ascending(free, unsure)
+    if best[0].wanders and len(best[0].words) > 1:
+        unsure.append(f"the numbers of {best[0].name!r} go up and down from row to row: are they times? (--time)")
     others = [c.name for c in dated if c is not best[0]]
     if best[0].dates and others:
         unsure.append(f"{listed(others)} hold times, too; {best[0].name!r} is proposed (--time)")
@@ -861,7 +877,8 @@ def _parts(whole: Column, free: Iterable[Column], times: np.ndarray) -> Column |
     """
     free, n = list(free), len(times)
     values = [c for c in free if c.numeric and c.distinct > 1 and not (c.is_error or looks_like_id(c.name))]
-    if len(values) < 2 or _count(whole.codes, times) > 0.9 * n:
+    single = whole.distinct == 1 and any(c.called(VALUE) for c in values)  # one value in each row, whatever else
+    if len(values) < 2 or single or _count(whole.codes, times) > 0.9 * n:
         return None
     names = (c for c in free if c.text and whole.distinct < c.distinct <= n / MIN_RUN and not c.called(CHANNEL))
     names = (c for c in names if _count(whole.codes, c.codes) == c.distinct and not (c.dates or c.clock))
@@ -932,11 +949,10 @@ def _channel(
     return None
 
 
-def _scale(numeric: Iterable[Column], keys: np.ndarray, unsure: list[str]) -> Column | None:
+def _scale(numeric: Iterable[Column], keys: np.ndarray) -> Column | None:
     """Return the first column whose numbers say where each row lies among those of its series, time and channel.
 
-    It is None where such rows are few or none. A sentence is added to `unsure` if there is such a column, and if rows
-    repeat without one.
+    It is None where such rows are few or none.
 
     Args:
         numeric: columns that may measure a depth, a height, a wavelength or the like.
@@ -944,13 +960,7 @@ def _scale(numeric: Iterable[Column], keys: np.ndarray, unsure: list[str]) -> Co
     """
     bare = len(keys) - _count(keys)
     scales = (c for c in numeric if len(keys) - _count(keys, c.codes) < bare / 20 and c.is_scale(keys))
-    scale = next(scales, None) if bare > len(keys) / 20 else None
-    if scale is not None:
-        text = f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows of"
-        unsure.append(f"{text} one time (--positions)")
-    elif bare:
-        unsure.append(f"{bare:,} of {len(keys):,} rows seen repeat the series and time of another")
-    return scale
+    return next(scales, None) if bare > len(keys) / 20 else None
 
 
 def _stem(name: str) -> str:
