@@ -227,3 +227,42 @@ def test_a_unit_with_points_and_two_units_are_no_words_of_a_name(tmp_path):
     table = pd.DataFrame(DRAW.uniform(1, 2, (90, 3)), columns=names).assign(time=range(90))
     schema = looked_at(table, tmp_path)[0]
     assert (schema.values, schema.errors) == ((names[0],), (names[1],))
+
+
+def test_parts_of_dates_and_numbers_of_rows_are_neither_ids_nor_values(tmp_path):
+    when = pd.date_range("2011-01-25", periods=400, freq="h")
+    parts = {"mnth": when.month, "wday": (when.day_of_week + 1) % 7, "instant": range(7, 407), "hr": when.hour}
+    table = pd.DataFrame({"dteday": when.strftime("%Y-%m-%d"), **parts, "cnt": DRAW.poisson(40, 400)})
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.id, schema.clock, schema.values) == ("file", "hr", ("cnt",))
+    assert any("'mnth', 'wday': parts of the time" in text for text in unsure)
+
+
+def test_a_label_in_blocks_is_no_id(tmp_path):
+    table = pd.DataFrame({"HR": DRAW.normal(80, 9, 54), "SBP": DRAW.normal(120, 9, 54), "ICULOS": range(1, 55)})
+    schema, unsure, _ = looked_at(table.assign(SepsisLabel=(table.ICULOS > 40).astype(int)), tmp_path)
+    assert (schema.id, schema.values) == ("file", ("HR", "SBP")) and any("'SepsisLabel'" in text for text in unsure)
+
+
+def test_a_clock_may_have_points(tmp_path):
+    when = pd.date_range("2004-03-10 18:00", periods=200, freq="h")
+    table = pd.DataFrame(
+        {"Date": when.strftime("%d/%m/%Y"), "Time": when.strftime("%H.%M.%S"), "CO": DRAW.normal(size=200)}
+    )
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.clock) == ("file", "Time") and dataset.times[0] == 12487.75 and len(dataset.times) == 200
+
+
+def test_a_year_and_a_week_are_a_time(tmp_path):
+    rows = [(f"Region {g}", 2015 + k // 52, k % 52 + 1, *DRAW.normal(size=2)) for k in range(104) for g in range(3)]
+    schema, _, dataset = looked_at(pd.DataFrame(rows, columns=["REGION", "YEAR", "WEEK", "ILI", "ALL"]), tmp_path)
+    assert (schema.time, schema.id) == ("YEAR+WEEK", "REGION") and dataset.times[0] == 16433  # a Monday
+
+
+def test_a_header_and_a_row_of_the_whole_table_stand_above_its_own(tmp_path):
+    rows = "".join(f"2019,1,{1 + k // 24},{k % 24},{k * 7 % 11}\n" for k in range(200))
+    text = f"Source,Station,City,Latitude,Zone\nNSRDB,17,-,40.1,-7\nYear,Month,Day,Hour,GHI\n{rows}"
+    schema, _, dataset = looked_at(text, tmp_path)
+    assert (schema.time, schema.values, len(dataset.times)) == ("Year+Month+Day+Hour", ("GHI",), 200)
+    plain = looked_at("id,time,value\n" + "".join(f"{i},{t},{t % 7}\n" for i in "ab" for t in range(30)), tmp_path)
+    assert len(plain[2].times) == 60

@@ -338,8 +338,9 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
         spent = ticks.to_numpy(zero_copy_only=False) / PER_DAY["ns"]
-    elif cells.is_text(clock.type) and cells.matches(clock, r"\d[:h]\d|^\s*\d\d?\.\d\d\s*$").any():
-        texts = pc.replace_substring_regex(cells.trimmed(clock), r"^(\d\d?)[.h](\d\d)$", r"\1:\2")  # pyright: ignore
+    elif cells.is_text(clock.type) and cells.matches(clock, r"\d[:h]\d|^\s*\d\d?(\.\d\d){1,2}\s*$").any():
+        texts = pc.replace_substring_regex(cells.trimmed(clock), r"^(\d\d?)[.h](\d\d)", r"\1:\2")  # pyright: ignore
+        texts = pc.replace_substring_regex(texts, r"^(\d\d?:\d\d)\.(\d\d)$", r"\1:\2")  # pyright: ignore
         spent = _elapsed(texts)
     else:
         given = hours = cells.numbers(clock, f"{name} (clock)").values

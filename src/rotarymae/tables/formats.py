@@ -305,6 +305,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
             # Two such lines are names and units; units repeat, and names do not.
             units = over > 0 and lines[over - 1].startswith("#") and len(rows[over - 1]) == width
             start = over - 1 if units and len({*rows[over]}) < width == len({*rows[over - 1]}) else over
+    start = start if given is not None else _second_header(rows, filled, start)
     below = Counter(len(rows[i]) for i in filled if i > start)  # one cell more where rows have names, as R writes them
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
 
@@ -327,6 +328,22 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
     if len(formats := dates.formats_of(dated)) == 1:
         return dict(zip(dated, dates.as_datetimes(dated, formats[0]), strict=True))
     return {name: float(name) if "." in name else int(name) for name in names if re.fullmatch(r"\d+(\.\d+)?", name)}
+
+
+def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
+    """Return the row that names the columns where the header `first` and a row of values are those of the whole table.
+
+    It is the third such row: different words below a row with numbers, and above others; else it is `first`.
+
+    Args:
+        filled: the rows that are not blank.
+    """
+    after = [i for i in filled if i >= first][:4]
+    if len(after) < 4 or not all(_has_number(rows[i]) for i in (after[1], after[3])):
+        return first
+    names = [cell.strip() for cell in rows[after[2]] if cell.strip()]
+    plain = len(names) == len({*names}) > max(1, len(rows[after[2]]) // 2) and not _has_number(names)
+    return after[2] if plain and names != rows[first] and not {*names} & {*cells.MISSING} else first
 
 
 def _holds_values(row: Sequence[str]) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells, dates
@@ -249,14 +250,14 @@ class Column:
         known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
         return self.whole and 1 < np.ptp(known) + 1 == self.distinct < len(known)
 
-    def says(self, other: Column, series: np.ndarray, coarse: bool) -> bool:
-        """Return whether a column of numbers says what another does, as the end of each time says its begin.
+    def says(self, other: np.ndarray, series: np.ndarray, coarse: bool) -> bool:
+        """Return whether its numbers say what other codes [n] do, as the end of each time says its begin.
 
         They tell rows of a series, [n] its code for each row, apart in the same way, or the numbers fewer of them if
         `coarse`, as days do next to minutes; and the numbers go one way.
         """
-        both = _count(series, self.codes, other.codes)
-        finest = both == _count(series, other.codes) and (coarse or both == _count(series, self.codes))
+        both = _count(series, self.codes, other)
+        finest = both == _count(series, other) and (coarse or both == _count(series, self.codes))
         return finest and self.goes_one_way(series)
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
@@ -265,6 +266,11 @@ class Column:
             return False
         steps = np.diff(self.numbers)[np.diff(groups) == 0]
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether it counts the rows of the table."""
+        return self.whole and bool((np.diff(self.numbers) == 1).mean() > MOST)  # pyright: ignore
 
     @property
     def wanders(self) -> bool:
@@ -375,9 +381,10 @@ def _formats(column: pa.Array, numbers: np.ndarray | None) -> tuple[str, ...]:
 
 
 def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:
-    """Return whether a column that is called like a clock holds times of day as numbers: 0915, or `hours`."""
+    """Return whether a column that is called like a clock holds times of day: 0915, 18.00.00, or `hours`."""
     if numbers is None or np.isnan(numbers).all():
-        return False
+        known = column.drop_null() if cells.is_text(column.type) else []
+        return len(known) > 0 and bool(cells.matches(known, r"^([01]?\d|2[0-4])(\.[0-5]\d){2}$").mean() > MOST)
     if hours:
         return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24 and not (np.nan_to_num(numbers) % 1).any())
     padded = cells.is_text(column.type) and cells.matches(column, r"^0\d{3}$").any()
@@ -553,6 +560,9 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if "clock" not in named and time is not None and time.dates and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     clock = columns.get(given.get("clock", schema.clock) or "")
+    if time is not None and (parts := [c.name for c in free.values() if _is_part_of(c, time)]):
+        unsure.append(f"{listed(parts)}: parts of the time, and not read")
+        free = {name: c for name, c in free.items() if name not in parts}
     times = np.arange(n) if time is None else _joint(*(c.codes for c in (time, clock) if c is not None))
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
@@ -617,7 +627,9 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             unsure.append(f"{bare:,} of {n:,} rows seen repeat the series and time of another")
     if time is not None:
         again = [
-            name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time, series, c.called(TIME))
+            name
+            for name, c in numeric.items()
+            if (c.called(TIME) or c.counts or c.numbers_rows) and c.says(times, series, c.called(TIME))
         ]
         others = [name for name in others if name not in again] or others
     if "values" not in named:
@@ -646,7 +658,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     values = given.get("values", schema.values)
     unread = {name: c for name, c in varying.items() if name not in flags}
     unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
-    if len(values) >= MIN_TIME_NAMES and all(map(TIME_NAME.fullmatch, values)):
+    if sum(map(bool, map(TIME_NAME.fullmatch, values))) > max(MIN_TIME_NAMES - 1, len(values) / 2):
         text = (
             f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one series"
         )
@@ -764,7 +776,7 @@ def _unread(
             text = (
                 f"{listed(names)}: few words or whole numbers that change within series, {how}; --channel {names[0]}, "
             )
-            said.append(f"{text}if they say what was measured")
+            said.append(f"{text}if they say what was measured, or --id, if of what")
     return said
 
 
@@ -795,6 +807,20 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     if best[0].dates and others:
         unsure.append(f"{listed(others)} hold times, too; {best[0].name!r} is proposed (--time)")
     return best[0]
+
+
+def _is_part_of(column: Column, time: Column) -> bool:
+    """Return whether a column of whole numbers is the year, month, day, hour or weekday of dates, however it begins."""
+    if not (column.whole and time.dates) or column.distinct < 2:
+        return False
+    with suppress(InputError, pa.ArrowException):
+        read = dates.times(time.cells, time.name, time.formats[0] if time.formats else None).values
+        stamps = dates.as_dates(np.nan_to_num(read))
+        for part, size in {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7}.items():
+            apart = (column.numbers - pc.call_function(part, [stamps]).to_numpy())[~np.isnan(read)] % size  # pyright: ignore
+            if len(apart) and np.ptp(column.numbers) < size and (apart == apart[0]).all():  # pyright: ignore
+                return True
+    return False
 
 
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
@@ -848,7 +874,7 @@ def _id(
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-    blocks = [c for c in blocks if not (set(c.words) & BAND_WORDS or c.dates or c.clock)]
+    blocks = [c for c in blocks if not (set(c.words) & BAND_WORDS or c.dates or c.clock or c.called(LABEL))]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
     blocks = [c for c in blocks if c.runs <= 1.1 * c.distinct and n / c.runs >= MIN_RUN]
     if not blocks:

@@ -61,12 +61,17 @@ DATE_PARTS = {  # as columns are called that hold them, the likeliest name first
     "month": (("month", "mon", "mo", "mm"), 1, 12),
     "day": (("day", "dd", "dy"), 1, 31),
     "day of year": (("doy", "dayofyear", "day_of_year", "yday", "jday", "julian_day"), 1, 366),
+    "week": (("week", "wk", "weeknum", "isoweek", "epiweek", "woche", "kw"), 1, 53),
     "hour": (("hour", "hh", "hr"), 0, 24),
     "minute": (("minute", "min", "mn", "mm"), 0, 59),
     "second": (("second", "sec", "ss"), 0, 60),
 }
 CLOCK_PARTS = {"hour": 3600, "minute": 60, "second": 1}  # and their seconds
-DATES = (("year", "month", "day", *CLOCK_PARTS), ("year", "day of year", *CLOCK_PARTS))  # from the coarsest part on
+DATES = (
+    ("year", "month", "day", *CLOCK_PARTS),
+    ("year", "day of year", *CLOCK_PARTS),
+    ("year", "week"),
+)  # from the coarsest part on
 STATISTICS = {"max", "mean", "avg"}  # next to these, "min" is the least value, and no minute
 FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts, also where they are digits
 MAX_COLUMNS = 25_000
@@ -190,6 +195,8 @@ class Source:
         days, how = (at.get("month", "1"), at.get("day", "1")), "%Y-%m-%d"
         if "day of year" in at:
             days, how = (at["day of year"],), "%Y-%j"
+        if "week" in at:  # its Monday
+            days, how = (at["week"], "1"), "%G-%V-%u"
         date = " || '-' || ".join(f"CAST({number} AS INTEGER)" for number in (year, *days))
         clock = " + ".join(f"{at.get(part, '0')} * {size}" for part, size in CLOCK_PARTS.items())
         sql = f"try_strptime({date}, '{how}') + to_microseconds(CAST(round(({clock}) * 1e6) AS BIGINT))"
