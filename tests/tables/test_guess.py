@@ -266,3 +266,15 @@ def test_a_header_and_a_row_of_the_whole_table_stand_above_its_own(tmp_path):
     assert (schema.time, schema.values, len(dataset.times)) == ("Year+Month+Day+Hour", ("GHI",), 200)
     plain = looked_at("id,time,value\n" + "".join(f"{i},{t},{t % 7}\n" for i in "ab" for t in range(30)), tmp_path)
     assert len(plain[2].times) == 60
+
+
+def test_words_that_flag_few_rows_are_a_doubt(tmp_path):
+    table = pd.DataFrame({"STATION": ["A", "B"] * 50, "DATE": np.repeat(stamps(50), 2), "VALUE": DRAW.normal(size=100)})
+    table["QFLAG"] = ["S" if k % 9 == 4 else None for k in range(100)]
+    assert any("'QFLAG': filled in few rows" in text for text in looked_at(table, tmp_path)[1])
+
+
+def test_an_id_that_is_the_day_of_its_rows_is_an_id(tmp_path):
+    rows = [(d, f"2024-05-{d:02d}T{h:02d}:00:00", DRAW.normal()) for d in range(1, 6) for h in range(24)]
+    schema = looked_at(pd.DataFrame(rows, columns=["patient_id", "time", "value"]), tmp_path)[0]
+    assert (schema.id, schema.values) == ("patient_id", ("value",))

@@ -690,6 +690,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
         if name not in values and 0 < marked < n / 2:
             unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
+    few = [c.name for c in free.values() if c.text and {*c.words} & FLAGS and 0 < (c.codes >= 0).sum() < n / 2]
+    unsure += [f"{listed(few)}: filled in few rows, and not read; if they are bad, leave them out first"] if few else []
     several = len(values) > 1 or given.get("wide") or schema.wide or {"upper_limits", "lower_limits"} & named
     for name in limits:
         if several or not _fills(columns[name], columns.get(values[0])):
@@ -811,7 +813,7 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
 
 def _is_part_of(column: Column, time: Column) -> bool:
     """Return whether a column of whole numbers is the year, month, day, hour or weekday of dates, however it begins."""
-    if not (column.whole and time.dates) or column.distinct < 2:
+    if not (column.whole and time.dates) or column.distinct < 2 or looks_like_id(column.name):
         return False
     with suppress(InputError, pa.ArrowException):
         read = dates.times(time.cells, time.name, time.formats[0] if time.formats else None).values
