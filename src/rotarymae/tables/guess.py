@@ -256,9 +256,10 @@ class Column:
         They tell rows of a series, [n] its code for each row, apart in the same way, or the numbers fewer of them if
         `coarse`, as days do next to minutes; and the numbers go one way.
         """
+        if not self.goes_one_way(series):  # which is seen soonest
+            return False
         both = _count(series, self.codes, other)
-        finest = both == _count(series, other) and (coarse or both == _count(series, self.codes))
-        return finest and self.goes_one_way(series)
+        return both == _count(series, other) and (coarse or both == _count(series, self.codes))
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
         """Return whether its numbers never fall, or never rise, from row to row of the same group, [n] codes."""
@@ -282,8 +283,7 @@ class Column:
 
         They go one way in groups of several rows, and do not count from one to the next as numbers of channels do.
         """
-        long = len(groups) >= MIN_RUN * _count(groups)
-        return long and not self.counts and self.goes_one_way(groups)
+        return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has more than one value within some series; missing cells do not count.
@@ -560,7 +560,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if "clock" not in named and time is not None and time.dates and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     clock = columns.get(given.get("clock", schema.clock) or "")
-    if time is not None and (parts := [c.name for c in free.values() if _is_part_of(c, time)]):
+    if time is not None and (parts := _parts_of_dates(time, free.values())):
         unsure.append(f"{listed(parts)}: parts of the time, and not read")
         free = {name: c for name, c in free.items() if name not in parts}
     times = np.arange(n) if time is None else _joint(*(c.codes for c in (time, clock) if c is not None))
@@ -811,18 +811,25 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     return best[0]
 
 
-def _is_part_of(column: Column, time: Column) -> bool:
-    """Return whether a column of whole numbers is the year, month, day, hour or weekday of dates, however it begins."""
-    if not (column.whole and time.dates) or column.distinct < 2 or looks_like_id(column.name):
-        return False
-    with suppress(InputError, pa.ArrowException):
+def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
+    """Return the columns of whole numbers that say year, month, day, hour or weekday of dates, plus a constant."""
+    whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
+    if not (whole and time.dates):
+        return []
+    try:
         read = dates.times(time.cells, time.name, time.formats[0] if time.formats else None).values
-        stamps = dates.as_dates(np.nan_to_num(read))
-        for part, size in {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7}.items():
-            apart = (column.numbers - pc.call_function(part, [stamps]).to_numpy())[~np.isnan(read)] % size  # pyright: ignore
-            if len(apart) and np.ptp(column.numbers) < size and (apart == apart[0]).all():  # pyright: ignore
-                return True
-    return False
+    except InputError:  # which reading the table says
+        return []
+    known, stamps = ~np.isnan(read), dates.as_dates(np.nan_to_num(read))
+    sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7}
+    parts = [(pc.call_function(part, [stamps]).to_numpy()[known], size) for part, size in sizes.items()]
+
+    def is_part(numbers: np.ndarray) -> bool:
+        """Return whether numbers [n] are a part of each date, plus a constant."""
+        apart = ((numbers[known] - part) % size for part, size in parts if np.ptp(numbers) < size)
+        return any(known.any() and (one == one[0]).all() for one in apart)
+
+    return [c.name for c in whole if is_part(c.numbers)]  # pyright: ignore
 
 
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
@@ -987,7 +994,7 @@ def _scale(numeric: Iterable[Column], keys: np.ndarray) -> Column | None:
         keys: [rows], code of the series, time and channel of each row.
     """
     bare = len(keys) - _count(keys)
-    scales = (c for c in numeric if len(keys) - _count(keys, c.codes) < bare / 20 and c.is_scale(keys))
+    scales = (c for c in numeric if c.is_scale(keys) and len(keys) - _count(keys, c.codes) < bare / 20)
     return next(scales, None) if bare > len(keys) / 20 else None
 
 
