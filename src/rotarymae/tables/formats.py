@@ -446,16 +446,16 @@ def rows_of_json(path: Path) -> pa.Table | None:
     return pa.table([_of_one_type(column) for column in zip(*rows, strict=True)], names=names)
 
 
-def _names_and_rows(found: Any) -> tuple[list[str], list[list[Any]]]:
+def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
     """Return the names of columns and the rows in the content of a JSON file; ([], []) if it has none.
 
     Rows without names are the whole content; with names they may lie in objects, and lists next to them are columns.
     """
-    if _are_rows(found):
-        names = [str(name) for name in found[0]]
-        headless = not all(isinstance(name, str) for name in found[0]) or _are_values(names, [])
-        return ([f"column {k + 1}" for k in range(len(names))], found) if headless else (names, found[1:])
-    parts = found if isinstance(found, dict) else {}
+    if _are_rows(content):
+        names = [str(name) for name in content[0]]
+        headless = not all(isinstance(name, str) for name in content[0]) or _are_values(names, [])
+        return ([f"column {k + 1}" for k in range(len(names))], content) if headless else (names, content[1:])
+    parts = content if isinstance(content, dict) else {}
     lists = {key: part for key, part in parts.items() if isinstance(part, list)}
     for (of_names, names), (of_rows, rows) in itertools.permutations(lists.items(), 2):
         names = [name.get("name", name.get("id")) if isinstance(name, dict) else name for name in names]
@@ -468,10 +468,10 @@ def _names_and_rows(found: Any) -> tuple[list[str], list[list[Any]]]:
     return next((pair for pair in inside if pair[0]), ([], []))
 
 
-def _are_rows(found: Any) -> bool:
+def _are_rows(content: Any) -> bool:
     """Return whether a part of a JSON file is a list of lists of single cells."""
-    lists = isinstance(found, list) and bool(found) and all(isinstance(row, list) and row for row in found)
-    return lists and not any(isinstance(cell, list | dict) for cell in found[0])
+    lists = isinstance(content, list) and bool(content) and all(isinstance(row, list) and row for row in content)
+    return lists and not any(isinstance(cell, list | dict) for cell in content[0])
 
 
 def _of_one_type(column: Sequence[Any]) -> pa.Array:

@@ -913,9 +913,9 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     if not any(rows is None for rows in of_rows):
         return _joined(of_rows, paths, name, format="json")
     if schema.names == ["json"]:
-        came = ", ".join(str(row[0]) for row in opened.limit(3).fetchall())[:60] or "nothing"
+        holds = ", ".join(str(row[0]) for row in opened.limit(3).fetchall())[:60] or "nothing"
         raise ValueError(
-            f'it holds {came}; wanted are records, [{{"time": 0, "x": 1}}, ...], a list for each column, '
+            f'it holds {holds}; wanted are records, [{{"time": 0, "x": 1}}, ...], a list for each column, '
             '{"time": [0], "x": [1]}, or the names and a list for each row, [["time", "x"], [0, 1]]'
         )
     kinds, sql = _flat(schema)
