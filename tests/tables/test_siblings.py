@@ -81,6 +81,7 @@ CELLS = {
     "a unit and decimal commas": (";", lambda v: f"{v:.2f} mg/dL".replace(".", ",")),
     "a unit behind thousands": (",", "{:,.2f} MWh".format),
     "dollars": (",", lambda v: f"{v:,.2f}".replace("-", "-$") if v < 0 else f"${v:,.2f}"),
+    "US dollars": (",", lambda v: f"US${abs(v):,.2f}"),
     "euros": (";", lambda v: f"{v:.2f} €".replace(".", ",")),
     "a typographic minus": (",", lambda v: f"{v - 2500:.2f}".replace("-", "−")),
     "Fortran": (",", lambda v: f"{v:.6E}".replace("E", "D")),
@@ -93,7 +94,7 @@ def test_numbers_as_people_write_them(base, tmp_path, kind):
     values = (1000 * base.value + 1500).round(2)
     base.assign(value=values.map(written)).to_csv(tmp_path / "t.csv", index=False, sep=separator)
     _, dataset = looked_at(tmp_path / "t.csv")
-    expected = values - 2500 if "minus" in kind else values
+    expected = values - 2500 if "minus" in kind else values.abs() if "US" in kind else values
     np.testing.assert_allclose(dataset.values[:, 0], expected, rtol=0, atol=1e-2)
 
 
@@ -186,11 +187,51 @@ def test_a_year_and_a_month_are_a_date(tmp_path):
 DAYS, MONTHS = pd.date_range("2024-01-20", periods=24), pd.date_range("2024-01-01", periods=12, freq="MS")
 
 
-@pytest.mark.parametrize("names", [DAYS.strftime("%Y-%m-%d"), range(1990, 2014)], ids=["days", "years"])
-def test_times_as_names_of_columns_are_named(names, tmp_path):
-    pd.DataFrame(np.random.default_rng(0).normal(size=(5, 24)), columns=[*names]).to_csv(tmp_path / "t.csv")
+GERMAN = "Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez"
+NAMES_OF_TIMES = {
+    "2024-01-20": DAYS.strftime("%Y-%m-%d"),
+    "1/20/24": DAYS.strftime("%-m/%-d/%y"),
+    "Jan 2024": pd.date_range("2024-01-01", periods=24, freq="MS").strftime("%b %Y"),
+    "20240120": DAYS.strftime("%Y%m%d"),
+    "1990": range(1990, 2014),
+    "Y1990": [f"Y{year}" for year in range(1990, 2014)],
+    "Mär 2024": [f"{month} {year}" for year in (2024, 2025) for month in GERMAN.split()],
+    "400.5": [f"{400.5 + 2 * k}" for k in range(24)],
+}
+
+
+@pytest.mark.parametrize("preamble", [False, True])
+@pytest.mark.parametrize("names", NAMES_OF_TIMES.values(), ids=[*NAMES_OF_TIMES])
+def test_a_row_whose_columns_are_called_as_times_is_a_series(names, preamble, tmp_path):
+    values = np.random.default_rng(0).normal(size=(5, 24)).round(4)
+    table = pd.DataFrame(values, columns=[*map(str, names)])
+    table.insert(0, "Country", [*"ABCDE"])
+    text = '"Data Source","World, and more",\n\n' * preamble + table.assign(end="").to_csv(index=False)
+    (tmp_path / "t.csv").write_text(text.replace(",end", ","))
+    if preamble and "400.5" in names:  # which may be the numbers of a row
+        return
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    schema, dated = proposal.schema, isinstance(names[0], str) and names[0][0] != "Y" and "." not in names[0]
+    assert (schema.id, schema.time, len(schema.values), schema.wide) == ("Country", "number", 1, False)
+    assert [*dataset.ids] == [*"ABCDE"] and dataset.values[:, 0].tolist() == values.ravel().tolist()
+    start = {"J": 19723, "4": 400.5}.get(str(names[0])[0], 19742 if dated else 1990)
+    assert dataset.times[0] == start and (dataset.time_zone is not None) == dated
+
+
+def test_times_as_names_of_columns_are_named_where_their_order_is_not_plain(tmp_path):
+    names = [f"{k}/{k}/2024" for k in range(1, 13)]
+    pd.DataFrame(np.eye(12), columns=names).to_csv(tmp_path / "t.csv")
     with pytest.raises(InputError, match="names of its columns are times"):
         propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+
+
+@pytest.mark.parametrize("label", [False, True])
+def test_a_first_column_of_few_whole_numbers_may_be_the_label(label, tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 50)).round(4))
+    table[0] = np.arange(20) % 2 + 1 if label else table[0]
+    table.to_csv(tmp_path / "t.csv", header=False, index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert any("'column 1' holds few whole numbers" in text for text in proposal.unsure) == label
 
 
 OF_DAY = {"H01": [f"H{k:02d}" for k in range(1, 25)], "13:00": [f"{k:02d}:00" for k in range(24)], "7": range(24)}
@@ -774,8 +815,8 @@ def test_more_cells_than_names_are_refused_or_said(base, tmp_path):
     assert not open_source(tmp_path / "t.csv").notes
 
 
-@pytest.mark.parametrize("dash", ["-", "--", "---"])
-def test_a_dash_is_a_missing_value(dash, base, tmp_path):
+@pytest.mark.parametrize("dash", ["-", "--", "---", ".", "Null", "na", "none", "NAN"])
+def test_a_dash_a_point_and_words_in_any_capitals_are_missing_values(dash, base, tmp_path):
     values = base.value.astype(str).where(base.index % 9 != 2, dash)
     base.assign(value=values).to_csv(tmp_path / "t.csv", index=False)
     report = looked_at(tmp_path / "t.csv")[1].reading

@@ -27,7 +27,7 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
     Args:
         table: The observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
     """
-    named = {name for name, value in asdict(columns).items() if value}
+    named = {name for name, value in asdict(columns).items() if value or value == ""}
     with gathered_warnings() as raised:
         source = tables.open_source(table, columns.header_row)
         proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), named)
@@ -193,5 +193,5 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
 
 
 def _words(value: Any) -> str:
-    """Return the value of an option as typed: a tuple's words side by side, "" for True."""
-    return " ".join(value) if isinstance(value, tuple) else ("" if value is True else str(value))
+    """Return the value of an option as typed: a tuple's words side by side, "" for True, and two quotes for no text."""
+    return " ".join(value) if isinstance(value, tuple) else ("" if value is True else str(value) or "''")

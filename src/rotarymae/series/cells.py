@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
 
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>", "#N/A", "#NA",
-           "#VALUE!", "-", "--", "---")  # fmt: skip
+_WORDS = ("", "NA", "N/A", "NaN", "-NaN", "Null", "None", "<NA>", "#N/A", "#NA", "#VALUE!", "-", "--", "---", ".")
+MISSING = tuple({spelt: word for word in _WORDS for spelt in (word, word.upper(), word.lower())})  # Na is sodium
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 DECIMAL_COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may be a decimal comma, too
@@ -210,7 +210,7 @@ def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
     Cells of several units, or with a unit in some of the numbers alone, are returned as they are, with None.
     """
-    cells = _replaced(cells, r"^([-+]?)(\p{Sc})\s*(\d.*)$", r"\1\3 \2")
+    cells = _replaced(cells, r"^([-+]?)([A-Z]{0,3}\p{Sc})\s*(\d.*)$", r"\1\3 \2")  # -$5 and US$5
     measured = matches(cells, BEFORE_UNIT) & ~matches(cells, rf"^{MARKED}$")
     if not measured.any() or matches(cells, rf"^{MARKED}$").any():
         return cells, None

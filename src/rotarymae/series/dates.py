@@ -24,6 +24,9 @@ ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(
 ELAPSED += r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?$"  # 01:30 PM
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
+SPAN = (
+    r"^\s*(\d.*\d:\d\d\S*?)\s*(?:-|–|/|\bto\b)\s*\d+[-/.]\d+[-/.]\d+\D.*:\d\d.*$"  # from one date and time to another
+)
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 MIDNIGHT = r"(^|[^\d:])24:00"  # the end of a day
@@ -67,6 +70,10 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         InputError: the column holds neither numbers nor dates ("not-numeric", "time-text", "clock-alone"); dates with
             and without zone ("mixed-zones").
     """
+    begins = begins_of(column)
+    if begins is not column:
+        read = times(begins, name, how, na)
+        return replace(read, note=f"of spans such as {column.drop_null()[0].as_py()!r} the begin is the time")
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
     if not cells.is_text(column.type):
@@ -94,6 +101,13 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     read = _typed(stamps, name)
     note = "years of two digits are taken as 1969 to 2068" if how is not None and "%y" in how else None
     return replace(read, words=_words(texts, there & np.isnan(read.values)), note=note)
+
+
+def begins_of(column: pa.Array) -> pa.Array:
+    """Return the begin of each span, such as "2024-01-20 00:00 - 2024-01-20 01:00"; the column itself without spans."""
+    if not cells.is_text(column.type) or not cells.matches(column[:HEAD_CELLS], SPAN).any():
+        return column
+    return pc.replace_substring_regex(column, SPAN, r"\1")  # pyright: ignore
 
 
 def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
@@ -210,6 +224,11 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
     return stamps
 
 
+def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
+    """Parse dates that are written by the strptime format `how`; None for one that is not."""
+    return _strptime(pa.array(texts, pa.string()), "date", how).to_pylist()
+
+
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats by which all of the texts are dates: several where day and month could be swapped.
 
@@ -319,8 +338,9 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
         spent = ticks.to_numpy(zero_copy_only=False) / PER_DAY["ns"]
-    elif cells.is_text(clock.type) and cells.matches(clock, r"\d[:h]\d|^\s*\d\d?\.\d\d\s*$").any():
-        texts = pc.replace_substring_regex(cells.trimmed(clock), r"^(\d\d?)[.h](\d\d)$", r"\1:\2")  # pyright: ignore
+    elif cells.is_text(clock.type) and cells.matches(clock, r"\d[:h]\d|^\s*\d\d?(\.\d\d){1,2}\s*$").any():
+        texts = pc.replace_substring_regex(cells.trimmed(clock), r"^(\d\d?)[.h](\d\d)", r"\1:\2")  # pyright: ignore
+        texts = pc.replace_substring_regex(texts, r"^(\d\d?:\d\d)\.(\d\d)$", r"\1:\2")  # pyright: ignore
         spent = _elapsed(texts)
     else:
         given = hours = cells.numbers(clock, f"{name} (clock)").values

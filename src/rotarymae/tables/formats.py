@@ -8,6 +8,7 @@ import csv
 import functools
 import io
 import itertools
+import json
 import re
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
-from rotarymae.series import cells
+from rotarymae.series import cells, dates
 from rotarymae.series.cells import to_arrow
 
 PACKED = (".gz", ".bz2", ".zst")  # of text files
@@ -37,6 +38,12 @@ UNREADABLE = (duckdb.Error, pa.ArrowException, OSError, ValueError, ArithmeticEr
 UNREADABLE += (EOFError, LookupError, AttributeError, NotImplementedError, SyntaxError)
 UNREADABLE += (csv.Error, zipfile.BadZipFile, zlib.error)
 DATE = re.compile(r"\d{4}-\d\d-\d\d|\d\d?[./]\d\d?[./]\d{2,4}")  # the beginning of one
+DATE_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-31, 3/31/24, Jan 2024
+    r"\d+([-/.])\d+(\1\d+)?([T ].*)?|(19|20)\d{6}|"
+    rf"(\d+[-. ]+)?({'|'.join(dates.MONTHS.split())})[^\W\d_]*[-. ]+\d+",
+    re.IGNORECASE,
+)
+MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
 LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
@@ -290,7 +297,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         start = next((i for i in plain if len(rows[i]) == width), 0)
         # Where the first row of that width holds numbers, a row of other width above it is a damaged header.
         above = [i for i in plain if i < start and len(rows[i]) > 1 and not _has_number(rows[i])]
-        if above and _has_number(rows[start]):
+        if above and _holds_values(rows[start]):
             start, width = above[-1], len(rows[above[-1]])
         # "#id,time,value" is the header where the first row below it holds numbers.
         over = start - 1
@@ -298,8 +305,53 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
             # Two such lines are names and units; units repeat, and names do not.
             units = over > 0 and lines[over - 1].startswith("#") and len(rows[over - 1]) == width
             start = over - 1 if units and len({*rows[over]}) < width == len({*rows[over - 1]}) else over
+    start = start if given is not None else _second_header(rows, filled, start)
     below = Counter(len(rows[i]) for i in filled if i > start)  # one cell more where rows have names, as R writes them
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
+
+
+def values_in(stem: str) -> str:
+    """Return the name of the column of values that numbered columns with a common beginning become."""
+    return stem.rstrip("._ ") or "value"
+
+
+def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
+    """Return the numbers of the columns that begin with `stem`: {"FLUX.1": 1, "FLUX.2": 2}.
+
+    Without a stem they are whole names: numbers such as 1990 or 400.5, or dates of one notation, as datetimes.
+    """
+    if stem:
+        tails = {name: name[len(stem) :] for name in names if name.startswith(stem)}
+        return {name: int(tail) for name, tail in tails.items() if tail.isdecimal()}
+    names = list(names)
+    dated = [name for name in names if DATE_NAME.fullmatch(name)]
+    if len(formats := dates.formats_of(dated)) == 1:
+        return dict(zip(dated, dates.as_datetimes(dated, formats[0]), strict=True))
+    return {name: float(name) if "." in name else int(name) for name in names if re.fullmatch(r"\d+(\.\d+)?", name)}
+
+
+def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
+    """Return the row that names the columns where the header `first` and a row of values are those of the whole table.
+
+    It is the third such row: different words below a row with numbers, and above others; else it is `first`.
+
+    Args:
+        filled: the rows that are not blank.
+    """
+    after = [i for i in filled if i >= first][:4]
+    if len(after) < 4 or not all(_has_number(rows[i]) for i in (after[1], after[3])):
+        return first
+    names = [cell.strip() for cell in rows[after[2]] if cell.strip()]
+    plain = len(names) == len({*names}) > max(1, len(rows[after[2]]) // 2) and not _has_number(names)
+    return after[2] if plain and names != rows[first] and not {*names} & {*cells.MISSING} else first
+
+
+def _holds_values(row: Sequence[str]) -> bool:
+    """Return whether a row has numbers that are no names of columns, as ascending years and different dates are."""
+    times = [*numbers_in(dict.fromkeys(row), "").values()]
+    years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
+    names = len(times) >= MIN_TIME_NAMES and (years or not isinstance(times[0], int | float))
+    return _has_number(row) and not names
 
 
 def _has_number(row: Sequence[str]) -> bool:
@@ -371,6 +423,63 @@ def _check_size(path: Path, size: int) -> None:
             "Parquet, or save it as CSV, which may be larger.",
             code="too-large",
         )
+
+
+def rows_of_json(path: Path) -> pa.Table | None:
+    """Read a JSON file of rows that are lists, with the names of the columns before them; None for another JSON file.
+
+    The names are the first row, or a list next to that of rows, however their fields are called, as in {"columns":
+    ["time", "x"], "data": [[0, 1.5]]}; rows without names have numbered columns. Columns of mixed types become texts.
+
+    Raises:
+        InputError: a file that is too large to be read whole ("too-large").
+        ValueError: no JSON; rows of other lengths than the first.
+    """
+    _check_size(path, path.stat().st_size)
+    with _open_unpacked(path) as file:
+        names, rows = _names_and_rows(json.load(file))
+    if not names:
+        return None
+    strange = next((k for k, row in enumerate(rows) if len(row) != len(names)), None)
+    if strange is not None:
+        raise ValueError(f"row {strange + 1} has {len(rows[strange])} cells, and there are {len(names)} columns")
+    return pa.table([_of_one_type(column) for column in zip(*rows, strict=True)], names=names)
+
+
+def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of columns and the rows in the content of a JSON file; ([], []) if it has none.
+
+    Rows without names are the whole content; with names they may lie in objects, and lists next to them are columns.
+    """
+    if _are_rows(content):
+        names = [str(name) for name in content[0]]
+        headless = not all(isinstance(name, str) for name in content[0]) or _are_values(names, [])
+        return ([f"column {k + 1}" for k in range(len(names))], content) if headless else (names, content[1:])
+    parts = content if isinstance(content, dict) else {}
+    lists = {key: part for key, part in parts.items() if isinstance(part, list)}
+    for (of_names, names), (of_rows, rows) in itertools.permutations(lists.items(), 2):
+        names = [name.get("name", name.get("id")) if isinstance(name, dict) else name for name in names]
+        if _are_rows(rows) and len(rows[0]) == len(names) and all(isinstance(name, str) for name in names):
+            more = [key for key, part in lists.items() if key not in (of_names, of_rows) and len(part) == len(rows)]
+            return [*more, *map(str, names)], [
+                [*cells_of, *row] for *cells_of, row in zip(*(lists[key] for key in more), rows)
+            ]
+    inside = (_names_and_rows(part) for part in parts.values() if isinstance(part, dict))
+    return next((pair for pair in inside if pair[0]), ([], []))
+
+
+def _are_rows(content: Any) -> bool:
+    """Return whether a part of a JSON file is a list of lists of single cells."""
+    lists = isinstance(content, list) and bool(content) and all(isinstance(row, list) and row for row in content)
+    return lists and not any(isinstance(cell, list | dict) for cell in content[0])
+
+
+def _of_one_type(column: Sequence[Any]) -> pa.Array:
+    """Return cells of a JSON file as an Arrow array; as texts if they are of several types."""
+    try:
+        return pa.array(column)
+    except pa.ArrowException:
+        return pa.array([cell if cell is None else str(cell) for cell in column])
 
 
 @functools.lru_cache(maxsize=1 << 16)

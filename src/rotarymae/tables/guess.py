@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series import cells
+from rotarymae.series import cells, dates
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, PER_DAY, formats_of
+from rotarymae.tables.formats import MIN_TIME_NAMES, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, date_parts, open_source
 
@@ -30,7 +32,6 @@ TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
     r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*",
     re.IGNORECASE,
 )
-MIN_TIME_NAMES = 7  # columns with such names, and no others, that are said to be times
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
@@ -42,10 +43,11 @@ LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
        "participant", "person", "paciente", "paziente", "identifiant", "kennung",
-       "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
+       "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
-NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
-          "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
+NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
+          "row", "order", "candidate", "candid", "parent", "concept", "fid", "program", "user", "location",
+          "site"}  # fmt: skip
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
@@ -97,14 +99,14 @@ TIME = Rule(
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
-CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora", *sorted(HOURS)))
+CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "zeit", "tod", "heure", "hora", "ora", *sorted(HOURS)))
 CHANNEL = Rule(
-    ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
+    ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid", "category", "channel", "sensor",
      "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
      "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
      "sensore", "name"),
 )  # fmt: skip
-BAND_WORDS = {"passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid"}  # never ids
+BAND_WORDS = {"passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid"}  # never ids
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
      "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
@@ -135,7 +137,7 @@ class Proposal:
 
 def pieces(name: str) -> list[str]:
     """Split the name of a column into lower-case words: "lc.midpointMjdTai (d)" gives midpoint, mjd and tai."""
-    name = re.sub(r"(?<=\w)\s*[(\[][^()\[\]]*[)\]]$", "", name)  # a unit is none of its words
+    name = re.sub(r"(?<=\w)(\s*[(\[][^()\[\]]*[)\]])+$", "", name)  # a unit is none of its words
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
@@ -209,6 +211,12 @@ class Column:
         return int(self.codes.max(initial=-1)) + 1
 
     @property
+    def repeats(self) -> bool:
+        """Whether not nearly each cell is another, as names of channels are none; few rows show nothing."""
+        known = int((self.codes >= 0).sum())
+        return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
+
+    @property
     def runs(self) -> int:
         """Number of runs of rows with the same cell."""
         return 1 + int((np.diff(self.codes) != 0).sum())
@@ -242,9 +250,40 @@ class Column:
         known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
         return self.whole and 1 < np.ptp(known) + 1 == self.distinct < len(known)
 
-    def says(self, other: Column) -> bool:
-        """Return whether the two columns tell rows apart in the same way, as the begin and the end of a time do."""
-        return self.distinct == other.distinct == _count(self.codes, other.codes)
+    def says(self, other: np.ndarray, series: np.ndarray, coarse: bool) -> bool:
+        """Return whether its numbers say what other codes [n] do, as the end of each time says its begin.
+
+        They tell rows of a series, [n] its code for each row, apart in the same way, or the numbers fewer of them if
+        `coarse`, as days do next to minutes; and the numbers go one way.
+        """
+        if not self.goes_one_way(series):  # which is seen soonest
+            return False
+        both = _count(series, self.codes, other)
+        return both == _count(series, other) and (coarse or both == _count(series, self.codes))
+
+    def goes_one_way(self, groups: np.ndarray) -> bool:
+        """Return whether its numbers never fall, or never rise, from row to row of the same group, [n] codes."""
+        if self.numbers is None:
+            return False
+        steps = np.diff(self.numbers)[np.diff(groups) == 0]
+        return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether it counts the rows of the table."""
+        return self.whole and bool((np.diff(self.numbers) == 1).mean() > MOST)  # pyright: ignore
+
+    @property
+    def wanders(self) -> bool:
+        """Whether its numbers fall from row to row more often than at the begin of each series, as no times do."""
+        return self.numeric and bool((np.diff(self.numbers) < 0).mean() > 1 / MIN_RUN)  # pyright: ignore
+
+    def is_scale(self, groups: np.ndarray) -> bool:
+        """Return whether its numbers measure where each row of a group lies, [n] codes, as depths of one time do.
+
+        They go one way in groups of several rows, and do not count from one to the next as numbers of channels do.
+        """
+        return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has more than one value within some series; missing cells do not count.
@@ -296,13 +335,13 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
         na: cells that mean "missing", besides the usual ones.
     """
     kind, numbers = column.type, None
-    column, text = cells.trimmed(column), cells.is_text(kind)
+    column, text = dates.begins_of(cells.trimmed(column)), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
     codes = np.zeros(len(column), np.int64)
     with suppress(InputError, pa.ArrowException):
         codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
-    words = text and not cells.matches(column.unique(), r"^\W*\d|^(?i:true|false)$").any()
+    words = text and not cells.matches(column.unique(), r"^([A-Z]{1,3}\p{Sc})?\W*\d|^(?i:true|false)$").any()
     if text and not words:
         half = max(1, len(cells.without_missing(column).drop_null())) / 2
         is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
@@ -342,9 +381,10 @@ def _formats(column: pa.Array, numbers: np.ndarray | None) -> tuple[str, ...]:
 
 
 def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:
-    """Return whether a column that is called like a clock holds times of day as numbers: 0915, or `hours`."""
+    """Return whether a column that is called like a clock holds times of day: 0915, 18.00.00, or `hours`."""
     if numbers is None or np.isnan(numbers).all():
-        return False
+        known = column.drop_null() if cells.is_text(column.type) else []
+        return len(known) > 0 and bool(cells.matches(known, r"^([01]?\d|2[0-4])(\.[0-5]\d){2}$").mean() > MOST)
     if hours:
         return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24 and not (np.nan_to_num(numbers) % 1).any())
     padded = cells.is_text(column.type) and cells.matches(column, r"^0\d{3}$").any()
@@ -356,11 +396,62 @@ def _series_per_row(source: Source) -> str | None:
 
     None if most columns are not such, or if another column is named like a time.
     """
-    numbered = [match for match in map(NUMBERED.fullmatch, source.kinds) if match and not DATED.match(match[1])]
-    stem, count = max(Counter(match[1] for match in numbered).items(), key=lambda pair: pair[1], default=("", 0))
-    others = {*source.kinds} - {match[0] for match in numbered if match[1] == stem}
-    timed = any(TIME.rank(pieces(name)) < np.inf for name in others)
-    return None if timed or count < MIN_NUMBERED or 2 * count < len(source.kinds) else stem
+    numbered = (match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
+    stems = [stem for stem in ("", *dict(Counter(numbered).most_common(1))) if not DATED.match(stem)]
+    counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
+    stem = max(counts, key=lambda stem: len(counts[stem]))
+    names, values = counts[stem], [*counts[stem].values()]
+    timed = any(TIME.rank(pieces(name)) < np.inf for name in source.kinds if name not in names)
+    few = MIN_TIME_NAMES if not stem and all(map(TIME_NAME.fullmatch, names)) else MIN_NUMBERED
+    # Names of an axis go one way; those of stations that are called by a number do not.
+    axis = bool(stem) or sorted(values) in (values, values[::-1])
+    if timed or not axis or len(names) < few or 2 * len(names) < len(source.kinds):
+        return None
+    others = [name for name in source.kinds if name not in names]
+    read = source.sample(ROWS).read(others) if others else {}
+    dated = any(_are_times(_column(name, column, False, ())) for name, column in read.items())
+    return None if dated else stem
+
+
+def _are_times(column: Column) -> bool:
+    """Return whether a column holds dates, other ones in most rows, that go one way, as those of a series do."""
+    if not column.dates or 2 * column.distinct < len(column.codes):
+        return False
+    with suppress(InputError):
+        read = dates.times(column.cells, column.name, column.formats[0] if column.formats else None)
+        return replace(column, numbers=read.values).goes_one_way(np.zeros(len(read.values)))
+    return False
+
+
+def _name_of_rows(source: Source, numbered: Iterable[str]) -> str:
+    """Return the first column of ids, or else of texts, with another cell in each row; "series" if there is none.
+
+    Args:
+        source: a table with a series in each row.
+        numbered: the columns that hold the series.
+    """
+    names = sorted(source.kinds.keys() - {*numbered}, key=[*source.kinds].index)
+    read = source.sample(ROWS).read(names) if names else {}
+    for name in sorted(names, key=lambda name: not looks_like_id(name)):
+        column = read[name]
+        words = (
+            cells.is_text(column.type) and cells.matches(column, r"\pL").all() and LABEL.rank(pieces(name)) == np.inf
+        )
+        if (words or looks_like_id(name)) and len(column.drop_null().unique()) == len(column):
+            return name
+    return "series"
+
+
+def _label_among(source: Source, numbered: Sequence[str]) -> list[str]:
+    """Return a doubt on the first numbered column where it holds few whole numbers, and the others do not; else []."""
+    read = source.sample(ROWS).read(numbered[:MIN_TIME_NAMES]) if numbered else {}
+    seen = [_column(name, column, False, ()) for name, column in read.items()]
+    if [c.whole and c.names_classes for c in seen] != [True] + [False] * (MIN_TIME_NAMES - 1):
+        return []
+    text = (
+        f"{seen[0].name!r} holds few whole numbers, and the columns behind it others: if it is the label, and no part"
+    )
+    return [f"{text} of the series, name it so in the first line of the table"]
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
@@ -376,15 +467,22 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     Raises:
         InputError: no column that could hold times or values ("no-time", "no-values").
     """
-    stem = schema.numbered or (None if "time" in named else _series_per_row(source))
+    stem = schema.numbered
+    if stem is None and "time" not in named:
+        stem = _series_per_row(source)
     if stem is None:
         return _propose(source if "time" in named else source.with_time("+".join(_date_parts(source))), schema, named)
-    source = open_source(source, numbered=stem)
-    id = next(name for name in source.kinds if looks_like_id(name))  # the last is "series"
-    fields = {"id": id, "time": "number", "values": (stem.rstrip("._ "),), "numbered": stem}
+    columns = numbers_in(source.kinds, stem)
+    fields = {
+        "id": _name_of_rows(source, columns),
+        "time": "number",
+        "values": (values_in(stem),),
+        "numbered": stem,
+    }
     fields = {name: value for name, value in fields.items() if name not in named}
-    rest = _propose(source, replace(schema, **fields), {*named, *fields, "channel"})
-    return replace(rest, given={**fields, **rest.given})
+    rest = _propose(open_source(source, numbered=stem), replace(schema, **fields), {*named, *fields, "channel"})
+    doubts = _label_among(source, sorted(columns, key=columns.__getitem__))
+    return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
 
 
 def _date_parts(source: Source) -> list[str]:
@@ -462,6 +560,9 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if "clock" not in named and time is not None and time.dates and time.whole_days:
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
     clock = columns.get(given.get("clock", schema.clock) or "")
+    if time is not None and (parts := _parts_of_dates(time, free.values())):
+        unsure.append(f"{listed(parts)}: parts of the time, and not read")
+        free = {name: c for name, c in free.items() if name not in parts}
     times = np.arange(n) if time is None else _joint(*(c.codes for c in (time, clock) if c is not None))
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
@@ -498,7 +599,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         given["static"] = static
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
     numeric = {name: c for name, c in varying.items() if c.numeric and name not in changing}
-    errors = [name for name, c in free.items() if c.is_error]
+    pairs = _errors_by_name(free.values())
+    errors = [name for name, c in free.items() if c.is_error or name in pairs]
     limits = [name for name, c in free.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
     limits = [name for name in limits if free[name].numeric]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
@@ -511,8 +613,24 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if known and "untimed" not in named and time is not None and (untimed := int((time.codes < 0).sum())):
         unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
+    if "positions" not in named:
+        keys = _joint(series, times, *([columns[known].codes] if known in columns else []))
+        scale = _scale((numeric[name] for name in others), keys)
+        if scale is not None:
+            given["positions"] = (scale.name,)
+            others.remove(scale.name)
+            text = (
+                f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows of"
+            )
+            unsure.append(f"{text} one time (--positions)")
+        elif not known and (bare := n - _count(keys)):
+            unsure.append(f"{bare:,} of {n:,} rows seen repeat the series and time of another")
     if time is not None:
-        again = [name for name, c in numeric.items() if (c.called(TIME) or c.counts) and c.says(time)]
+        again = [
+            name
+            for name, c in numeric.items()
+            if (c.called(TIME) or c.counts or c.numbers_rows) and c.says(times, series, c.called(TIME))
+        ]
         others = [name for name in others if name not in again] or others
     if "values" not in named:
         best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
@@ -521,18 +639,26 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
             raise InputError(
                 f"no column looks like values; name it by --values. There are {_seen(free, source)}", code="no-values"
             )
+        if not best:  # what has an error was measured, and next to it what has none may not be
+            paired = {pairs[name]: free[name].distinct == 1 for name in errors if pairs.get(name) in others}
+            best = sorted(paired, key=paired.__getitem__) if len(paired) < len(others) else []
         if not best and known and (channel := columns.get(known)) is not None:
-            best = [name for name in others if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
+            # What is the same throughout a channel of a series says something of the channel, and is not measured.
+            groups_seen = _joint(series, channel.codes)
+            best = [name for name in others if numeric[name].varies(groups_seen)]
+            best = [name for name in best if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
         if best and (known or len(best) == len(others) or not schema.wide):
             given["values"] = tuple(best[:1])
         else:
             given["values"] = tuple(others)
             if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
+    if "values" in given and not given.get("wide"):
+        given["values"] = _without_gaps([numeric[name] for name in given["values"]], unsure)
     values = given.get("values", schema.values)
     unread = {name: c for name, c in varying.items() if name not in flags}
     unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
-    if len(values) >= MIN_TIME_NAMES and all(map(TIME_NAME.fullmatch, values)):
+    if sum(map(bool, map(TIME_NAME.fullmatch, values))) > max(MIN_TIME_NAMES - 1, len(values) / 2):
         text = (
             f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one series"
         )
@@ -541,13 +667,19 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
-    if coordinates and "positions" not in named and not set(coordinates) <= set(values):
+    positions = dict.fromkeys((*given.get("positions", ()), *coordinates))
+    if {*positions} - {*values, *given.get("positions", ())} and "positions" not in named:
         unsure.append(
-            f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(coordinates)}"
+            f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(positions)}"
         )
     if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
-        of_value = [name for name in errors if _stem(name) in (_stem(values[0]), "")]
-        given |= {"errors": tuple(of_value[:1])} if of_value else {}
+        of_value = [name for name in errors if pairs.get(name, values[0]) == values[0]]
+        of_value = [name for name in of_value if name in pairs or not _stem(name)][:1]
+        for name in of_value:
+            if lost := _without_error(columns[values[0]], columns[name], series):
+                unsure.append(f"{name!r} is missing in {lost:,} of {n:,} rows: --errors {name} would leave them out")
+            else:
+                given["errors"] = (name,)
     words = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
     marks = [name for name, seen in words.items() if seen and seen <= MARKS]
     if marks:
@@ -558,6 +690,8 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
         if name not in values and 0 < marked < n / 2:
             unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
+    few = [c.name for c in free.values() if c.text and {*c.words} & FLAGS and 0 < (c.codes >= 0).sum() < n / 2]
+    unsure += [f"{listed(few)}: filled in few rows, and not read; if they are bad, leave them out first"] if few else []
     several = len(values) > 1 or given.get("wide") or schema.wide or {"upper_limits", "lower_limits"} & named
     for name in limits:
         if several or not _fills(columns[name], columns.get(values[0])):
@@ -569,6 +703,10 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         given[role], several = (name,), True
         side = "above" if faint else "below"
         unsure.append(f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})")
+    read = {*given.values(), *(name for names in given.values() if isinstance(names, tuple) for name in names)}
+    for known, how in ((0, "empty"), (1, "one value")):
+        alike = [name for name, c in free.items() if c.distinct == known and name not in read]
+        unsure += [f"{listed(alike)}: {how} in all rows seen, and not read"] if alike else []
     return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
 
 
@@ -585,6 +723,30 @@ def _fills(limit: Column, value: Column | None) -> bool:
     if limit.numbers is None or value is None or value.numbers is None:
         return False
     return bool((~np.isnan(limit.numbers) & np.isnan(value.numbers)).any())
+
+
+def _without_error(value: Column, error: Column, series: np.ndarray) -> int:
+    """Return how many rows have a value, which is no limit, and no error, in series that have errors, [n] codes."""
+    if value.numbers is None or error.numbers is None:
+        return 0
+    known = np.isfinite(value.numbers)
+    if cells.is_text(value.cells.type):
+        known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
+    there = np.isfinite(error.numbers)
+    return int((known & ~there & np.isin(series, series[there])).sum())
+
+
+def _without_gaps(values: Sequence[Column], unsure: list[str]) -> tuple[str, ...]:
+    """Return the names of the columns of values that lack the fewest cells, as a row needs all of its values.
+
+    A sentence is added to `unsure` if some are left out.
+    """
+    gaps = {c.name: int(np.isnan(c.numbers).sum()) for c in values}  # pyright: ignore
+    kept = tuple(name for name in gaps if gaps[name] == min(gaps.values()))
+    if lacking := [name for name in gaps if name not in kept]:
+        text = f"cells of {listed(lacking)} are missing, and these are not read: next to a channel, a row needs all of"
+        unsure.append(f"{text} its values (--values)")
+    return kept
 
 
 def _unread(
@@ -616,7 +778,7 @@ def _unread(
             text = (
                 f"{listed(names)}: few words or whole numbers that change within series, {how}; --channel {names[0]}, "
             )
-            said.append(f"{text}if they say what was measured")
+            said.append(f"{text}if they say what was measured, or --id, if of what")
     return said
 
 
@@ -626,21 +788,48 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
     A sentence is added to `unsure` if other columns hold dates, too, or if the times only ascend.
     """
-    dates = [c for c in free.values() if c.dates and c.distinct > 1]
-    named = [c for c in free.values() if c.called(TIME) and c.distinct > 1 and (c.numeric or c.dates or c.clock)]
-    best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIME))) or dates
+    clocks = any(c.clock for c in free.values())  # which tell the times of a single day
+    times = [c for c in free.values() if c.distinct > 1 or (c.dates and clocks)]
+    dated = [c for c in times if c.dates]
+    named = [c for c in times if c.called(TIME) and (c.numeric or c.dates or c.clock)]
+    best = sorted(named, key=lambda c: (not c.dates and bool(dated) and c.clock, c.rank(TIME))) or dated
     # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
     if best and not best[0].dates and best[0].rank(TIME) >= TIME.words.index("time"):
-        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in (*named, *dates)}
-        plain = (c for c in named if c.dates and len(c.formats) < 2 and changes[c.name] > 0.9 * changes[best[0].name])
+        usual = named + (dated if best[0].counts or best[0].wanders else [])
+        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in usual}
+        plain = (c for c in usual if c.dates and len(c.formats) < 2)
+        plain = (c for c in plain if changes[c.name] > 0.9 * changes[best[0].name])
         best = [next(plain, best[0])]
     if not best:
         text = next((c for c in free.values() if c.text and c.called(TIME)), None)
         return text or _ascending(free, unsure)
-    others = [c.name for c in dates if c is not best[0]]
+    if best[0].wanders and len(best[0].words) > 1:
+        unsure.append(f"the numbers of {best[0].name!r} go up and down from row to row: are they times? (--time)")
+    others = [c.name for c in dated if c is not best[0]]
     if best[0].dates and others:
         unsure.append(f"{listed(others)} hold times, too; {best[0].name!r} is proposed (--time)")
     return best[0]
+
+
+def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
+    """Return the columns of whole numbers that say year, month, day, hour or weekday of dates, plus a constant."""
+    whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
+    if not (whole and time.dates):
+        return []
+    try:
+        read = dates.times(time.cells, time.name, time.formats[0] if time.formats else None).values
+    except InputError:  # which reading the table says
+        return []
+    known, stamps = ~np.isnan(read), dates.as_dates(np.nan_to_num(read))
+    sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7}
+    parts = [(pc.call_function(part, [stamps]).to_numpy()[known], size) for part, size in sizes.items()]
+
+    def is_part(numbers: np.ndarray) -> bool:
+        """Return whether numbers [n] are a part of each date, plus a constant."""
+        apart = ((numbers[known] - part) % size for part, size in parts if np.ptp(numbers) < size)
+        return any(known.any() and (one == one[0]).all() for one in apart)
+
+    return [c.name for c in whole if is_part(c.numbers)]  # pyright: ignore
 
 
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
@@ -675,6 +864,8 @@ def _id(
     # An id of every row is none of a series.
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
     named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
+    # Nor is one of the rows of each time, such as those of a transit.
+    named = [c for c in named if c.distinct == 1 or _count(c.codes, times) > c.distinct] or named
     if named:
         # The rows of the best name often come in blocks, and those of who measured them do not.
         likely = min(c.rank(Rule(IDS)) for c in named)
@@ -683,11 +874,16 @@ def _id(
         unlike = {c.name: _count(c.codes, times) for c in named}
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(blocks or apart, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
-        return best, [c for c in (named if blocks else apart) if c.distinct != best.distinct]
+        groups = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
+        whole, parts = best.name, _parts(best, free.values(), times)
+        if parts is None:
+            return best, groups
+        unsure.append(f"{parts.name!r} is proposed as the id, as it tells rows of one {whole} and time apart (--id)")
+        return parts, [best, *groups]
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-    blocks = [c for c in blocks if not (set(c.words) & BAND_WORDS or c.dates or c.clock)]
+    blocks = [c for c in blocks if not (set(c.words) & BAND_WORDS or c.dates or c.clock or c.called(LABEL))]
     blocks = [c for c in blocks if (c.codes >= 0).all()]
     blocks = [c for c in blocks if c.runs <= 1.1 * c.distinct and n / c.runs >= MIN_RUN]
     if not blocks:
@@ -701,6 +897,27 @@ def _id(
     best = max(blocks, key=lambda c: (c.text, c.distinct))
     unsure.append(f"{best.name!r} is proposed as the id, as its rows come in blocks (--id)")
     return best, []
+
+
+def _parts(whole: Column, free: Iterable[Column], times: np.ndarray) -> Column | None:
+    """Return a column that names the parts of each object of `whole`, such as the inverters of a plant, or None.
+
+    Rows with several values are each the state of such a part; its name belongs to one object, and tells its rows of
+    one time apart.
+
+    Args:
+        whole: the ids of the objects.
+        free: the columns without a role so far.
+        times: [n], the code of each row's time.
+    """
+    free, n = list(free), len(times)
+    values = [c for c in free if c.numeric and c.distinct > 1 and not (c.is_error or looks_like_id(c.name))]
+    single = whole.distinct == 1 and any(c.called(VALUE) for c in values)  # one value in each row, whatever else
+    if len(values) < 2 or single or _count(whole.codes, times) > 0.9 * n:
+        return None
+    names = (c for c in free if c.text and whole.distinct < c.distinct <= n / MIN_RUN and not c.called(CHANNEL))
+    names = (c for c in names if _count(whole.codes, c.codes) == c.distinct and not (c.dates or c.clock))
+    return next((c for c in names if _count(c.codes, times) > 0.98 * n), None)
 
 
 def _share_explained(values: np.ndarray, codes: np.ndarray) -> float:
@@ -736,7 +953,7 @@ def _channel(
         unsure: list of doubts. A sentence is added if the column is a guess, or if there is none and rows repeat a
             time.
     """
-    usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
+    usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.repeats and c.name not in others]
     usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
     named = [c for c in usual if c.called(CHANNEL) and not looks_like_id(c.name)]
     named = [c for c in named if not (c.numeric and c.called(VALUE))]
@@ -749,22 +966,36 @@ def _channel(
         return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNEL) + len(c.words) / 100))
     bare = repeats()
     telling = [c for c in usual if (c.distinct < len(series) / 3 if c.text else c.names_classes)]
-    telling = [c for c in telling if repeats(c.codes) < bare / 20]
+    telling = [c for c in telling if repeats(c.codes) < bare / 20 and not c.is_scale(_joint(series, times))]
     if bare > len(series) / 20 and telling:
         best = min(telling, key=lambda c: (repeats(c.codes), c.distinct))
-        unsure.append(f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)")
+        text = f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)"
+        several = "; if it numbers series of one object, join the two columns to one of ids (--id)"
+        unsure.append(text + (several if best.whole else ""))
         return best
     texts = [c for c in usual if c.text and c.distinct < len(series) / 3 and cells.matches(c.cells, r"\pL").any()]
-    numbers = [c for c in varying.values() if c.numbers is not None and c.name not in others]
+    numbers = [c for c in varying.values() if c.name not in others and c.numeric and not c.goes_one_way(series)]
     pairs = [(_share_explained(v.numbers, c.codes), c, v) for c in texts for v in numbers]  # pyright: ignore
     share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0.0, None, None))
     if best is not None and value is not None and share > TELLING_SHARE:
         text = f"{best.name!r} is proposed as the channel, as {value.name!r} differs by it (--channel)"
         unsure.append(f"{text}; a state, such as on and off, is none")
         return best
-    if bare:
-        unsure.append(f"{bare:,} of {len(series):,} rows seen repeat the series and time of another")
     return None
+
+
+def _scale(numeric: Iterable[Column], keys: np.ndarray) -> Column | None:
+    """Return the first column whose numbers say where each row lies among those of its series, time and channel.
+
+    It is None where such rows are few or none.
+
+    Args:
+        numeric: columns that may measure a depth, a height, a wavelength or the like.
+        keys: [rows], code of the series, time and channel of each row.
+    """
+    bare = len(keys) - _count(keys)
+    scales = (c for c in numeric if c.is_scale(keys) and len(keys) - _count(keys, c.codes) < bare / 20)
+    return next(scales, None) if bare > len(keys) / 20 else None
 
 
 def _stem(name: str) -> str:
@@ -773,6 +1004,26 @@ def _stem(name: str) -> str:
     words = [word for word in words if word]
     stems = [word for word in words if word not in ("mag",)]
     return "".join(stems or words)
+
+
+def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
+    """Return the columns of standard errors whose names are those of others with a mark of error: {error: value}.
+
+    The mark stands before or behind, such as in flux_unc, sigmaflux and e_mag; so does a "d" before the name of the
+    column on the left, dm of m, where no number is negative.
+    """
+    columns = [c for c in columns if c.numeric]
+    plain = {"".join(c.words): c.name for c in reversed(columns) if not c.is_error}
+    stems = {_stem(c.name): c.name for c in reversed(columns) if not c.is_error}
+    pairs: dict[str, str] = {}
+    for left, c in zip([None, *columns], columns, strict=False):
+        name = "".join(c.words)
+        rests = {cut(mark) for mark in ERRORS - {"e"} for cut in (name.removeprefix, name.removesuffix)} - {name}
+        value = next((plain[rest] for rest in rests if rest in plain), stems.get(_stem(c.name)) if c.is_error else None)
+        if left is not None and name == "d" + "".join(left.words) and not (c.numbers < 0).any():  # pyright: ignore
+            value = left.name
+        pairs |= {} if value is None else {c.name: value}
+    return pairs
 
 
 def key_column(table: Source, id: str) -> str:

@@ -65,7 +65,7 @@ class TableSchema:
         not a zero.
     numbered
         Reading: for tables with a series per row: FLUX. turns FLUX.1, FLUX.2, ... into FLUX, number and series;
-        name these by --values, --time and --id.
+        name these by --values, --time and --id. "" turns columns such as 1990 or 2024-03-31 into value.
     tokens
         Reading: with --wide, each value is a token (channel), or all channels of a time are one (time). Set time if
         they are measured together.
@@ -91,8 +91,8 @@ class TableSchema:
         Reading: leave out rows after this time, a number or a date; the output says how many. Set it to use only what
         was known by then.
     na
-        Reading: further cells that mean a missing value, besides empty ones, dashes, NA, NaN and null. A number
-        stands for all its spellings (-999, -999.0).
+        Reading: further cells that mean a missing value, besides empty ones, dashes, a point, NA, NaN, none and null. A
+        number stands for all its spellings (-999, -999.0).
     time_format
         Reading: how times are written, for example "%d.%m.%Y %H:%M". Set it if dates are not recognised.
     header_row
@@ -211,7 +211,7 @@ class TableSchema:
             Options that exclude each other.
         """
         known = {one.name for one in fields(cls)}
-        given = {name: value for name, value in given.items() if value and name in known}
+        given = {name: value for name, value in given.items() if (value or value == "") and name in known}
         given |= {"objects": str(given["objects"])} if "objects" in given else {}
         # Which objects there were in training says nothing of those of another table.
         before = {name: value for name, value in (of_model or {}).items() if name in known - {"objects"}}

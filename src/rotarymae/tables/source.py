@@ -31,7 +31,7 @@ from rotarymae.series import cells
 from rotarymae.series.cells import LOWER, UPPER, is_list, to_arrow
 from rotarymae.system import free_memory
 from rotarymae.tables import formats
-from rotarymae.tables.formats import PACKED, as_utf8, named, scratch
+from rotarymae.tables.formats import PACKED, as_utf8, named, numbers_in, scratch, values_in
 
 FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".dat", ".psv"), "csv"),
@@ -61,12 +61,17 @@ DATE_PARTS = {  # as columns are called that hold them, the likeliest name first
     "month": (("month", "mon", "mo", "mm"), 1, 12),
     "day": (("day", "dd", "dy"), 1, 31),
     "day of year": (("doy", "dayofyear", "day_of_year", "yday", "jday", "julian_day"), 1, 366),
+    "week": (("week", "wk", "weeknum", "isoweek", "epiweek", "woche", "kw"), 1, 53),
     "hour": (("hour", "hh", "hr"), 0, 24),
     "minute": (("minute", "min", "mn", "mm"), 0, 59),
     "second": (("second", "sec", "ss"), 0, 60),
 }
 CLOCK_PARTS = {"hour": 3600, "minute": 60, "second": 1}  # and their seconds
-DATES = (("year", "month", "day", *CLOCK_PARTS), ("year", "day of year", *CLOCK_PARTS))  # from the coarsest part on
+DATES = (
+    ("year", "month", "day", *CLOCK_PARTS),
+    ("year", "day of year", *CLOCK_PARTS),
+    ("year", "week"),
+)  # from the coarsest part on
 STATISTICS = {"max", "mean", "avg"}  # next to these, "min" is the least value, and no minute
 FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts, also where they are digits
 MAX_COLUMNS = 25_000
@@ -139,37 +144,38 @@ class Source:
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, joined to one list per row.
 
-        The list is in a column named like the stem. The column "number" lists their numbers, and "series" counts the
-        rows.
+        The list is in a column named like the stem, or "value". The column "number" lists their numbers or dates, and
+        "series" counts the rows.
 
         Args:
-            stem: the columns' common beginning, "FLUX.".
+            stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
 
         Raises:
             InputError: no such columns ("unknown-column").
         """
-        of_stem = [name for name in self.kinds if name.startswith(stem) and name[len(stem) :].isdecimal()]
-        names = sorted(of_stem, key=lambda name: int(name[len(stem) :]))
+        at = numbers_in(self.kinds, stem)
+        names = sorted(at, key=at.__getitem__)
         if not names:
             raise InputError(
                 f"{self.name} has no columns {stem}1, {stem}2, ...; its columns are {listed(self.columns, 20)}.",
                 code="unknown-column",
             )
-        values = stem.rstrip("._ ")
-        numbers = ", ".join(name[len(stem) :] for name in names)
+        values = values_in(stem)
+        numbers = pa.array([at[name] for name in names])
+        written = "TIMESTAMP '{}'" if pa.types.is_timestamp(numbers.type) else "{}"
         cells_of = {
             "series": "_row",
-            "number": f"[{numbers}]",
+            "number": f"[{', '.join(map(written.format, numbers.to_pylist()))}]",
             values: f"[{', '.join(self.sql[name] for name in names)}]",
         }
-        kinds = {name: kind for name, kind in self.kinds.items() if name not in of_stem}
-        kinds |= {"series": pa.int64(), "number": pa.list_(pa.int64()), values: pa.list_(self.kinds[names[0]])}
+        kinds = {name: kind for name, kind in self.kinds.items() if name not in at}
+        kinds |= {"series": pa.int64(), "number": pa.list_(numbers.type), values: pa.list_(self.kinds[names[0]])}
         return replace(
             self,
             kinds=kinds,
             sql={**self.sql, **cells_of},
             relation=f"(SELECT *, row_number() OVER () AS _row FROM {self.relation})",
-            notes=(*self.notes, f"each row is a series of {len(names):,} columns {stem}1, {stem}2, ..."),
+            notes=(*self.notes, f"each row is a series of {len(names):,} columns {names[0]}, {names[1]}, ..."),
         )
 
     def with_time(self, name: str) -> Source:
@@ -189,6 +195,8 @@ class Source:
         days, how = (at.get("month", "1"), at.get("day", "1")), "%Y-%m-%d"
         if "day of year" in at:
             days, how = (at["day of year"],), "%Y-%j"
+        if "week" in at:  # its Monday
+            days, how = (at["week"], "1"), "%G-%V-%u"
         date = " || '-' || ".join(f"CAST({number} AS INTEGER)" for number in (year, *days))
         clock = " + ".join(f"{at.get(part, '0')} * {size}" for part, size in CLOCK_PARTS.items())
         sql = f"try_strptime({date}, '{how}') + to_microseconds(CAST(round(({clock}) * 1e6) AS BIGINT))"
@@ -900,14 +908,22 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     opened = connection().sql(f"SELECT * EXCLUDE (filename) FROM {relation}")
     schema = opened.limit(0).to_arrow_table().schema
     _one_layout(name, paths[:1], [schema.names])
+    single = opened.limit(2).to_arrow_table().num_rows == 1
+    of_rows = [formats.rows_of_json(path) for path in paths] if single or schema.names == ["json"] else [None]
+    if not any(rows is None for rows in of_rows):
+        return _joined(of_rows, paths, name, format="json")
     if schema.names == ["json"]:
-        raise ValueError("it holds neither records nor lists by column")
+        holds = ", ".join(str(row[0]) for row in opened.limit(3).fetchall())[:60] or "nothing"
+        raise ValueError(
+            f'it holds {holds}; wanted are records, [{{"time": 0, "x": 1}}, ...], a list for each column, '
+            '{"time": [0], "x": [1]}, or the names and a list for each row, [["time", "x"], [0, 1]]'
+        )
     kinds, sql = _flat(schema)
     for column, kind in zip(opened.columns, map(str, opened.types), strict=True):
         if kind in ("JSON", "UUID"):  # several types are text
             cell = _quoted(column)
             kinds[column], sql[column] = pa.string(), f"{cell} ->> '$'" if kind == "JSON" else f"{cell}::VARCHAR"
-    if len(paths) == 1 and opened.limit(2).to_arrow_table().num_rows == 1 and all(map(is_list, schema.types)):
+    if len(paths) == 1 and single and all(map(is_list, schema.types)):
         lengths = opened.select(f"list_distinct([{', '.join(f'len({cell})' for cell in sql.values())}])").fetchall()[0]
         if len(lengths[0]) > 1:
             raise ValueError("its columns are not equally long")
@@ -929,16 +945,29 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     Raises:
         InputError: a file that cannot be read ("unreadable"), files of different columns, too many columns.
     """
-    tables, units, notes, files = [], {}, (), []
+    tables, units, notes = [], {}, ()
     for path in paths:
         with named(str(path), format):
             table, units_of_file, notes_of_file = formats.FORMAT_READERS[format](path)
         units, notes = {**units, **units_of_file}, (*notes, *notes_of_file)
         tables.append(table)
-        files += [path] * len(table) if len(paths) > 1 else []
+    return _joined(tables, paths, name, format=format, units=units, notes=notes)
+
+
+def _joined(tables: Sequence[Any], paths: tuple[Path, ...], name: str, **attributes: Any) -> Source:
+    """Return the tables of files, one of each path, as one source in memory.
+
+    Args:
+        name: of the whole, for messages.
+        **attributes: other attributes of `Source`.
+
+    Raises:
+        InputError: files of different columns, too many columns.
+    """
+    files = [path for path, table in zip(paths, tables) for _ in range(len(table) if len(paths) > 1 else 0)]
     twice = _one_layout(name, paths, [table.column_names for table in tables])
     if len(tables) > 1:
         tables = [table.drop_columns(list(twice)) for table in tables]
         tables = [pa.table({c: to_arrow(table[c]) for c in table.column_names}) for table in tables]  # no dictionaries
     whole = pa.concat_tables(tables, promote_options="permissive")
-    return _of_table(whole, name, files, paths=paths, format=format, units=units, notes=notes, unreadable=twice)
+    return _of_table(whole, name, files, paths=paths, unreadable=twice, **attributes)

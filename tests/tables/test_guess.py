@@ -1,0 +1,280 @@
+"""What columns are proposed to be by what repeats, what measures and what dates say, rather than by their names."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.tables import TableSchema, open_source, propose, read_table
+
+DRAW = np.random.default_rng(0)
+
+
+def looked_at(table, folder) -> tuple[Any, tuple[str, ...], Any]:
+    """Return the schema that is proposed of a table, the doubts, and its data set."""
+    path = folder / "t.csv"
+    path.write_text(table) if isinstance(table, str) else table.to_csv(path, index=False)
+    source = open_source(path)
+    proposal = propose(source, TableSchema(), set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        return proposal.schema, proposal.unsure, read_table(source, proposal.schema)
+
+
+def stamps(count, freq="h"):
+    return pd.date_range("2024-05-01", periods=count, freq=freq).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+# ── channels repeat ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["sensor timestamp [ns]", "tag", "test item"])
+def test_a_column_with_another_cell_in_each_row_is_no_channel(name, tmp_path):
+    table = pd.DataFrame({"time": stamps(200), name: 10**17 + 7 * np.arange(200), "ECG": DRAW.normal(size=200)})
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert schema.channel is None and "ECG" in schema.values and len(dataset) == 1
+
+
+def profiles(floats=2, cycles=4, depths=20):
+    """Profiles of floats in the sea, of one date and one cycle each: pressure, temperature and salinity."""
+    rows = [
+        (1900722 + f, c, day, 5 + 25 * z, 28 - 1.1 * z + DRAW.normal(), 35 + DRAW.normal())
+        for f in range(floats)
+        for c, day in enumerate(stamps(cycles, "10D"), 1)
+        for z in range(depths)
+    ]
+    return pd.DataFrame(rows, columns=["PLATFORM_NUMBER", "CYCLE_NUMBER", "JULD", "PRES", "TEMP", "PSAL"])
+
+
+@pytest.mark.parametrize("scale", ["whole", "decimals", "downwards", "names"])
+def test_a_date_for_each_cycle_is_the_time_and_numbers_that_measure_are_positions(scale, tmp_path):
+    table = profiles()
+    if scale == "decimals":
+        table["PRES"] += DRAW.uniform(0, 9, len(table)).round(2)
+    if scale == "downwards":
+        table["PRES"] *= -1
+    if scale == "names":  # 1, 2, 3 may number sensors, and rows are those of single values
+        table = table.assign(PRES=table.PRES // 25 + 1).drop(columns=["PSAL", "CYCLE_NUMBER"])
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.time) == ("PLATFORM_NUMBER", "JULD")
+    assert schema.channel == ("PRES" if scale == "names" else None)
+    assert schema.positions == (() if scale == "names" else ("PRES",))
+    assert schema.values == (("TEMP",) if scale == "names" else ("TEMP", "PSAL"))
+    assert any("'PRES'" in text for text in unsure) and len(dataset.times) == len(table) * len(schema.values)
+
+
+def test_values_are_kept_next_to_a_channel_that_says_one_of_them(tmp_path):
+    rows = [
+        (f"B{b}", c, 18.7 * i, 4.2 - 0.03 * i, 24 + 0.1 * i, 1.86 - 0.01 * c)
+        for b in range(2)
+        for c in range(1, 4)
+        for i in range(30)
+    ]
+    columns = ["battery", "cycle", "Time", "Voltage", "Temperature", "Capacity"]
+    schema, unsure, _ = looked_at(pd.DataFrame(rows, columns=columns), tmp_path)
+    assert schema.values == ("Voltage", "Temperature", "Capacity")
+    assert any("'cycle'" in text and "join the two columns to one of ids" in text for text in unsure)
+
+
+@pytest.mark.parametrize("plants", [1, 2])
+@pytest.mark.parametrize("order", ["source", "time"])
+def test_what_tells_several_values_of_one_time_apart_is_the_id(plants, order, tmp_path):
+    rows = [
+        (time, 41 + p, f"{p}BY6WEcLG{k}", DRAW.normal(), DRAW.normal())
+        for p in range(plants)
+        for k in range(4)
+        for time in stamps(96)
+    ]
+    table = pd.DataFrame(rows, columns=["DATE_TIME", "PLANT_ID", "SOURCE_KEY", "DC_POWER", "AC_POWER"])
+    table = table.sort_values("DATE_TIME", kind="stable") if order == "time" else table
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.channel, schema.wide) == ("SOURCE_KEY", None, True) and len(dataset) == 4 * plants
+    assert any("--split-by PLANT_ID" in text for text in unsure) == (plants > 1)
+    one = looked_at(table.drop(columns="AC_POWER"), tmp_path)[0]  # a single value may be one of several channels
+    assert (one.id, one.channel) == ("PLANT_ID", "SOURCE_KEY")
+    if plants == 1:
+        one = looked_at(table.rename(columns={"AC_POWER": "value", "DC_POWER": "priority"}), tmp_path)[0]
+        assert (one.id, one.channel, one.values) == ("PLANT_ID", "SOURCE_KEY", ("value",))
+
+
+def test_a_date_of_another_thing_does_not_take_the_place_of_a_time(tmp_path):
+    table = pd.DataFrame({"time": np.sort(DRAW.uniform(0, 9, 80)), "value": DRAW.normal(size=80)})
+    assert looked_at(table.assign(processed=stamps(80)), tmp_path)[0].time == "time"
+
+
+# ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("bare", [0, 1, 57])
+def test_errors_are_proposed_where_no_row_is_lost(bare, tmp_path):
+    table = pd.DataFrame({"time": stamps(120), "mag": DRAW.normal(10, 1, 120).round(2).astype(str), "magerr": 0.05})
+    table["magerr"] += np.arange(120) / 1000
+    table.loc[60:63, ["mag", "magerr"]] = ["<10.5", None]  # limits need no error
+    table.loc[: bare - 1, "magerr"] = None
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert schema.values == ("mag",) and schema.errors == (() if bare else ("magerr",)) and len(dataset.times) == 120
+    assert any(f"'magerr' is missing in {bare} of 120 rows" in text for text in unsure) == bool(bare)
+
+
+ERRORS = {"duJy": "uJy", "dm": "m", "e_flow": "flow", "flow_e": "flow", "sigma_flow": "flow", "dFlow": "Flow"}
+ERRORS |= {"flow_unc": "flow", "sigmaflow": "flow", "flowunc": "flow", "Flow error (mJy)": "Flow (mJy)"}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_is_called_as_its_value_with_a_mark(error, tmp_path):
+    draws = {name: DRAW.normal(9, 1, 80).round(3) for name in ("sky", ERRORS[error])}
+    table = pd.DataFrame({"MJD": 58400 + np.arange(80), **draws, error: DRAW.uniform(1, 2, 80), "F": [*"oc"] * 40})
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.values, schema.errors, schema.wide) == ((ERRORS[error],), (error,), False)
+    assert any("'sky' could be values, too" in text for text in unsure) and any("'F'" in text for text in unsure)
+
+
+@pytest.mark.parametrize("names", [("bp", "sbp", "dbp"), ("u", "du", "v"), ("ust", "dust", "t2")])
+def test_a_d_before_a_name_may_be_something_else(names, tmp_path):
+    table = pd.DataFrame({"time": stamps(80), **{name: DRAW.normal(size=80) for name in names}})
+    assert looked_at(table, tmp_path)[0].values == names
+
+
+def test_a_flt_is_a_filter(tmp_path):
+    table = pd.DataFrame({"MJD": 56530 + np.arange(40), "FLT": [*"griz"] * 10, "FLUXCAL": DRAW.normal(size=40)})
+    assert looked_at(table.assign(FLUXCALERR=DRAW.uniform(1, 2, 40)), tmp_path)[0].channel == "FLT"
+
+
+def test_why_a_column_is_not_read_is_said(tmp_path):
+    table = pd.DataFrame({"time": stamps(60), "A1": DRAW.normal(size=60), "B2": 0.09, "temp": None, "B3": 0.08})
+    unsure = looked_at(table, tmp_path)[1]
+    assert "'B2', 'B3': one value in all rows seen, and not read" in unsure
+    assert "'temp': empty in all rows seen, and not read" in unsure
+
+
+# ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_columns_that_are_called_by_numbers_next_to_dates_are_channels(tmp_path):
+    names = [773869, 767541, 767542, *range(717400, 717430)]
+    table = pd.DataFrame(DRAW.normal(size=(60, len(names))), columns=[*map(str, names)])
+    schema, _, dataset = looked_at(table.set_index(stamps(60)).rename_axis("").reset_index(), tmp_path)
+    assert schema.wide and schema.time == "unnamed 1" and len(dataset.channel_names) == len(names)
+    with pytest.raises(InputError, match="no column looks like time"):  # these are no axis
+        looked_at(table.assign(place="A"), tmp_path)
+
+
+SPANS = {" - ": "%d.%m.%Y %H:%M", "/": "%Y-%m-%dT%H:%MZ", " to ": "%Y-%m-%d %H:%M"}
+
+
+@pytest.mark.parametrize("between", SPANS)
+def test_the_begin_of_a_span_is_the_time_and_no_word_of_a_load(between, tmp_path):
+    begins = pd.date_range("2024-01-20", periods=100, freq="h")
+    begin, end = (each.strftime(SPANS[between]) for each in (begins, begins + pd.Timedelta("1h")))
+    table = pd.DataFrame({"MTU": begin + between + end, "Day-ahead Load [MW]": DRAW.normal(size=100)})
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert schema.time == "MTU" and schema.values == ("Day-ahead Load [MW]",)
+    assert dataset.times[:2] == pytest.approx([19742, 19742 + 1 / 24]) and "the begin is the time" in str(
+        dataset.reading
+    )
+
+
+def test_a_number_that_wanders_may_be_no_time(tmp_path):
+    table = pd.DataFrame({"Day-ahead Load": DRAW.normal(size=100), "Price": DRAW.normal(size=100)})
+    assert any("'Day-ahead Load' go up and down" in text for text in looked_at(table, tmp_path)[1])
+
+
+@pytest.mark.parametrize("day", ["3/14/2024", "2024-03-14"])
+@pytest.mark.parametrize("clock", ["Time", "Zeit von"])
+def test_the_clock_of_a_single_day_is_read_next_to_it(day, clock, tmp_path):
+    clocks = [f"{9 + k // 60:02d}:{k % 60:02d}:00" for k in range(120)]
+    table = pd.DataFrame({"Date": day, clock: clocks, "Axis1": DRAW.poisson(300, 120)})
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.time, schema.clock) == ("Date", clock) and dataset.times[0] == 19796 + 9 / 24
+
+
+def test_a_coarser_time_and_an_id_of_each_time_are_neither_values_nor_series(tmp_path):
+    rows = [(p, day, f"2022-09-{day:02d} {2 * beep:02d}:00", DRAW.normal()) for p in range(8) for day in range(1, 9)
+            for beep in range(5)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["subject", "day", "scheduled", "happy"])
+    assert looked_at(table, tmp_path)[0].values == ("happy",)
+    table = pd.DataFrame({"source_id": 7, "scan_id": np.repeat(range(100, 140), 3), "time": np.repeat(range(40), 3)})
+    schema = looked_at(table.assign(band=[*"gri"] * 40, flux=DRAW.normal(size=120)), tmp_path)[0]
+    assert (schema.id, schema.channel) == ("source_id", "band")
+
+
+# ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_numbers_that_only_count_on_do_not_tell_what_was_measured(tmp_path):
+    rows = [(f"S{s}", test, mean * DRAW.uniform(0.9, 1.1), v, f"VISIT {v}", f"2021-0{v}-{10 + k:02d}")
+            for s in range(6) for v in range(1, 7) for k, (test, mean) in enumerate((("SYS", 120), ("TEMP", 36)))
+            ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["SUBJID", "TESTCD", "ORRES", "VISITNUM", "VISIT", "DTC"])
+    schema = looked_at(table, tmp_path)[0]
+    assert (schema.channel, schema.values) == ("TESTCD", ("ORRES",))
+
+
+def test_of_several_values_next_to_a_channel_none_drops_a_row(tmp_path):
+    rows = [(p, f"m{m}", 17 * k, *DRAW.normal(size=3)) for p in "AB" for m in range(2) for k in range(60)]
+    table = pd.DataFrame(rows, columns=["participant", "MediaName", "time", "GazeX", "GazeY", "Pupil"])
+    table.loc[::9, "Pupil"] = None
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.channel, schema.values, len(dataset.times)) == ("MediaName", ("GazeX", "GazeY"), 240)
+    assert any("cells of 'Pupil' are missing" in text for text in unsure)
+
+
+def test_a_unit_with_points_and_two_units_are_no_words_of_a_name(tmp_path):
+    names = ["Flux [0.1-100 GeV](cm-2 s-1)", "Flux Error(cm-2 s-1)", "TS"]
+    table = pd.DataFrame(DRAW.uniform(1, 2, (90, 3)), columns=names).assign(time=range(90))
+    schema = looked_at(table, tmp_path)[0]
+    assert (schema.values, schema.errors) == ((names[0],), (names[1],))
+
+
+def test_parts_of_dates_and_numbers_of_rows_are_neither_ids_nor_values(tmp_path):
+    when = pd.date_range("2011-01-25", periods=400, freq="h")
+    parts = {"mnth": when.month, "wday": (when.day_of_week + 1) % 7, "instant": range(7, 407), "hr": when.hour}
+    table = pd.DataFrame({"dteday": when.strftime("%Y-%m-%d"), **parts, "cnt": DRAW.poisson(40, 400)})
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.id, schema.clock, schema.values) == ("file", "hr", ("cnt",))
+    assert any("'mnth', 'wday': parts of the time" in text for text in unsure)
+
+
+def test_a_label_in_blocks_is_no_id(tmp_path):
+    table = pd.DataFrame({"HR": DRAW.normal(80, 9, 54), "SBP": DRAW.normal(120, 9, 54), "ICULOS": range(1, 55)})
+    schema, unsure, _ = looked_at(table.assign(SepsisLabel=(table.ICULOS > 40).astype(int)), tmp_path)
+    assert (schema.id, schema.values) == ("file", ("HR", "SBP")) and any("'SepsisLabel'" in text for text in unsure)
+
+
+def test_a_clock_may_have_points(tmp_path):
+    when = pd.date_range("2004-03-10 18:00", periods=200, freq="h")
+    table = pd.DataFrame(
+        {"Date": when.strftime("%d/%m/%Y"), "Time": when.strftime("%H.%M.%S"), "CO": DRAW.normal(size=200)}
+    )
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.clock) == ("file", "Time") and dataset.times[0] == 12487.75 and len(dataset.times) == 200
+
+
+def test_a_year_and_a_week_are_a_time(tmp_path):
+    rows = [(f"Region {g}", 2015 + k // 52, k % 52 + 1, *DRAW.normal(size=2)) for k in range(104) for g in range(3)]
+    schema, _, dataset = looked_at(pd.DataFrame(rows, columns=["REGION", "YEAR", "WEEK", "ILI", "ALL"]), tmp_path)
+    assert (schema.time, schema.id) == ("YEAR+WEEK", "REGION") and dataset.times[0] == 16433  # a Monday
+
+
+def test_a_header_and_a_row_of_the_whole_table_stand_above_its_own(tmp_path):
+    rows = "".join(f"2019,1,{1 + k // 24},{k % 24},{k * 7 % 11}\n" for k in range(200))
+    text = f"Source,Station,City,Latitude,Zone\nNSRDB,17,-,40.1,-7\nYear,Month,Day,Hour,GHI\n{rows}"
+    schema, _, dataset = looked_at(text, tmp_path)
+    assert (schema.time, schema.values, len(dataset.times)) == ("Year+Month+Day+Hour", ("GHI",), 200)
+    plain = looked_at("id,time,value\n" + "".join(f"{i},{t},{t % 7}\n" for i in "ab" for t in range(30)), tmp_path)
+    assert len(plain[2].times) == 60
+
+
+def test_words_that_flag_few_rows_are_a_doubt(tmp_path):
+    table = pd.DataFrame({"STATION": ["A", "B"] * 50, "DATE": np.repeat(stamps(50), 2), "VALUE": DRAW.normal(size=100)})
+    table["QFLAG"] = ["S" if k % 9 == 4 else None for k in range(100)]
+    assert any("'QFLAG': filled in few rows" in text for text in looked_at(table, tmp_path)[1])
+
+
+def test_an_id_that_is_the_day_of_its_rows_is_an_id(tmp_path):
+    rows = [(d, f"2024-05-{d:02d}T{h:02d}:00:00", DRAW.normal()) for d in range(1, 6) for h in range(24)]
+    schema = looked_at(pd.DataFrame(rows, columns=["patient_id", "time", "value"]), tmp_path)[0]
+    assert (schema.id, schema.values) == ("patient_id", ("value",))
