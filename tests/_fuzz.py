@@ -357,10 +357,10 @@ def answers(pipeline: Pipeline) -> dict[str, Any]:
         return {}
     pipeline.preprocessor.describe()
     dataset = series(6) if pipeline.preprocessor.kind == "observations" else np.ones((2, 8, 8, 1))
-    found = {"vectors": pipeline.embed(dataset)} | (pipeline.every(dataset) if pipeline.labels else {})
+    outputs = {"vectors": pipeline.embed(dataset)} | (pipeline.every(dataset) if pipeline.labels else {})
     if isinstance(dataset, SeriesDataset) and pipeline.autoencoder is not None:
-        found["values"] = pipeline.answer(dataset, grid(dataset, 3)).mean
-    return found
+        outputs["values"] = pipeline.answer(dataset, grid(dataset, 3)).mean
+    return outputs
 
 
 def try_model(seed: int, good: list[Path], folder: Path) -> str:
@@ -375,7 +375,7 @@ def try_model(seed: int, good: list[Path], folder: Path) -> str:
             CHANGES[file.suffix](draw, file)
         mend_sums(path)
         with torch.no_grad():
-            for what, found in answers(rotarymae.load(path)).items():
-                assert np.isfinite(np.asarray(found)).all(), f"{what} are not finite"
+            for what, output in answers(rotarymae.load(path)).items():
+                assert np.isfinite(np.asarray(output)).all(), f"{what} are not finite"
 
     return outcome(call)

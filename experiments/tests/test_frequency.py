@@ -152,15 +152,15 @@ def test_posterior_against_amplitudes_on_a_grid():
     """By summing over amplitudes: exact for the normal prior, and next to nothing is lost to the true, uniform one."""
     made, size = frequency.single_frequencies(4), np.linspace(0, 1.5, 3001)
     priors = {"normal": np.exp(-24 * (size - 0.75) ** 2), "uniform": (size >= 0.5) & (size <= 1)}  # variance 1 / 48
-    found, known = frequency.posterior(made).mean, {name: np.zeros_like(made.clean) for name in priors}
+    predicted, known = frequency.posterior(made).mean, {name: np.zeros_like(made.clean) for name in priors}
     for i, f in enumerate(made.frequencies[:, 0]):
         wave, s, y = np.sin(2 * np.pi * f * made.times), made.seen[i], made.noisy[i]
         log = -(((y[s] - size[:, None] * wave[s]) / 0.1) ** 2).sum(axis=1) / 2
         for name, prior in priors.items():
             weight = prior * np.exp(log - log.max())
             known[name][i] = (weight @ size) / weight.sum() * wave
-    np.testing.assert_allclose(found, known["normal"], atol=1e-3)  # the frequency is beyond doubt
-    errors = [((mean - made.noisy)[~made.seen] ** 2).mean() for mean in (found, known["uniform"])]
+    np.testing.assert_allclose(predicted, known["normal"], atol=1e-3)  # the frequency is beyond doubt
+    errors = [((mean - made.noisy)[~made.seen] ** 2).mean() for mean in (predicted, known["uniform"])]
     assert errors[0] == pytest.approx(errors[1], rel=0.005)
 
 

@@ -109,17 +109,17 @@ def test_another_channel_of_the_same_wave_helps_where_one_is_hidden(bank):
     waves = [np.sin(0.7 * times) + np.sin(0.31 * times + i) for i in range(6)]
     values = [np.repeat(wave, 2) * np.tile([1.0, 2.0], 60) for wave in waves]
     both = SeriesDataset.from_arrays([np.repeat(times, 2)] * 6, values, [np.tile(["a", "b"], 60)] * 6)
-    found = gaps.lending(bank, both)
-    assert found["series"] == 6 and found["with the others"] < 0.5 * found["alone"]
+    errors = gaps.lending(bank, both)
+    assert errors["series"] == 6 and errors["with the others"] < 0.5 * errors["alone"]
 
 
 def test_records_of_intensive_care_are_scored_by_rows_and_by_channels(bank, tmp_path):
     """In the made-up ones the blood pressure follows the pulse, at the same times."""
     rows = gaps.physionet_rows(bank, _physionet.write(tmp_path / "physionet2012"))
     assert rows.keys() == {"ours", "line"} and 0 < rows["ours"] < rows["line"]
-    found = gaps.several_channels(bank, tmp_path, 20)
-    assert found.keys() == {"drawn functions", "PhysioNet"} and found["PhysioNet"]["series"] > 10
-    assert found["PhysioNet"]["with the others"] < 0.8 * found["PhysioNet"]["alone"]
+    errors = gaps.several_channels(bank, tmp_path, 20)
+    assert errors.keys() == {"drawn functions", "PhysioNet"} and errors["PhysioNet"]["series"] > 10
+    assert errors["PhysioNet"]["with the others"] < 0.8 * errors["PhysioNet"]["alone"]
 
 
 def test_curves_are_those_of_the_hidden_times(bank):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
-from rotarymae.partners.base import AnyDataset, Floats, check, read_settings
+from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.features import features as compute_features
 from rotarymae.partners.hazards import MAX_LOG_RISK, FollowUp, interval_probabilities
 from rotarymae.preprocess import StaticColumn, static_features
@@ -277,7 +277,7 @@ class BoostedTrees:
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedFeatures:
+class BoostedFeatures(Partner):
     """Gradient boosting on features of the observations and the static columns.
 
     Attributes:

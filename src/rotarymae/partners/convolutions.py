@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from rotarymae.arrays import BINS
 from rotarymae.errors import InputError
-from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, save_arrays
+from rotarymae.partners.base import AnyDataset, Floats, Partner, check, load_arrays, save_arrays
 from rotarymae.partners.combine import log_loss
 from rotarymae.preprocess import StaticColumn
 from rotarymae.series import SeriesDataset, measured
@@ -57,7 +57,7 @@ STORED_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class RandomConvolutions:
+class RandomConvolutions(Partner):
     """Random convolutions (MiniRocket) and a ridge regression on their outputs, for V variables and K classes.
 
     A variable is one value column of one channel, or a band of a sound.
@@ -101,11 +101,6 @@ class RandomConvolutions:
         since = np.asarray(data.times) - np.repeat(np.asarray(data.times)[data.offsets[:-1]], data.lengths)
         ticks = np.unique(np.round(since / max(since.max() * 1e-6, 1e-300)))
         return LENGTH <= points <= MAX_LENGTH and len(ticks) <= SPARSE * points
-
-    @classmethod
-    def rows(cls, task: str, dataset: AnyDataset) -> int:
-        """Return the number of series: no copies are made of them."""
-        return len(dataset)
 
     @classmethod
     def fit(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, read_settings, save_arrays
+from rotarymae.partners.base import AnyDataset, Floats, Partner, check, load_arrays, read_settings, save_arrays
 from rotarymae.partners.boosting import series_features
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.preprocess import StaticColumn
@@ -35,7 +35,7 @@ class CoxSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class CoxFeatures:
+class CoxFeatures(Partner):
     """Cox's proportional hazards: a linear log-risk on features, with a ridge penalty chosen by cross-validation.
 
     Attributes:
@@ -61,11 +61,6 @@ class CoxFeatures:
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
         """Return whether the task is "survival"; any series will do."""
         return task == "survival"
-
-    @classmethod
-    def rows(cls, task: str, dataset: AnyDataset) -> int:
-        """Return the number of series: no copies are made of them."""
-        return len(dataset)
 
     @classmethod
     def fit(

@@ -99,7 +99,7 @@ TIME = Rule(
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
-CLOCK = Rule(("clock", "time", "hour", "uhrzeit", "zeit", "tod", "heure", "hora", "ora", *sorted(HOURS)))
+CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)))
 CHANNEL = Rule(
     ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid", "category", "channel", "sensor",
      "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
