@@ -1,4 +1,4 @@
-"""Several networks are fine-tuned from one pre-training, and answer with their average."""
+"""Several networks are trained from different seeds, and answer with their average."""
 
 import copy
 
@@ -16,8 +16,9 @@ from rotarymae.train import train
 from rotarymae.training.cost import Plan
 from rotarymae.training.fit_config import FitConfig
 
-TINY = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
-TINY |= {"decoder_depth": 1, "pretrain_epochs": 1, "finetune_epochs": 1, "batch_size": 8, "min_steps": 7}
+SIZES = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
+SIZES |= {"decoder_depth": 1}
+TINY = SIZES | {"pretrain_epochs": 1, "finetune_epochs": 1, "batch_size": 8, "min_steps": 7}
 TINY |= {"predictor": "model"}
 RARE = np.where(np.arange(40) % 8 == 0, "b", "a")
 TARGETS = {"classes": RARE, "numbers": np.sin(np.arange(40.0))}
@@ -52,10 +53,21 @@ def test_the_first_member_is_the_network_that_is_trained_alone():
     assert same(weights(alone(two, 0).model), weights(one.model))
 
 
+@pytest.mark.parametrize("pretrains", [True, False])
+def test_members_start_from_networks_of_their_own_if_there_is_a_pretraining(pretrains, tmp_path):
+    data, probe = series(40), {**TINY, "members": 2, "tune": "probe"}  # the encoders stay as they were pre-trained
+    if not pretrains:
+        train(data, None, FitConfig(**TINY)).pipeline.save(tmp_path / "start")
+        probe = {name: value for name, value in probe.items() if name not in (*SIZES, "pretrain_epochs")}
+        probe["pretrained"] = str(tmp_path / "start")
+    model = train(data, RARE, FitConfig(**probe)).pipeline.model
+    assert same(weights(model.encoder), weights(model.others[0].encoder)) != pretrains
+
+
 def test_of_few_series_of_a_rare_class_three_are_trained(capfd):
     data, three_kinds = series(40), np.array(["a", "b", "c", "d"] * 10)
     assert train(data, RARE, FitConfig(**TINY), reporter=Reporter()).pipeline.model.members == 3
-    assert "trains 3 networks and averages them" in " ".join(capfd.readouterr().err.split())
+    assert "3 networks are trained and averaged" in " ".join(capfd.readouterr().err.split())
     for targets, options in ((RARE, {"members": 1}), (RARE, {"decide": "accuracy"}), (three_kinds, {})):
         assert train(data, targets, FitConfig(**TINY, **options)).pipeline.model.members == 1
     assert ClassLabels.default_members("auto", RARE) == 3
@@ -63,20 +75,21 @@ def test_of_few_series_of_a_rare_class_three_are_trained(capfd):
         FitConfig(members=0)
 
 
-def test_a_run_that_stopped_in_the_second_member_is_resumed(tmp_path, monkeypatch):
+@pytest.mark.parametrize("stage", [2, 5])
+def test_a_run_that_stopped_in_the_second_member_is_resumed(stage, tmp_path, monkeypatch):
     data, config = series(40), FitConfig(**TINY, members=3)
     whole = train(data, RARE, config).pipeline
     calls, fit = [], train.__globals__["fit"]
 
     def stops(*given, **options):
         calls.append(options["folder"])
-        if len(calls) == 3:  # after pre-training and the first member
+        if len(calls) == stage:
             raise KeyboardInterrupt
         return fit(*given, **options)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("rotarymae.train.fit", stops)
         train(data, RARE, config, plan=Plan(tmp_path, config))
-    assert len(set(calls)) == 3
+    assert len(set(calls)) == stage
     resumed = train(data, RARE, config, plan=Plan(tmp_path, config, resume=True)).pipeline
     assert same(weights(resumed.model), weights(whole.model))

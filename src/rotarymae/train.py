@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ import numpy as np
 import torch
 
 from rotarymae.arrays import ArrayDataset
-from rotarymae.batch import Examples
 from rotarymae.calibration import calibrate
 from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
@@ -71,6 +70,7 @@ class FitResult:
         pretraining, finetuning: losses and best epoch of each training, None for one that was not run.
         validation_outputs: {method: its predictions of the validation examples}, by methods trained without these.
         pretrained_on: number of examples in pre-training; 0 without it.
+        others: further pre-trained networks, from which `finetune` starts all members but the first.
     """
 
     pipeline: Pipeline
@@ -80,6 +80,7 @@ class FitResult:
     finetuning: TrainResult | None = None
     validation_outputs: dict[str, np.ndarray] = field(default_factory=dict)
     pretrained_on: int = 0
+    others: tuple[MaskedAutoencoder, ...] = ()
 
     @property
     def result(self) -> TrainResult:
@@ -154,6 +155,7 @@ def train(
         kind.check_spans(targets[rows], _spans(dataset)[rows])  # pyright: ignore
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     static: tuple[StaticColumn, ...] = ()
+    members = 1
     if kind is not None and targets is not None:  # before a training that could not be used
         learnt = kind.check(narrowed(targets[split.train]), len(split.train))
         if config.static:
@@ -163,8 +165,8 @@ def train(
             members = kind.default_members(config.decide, narrowed(targets[split.train]))
         if config.members is None and members > 1:
             reporter.say(
-                f"fine-tuning trains {members} networks and averages them, as few series are of the rarer class "
-                "(members=1 trains one)"
+                f"{members} networks are trained and averaged, as few series are of the rarer class (members=1 trains "
+                "one)"
             )
         config = replace(config, members=members)
     part = dataset.select(split.pretrain)
@@ -175,7 +177,7 @@ def train(
     if plan is not None:
         model = None if start is None else start.model
         open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model))
-        plan.of(dataset.lengths, split.scored, split.train if kind is not None else None, config.members or 1)
+        plan.of(dataset.lengths, split.scored, split.train if kind is not None else None, members)
         how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
     if start is not None and not config.pretrains:
@@ -188,9 +190,11 @@ def train(
                 preprocessor=preprocessor,
                 start=start,
                 validation=validation,
+                members=members,
                 **how("pre-training", on_step),
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
+        result.others = pretrained.others
         result.pretrained_on = len(part)
         if dataset.kind == "observations":
             with reporter.bar("calibrating"):
@@ -210,6 +214,7 @@ def train(
                 config,
                 task=kind.task,
                 validation=choosing,
+                others=result.others,
                 **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
@@ -594,12 +599,14 @@ def pretrain(
     preprocessor: AnyPreprocessor | None = None,
     start: Pipeline | None = None,
     validation: AnyDataset | None = None,
+    members: int = 1,
     schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
 
-    Series in which masking hides nothing are left out with a warning.
+    Series in which masking hides nothing are left out with a warning. With `members` above 1 several networks are
+    trained from different seeds, of which the pipeline has the first.
 
     Args:
         dataset: series or arrays; labels are not needed.
@@ -607,6 +614,7 @@ def pretrain(
         preprocessor: of the data set, if `prepare` has fitted it already; None calls `prepare`.
         start: the pipeline to start from, instead of random weights; it is not changed.
         validation: another data set, whose loss chooses the best epoch; None for none.
+        members: number of networks.
         schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
         how: folder, resume, on_step and on_resume, as `training.fit`.
 
@@ -614,19 +622,7 @@ def pretrain(
         InputError: as `prepare` and `training.fit`.
     """
     scaling: Any = preprocessor or prepare(dataset, config, start)
-    if start is not None:
-        model = copy.deepcopy(start.require_autoencoder())
-    else:
-        sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
-        model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
-
     masking = config.strategy(dataset.kind)
-
-    def examples(part: AnyDataset) -> Examples:
-        """Return a part of the data as examples of which masking hides some tokens."""
-        return scaling.examples(part, seed=config.seed, masking=masking)
-
-    beta = config.reconstruction_beta if model.likelihood.has_spread else 0.0
     train = scaling.windows(dataset).dataset
     hides = maskable(train, scaling, masking)
     if not hides.all():
@@ -637,21 +633,61 @@ def pretrain(
             stacklevel=2,
         )
         train = train.select(hides)
-    objective, data = Pretraining(model, beta=beta), examples(train)
     held = None
     if validation is not None:
         windows = scaling.windows(validation).dataset
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
-        held = examples(windows.select(hides)) if hides.any() else None
-    training = config.pretraining()
-    training = training if schedule is None else schedule(objective, data, held, training)
-    result = fit(objective, data, training, validation=held, **how)
+        held = scaling.examples(windows.select(hides), seed=config.seed, masking=masking) if hides.any() else None
+    networks, results = [], []
+    for one, options in _of_members(config, members, how):
+        model = _new_autoencoder(scaling, one, start)
+        objective = Pretraining(model, beta=config.reconstruction_beta if model.likelihood.has_spread else 0.0)
+        data, training = scaling.examples(train, seed=one.seed, masking=masking), one.pretraining()
+        training = training if schedule is None else schedule(objective, data, held, training)
+        results.append(fit(objective, data, training, validation=held, **options))
+        networks.append(model)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", plain_json(dataclasses.asdict(config))
-    pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
+    pipeline = Pipeline(scaling, networks[0], columns=columns, forecasts=forecasts, parameters=options)
     pipeline.precision = config.precision
-    return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
+    result = replace(results[0], seconds=sum(each.seconds for each in results))
+    return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset), others=tuple(networks[1:]))
+
+
+def _new_autoencoder(scaling: AnyPreprocessor, config: FitConfig, start: Pipeline | None) -> MaskedAutoencoder:
+    """Return the masked autoencoder that pre-training begins with: a copy of that of `start`, or one drawn by the seed.
+
+    Args:
+        scaling: the preprocessor, which decides the number of axes and features.
+        config: its sizes and seed count.
+        start: a trained pipeline, or None.
+    """
+    if start is not None:
+        return copy.deepcopy(start.require_autoencoder())
+    sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
+    return build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
+
+
+def _of_members(config: FitConfig, members: int, how: dict[str, Any]) -> Iterator[tuple[FitConfig, dict[str, Any]]]:
+    """Yield (options, how it is trained) of each of several networks that are trained one after another.
+
+    The first network's are those of one that is trained alone. The others have the next seeds, and folders with a
+    number; progress is counted over all networks.
+
+    Args:
+        config: options of the fit.
+        members: number of networks.
+        how: folder, resume, on_step and on_resume of `training.fit`, as far as they are given.
+    """
+    on_step, folder = how.get("on_step"), how.get("folder")
+    for member in range(members):
+        options = dict(how)
+        if on_step is not None:
+            options["on_step"] = partial(_count_steps, on_step, member, members)
+        if folder is not None and member:
+            options["folder"] = folder.with_name(f"{folder.name}-{member + 1}")
+        yield replace(config, seed=config.seed + member), options
 
 
 @with_gradients()
@@ -663,13 +699,15 @@ def finetune(
     *,
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
+    others: Sequence[MaskedAutoencoder] = (),
     schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
     """Train a classifier or regressor, starting from a pre-trained encoder; return its pipeline and its losses.
 
     The whole encoder is taken over: projection, [CLS] and blocks. With `config.members` above 1 several networks are
-    trained, whose outputs the model averages.
+    trained, whose outputs the model averages. Networks that were pre-trained apart differ more, and their average is
+    better, than those that share an encoder (Lakshminarayanan et al. 2017).
 
     Args:
         pretrained: a pipeline with that encoder; it is not changed.
@@ -679,6 +717,7 @@ def finetune(
         config: options of the fit; those of pre-training are not read.
         task: "classification", "regression" or "survival".
         validation: another data set and its targets, whose loss chooses the best epoch; None for none.
+        others: pre-trained networks from which the second and further members start; () starts all from `pretrained`.
         schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
         how: folder, resume, on_step and on_resume of `training.fit`.
 
@@ -705,22 +744,16 @@ def finetune(
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
     targets = encoded[windows.series]
-    members, models, results = config.members or 1, [], []
-    on_step = how.pop("on_step", None) or (lambda *_: None)
-    folder = how.pop("folder", None)
-    for member in range(members):
-        seed = config.seed + member
-        model = _with_new_head(pretrained, labels, config, pool, preprocessor.static_features, seed)
+    models, results = [], []
+    starts = (pretrained.model, *(others or [pretrained.model] * ((config.members or 1) - 1)))
+    for start, (one, options) in zip(starts, _of_members(config, config.members or 1, how), strict=True):
+        model = _with_new_head(start, labels, one, pool, preprocessor.static_features)
         model.encoder.requires_grad_(config.tune != "probe")
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
-        data = preprocessor.examples(windows.dataset, seed=seed, **shown)
+        data = preprocessor.examples(windows.dataset, seed=one.seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
-        training = config.finetuning() if schedule is None else schedule(objective, data, held, config.finetuning())
-        training = replace(training, seed=seed)
-        one: Any = {"on_step": partial(_of_member, on_step, member, members)}
-        if folder is not None:
-            one["folder"] = folder if not member else folder.with_name(f"{folder.name}-{member + 1}")
-        results.append(fit(objective, data, training, validation=held, **one, **how))
+        training = one.finetuning() if schedule is None else schedule(objective, data, held, one.finetuning())
+        results.append(fit(objective, data, training, validation=held, **options))
         models.append(model.requires_grad_(True))
     model = models[0]
     model.others.extend(models[1:])
@@ -731,25 +764,24 @@ def finetune(
 
 
 def _with_new_head(
-    pretrained: Pipeline, labels: Labels, config: FitConfig, pool: str, static_features: int, seed: int
+    pretrained: torch.nn.Module, labels: Labels, config: FitConfig, pool: str, static_features: int
 ) -> Classifier | Regressor:
     """Return a copy of a pre-trained encoder with a new head, whose weights are drawn from a generator of its own.
 
     Args:
-        pretrained: the pipeline whose encoder is copied.
+        pretrained: the encoder, or a model that contains it.
         labels: the fitted labels; they decide the kind of head and its number of outputs.
-        config: its dropout rates count.
+        config: its dropout rates and seed count.
         pool: how the head sums up tokens: "mean", "max", "cls" or "attention".
         static_features: number of columns with one value per series that the head reads.
-        seed: of the new weights.
     """
-    encoder = copy_encoder(pretrained.model, config)
-    model = build(lambda: labels.model(Encoder(encoder.config), pool, static_features), make_generator(seed, 1))
+    encoder = copy_encoder(pretrained, config)
+    model = build(lambda: labels.model(Encoder(encoder.config), pool, static_features), make_generator(config.seed, 1))
     model.encoder = encoder
     return model
 
 
-def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
+def _count_steps(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
     """Call `on_step` for one of several networks that are trained one after another, counted over all of them.
 
     Args:

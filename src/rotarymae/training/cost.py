@@ -148,7 +148,7 @@ class Plan:
             lengths: [S] tokens of all series.
             scored: indices of the series on which the run is scored.
             finetuned: indices of the series on which fine-tuning trains; None without a fine-tuning.
-            members: number of networks that are fine-tuned, each of which predicts.
+            members: number of networks that are trained, each of which predicts.
         """
         self.lengths, self.scored, self.finetuned = np.asarray(lengths), scored, finetuned
         self.members = members
@@ -239,7 +239,7 @@ class Plan:
         share = PRETRAINED if stage == "pre-training" and self.finetuned is not None else 1.0
         # A resumed run does not know what the interrupted one took: fine-tuning gets no more than its share.
         most = self.seconds * (1 - PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 1.0)
-        step *= self.members if stage == "fine-tuning" else 1
+        step *= self.members
         steps = self._keep(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
         training = _of_steps(training, steps, per_epoch)
         self._say_steps(stage, training.epochs, training.epoch_steps or per_epoch, per_epoch)

@@ -272,8 +272,9 @@ class FinetuningOptions:
     the series (features), or the average of all methods (combined). auto: whichever is best on validation series.
     Set model for the network alone."""
     members: int | None = None
-    """Fine-tuning: number of networks that are trained from different seeds and averaged; without it 3 if a class
-    is rare and no --minutes are given, else 1. Raise it for better predictions; it multiplies the time."""
+    """Pre-training and fine-tuning: number of networks that are trained from different seeds and averaged; without it
+    3 if a class is rare and no --minutes are given, else 1. Raise it for better predictions; it multiplies the
+    time."""
     pool: Literal["auto", HeadPool] = "auto"
     """Fine-tuning and prediction: how the head sums up a series' tokens: the [CLS] token (cls), their mean, maximum
     (max), or attention-weighted mean (attention). auto: attention, for sounds max. Set another one to compare
