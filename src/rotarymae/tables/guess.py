@@ -5,12 +5,14 @@ A proposal never merges, drops or converts: what is doubtful is said in `unsure`
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,10 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells, dates
-from rotarymae.series.dates import ELAPSED, ISO, JOINED, PER_DAY, formats_of
+from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of
 from rotarymae.tables.formats import MIN_TIME_NAMES, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, date_parts, open_source
+from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
@@ -51,6 +53,8 @@ NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
+ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"e"}, key=len, reverse=True))))
+NO_FACTS = ERRORS | {"split", "fold", "true"}
 MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
 LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
 FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
@@ -88,6 +92,10 @@ class Rule:
         bonus = 0.5 * any(word in self.better for word in words) * len(self.words)
         return min(places) - bonus + (0 if len(words) == 1 else 0.25 + 0.01 * len(words))
 
+    def fits(self, words: Sequence[str]) -> bool:
+        """Return whether a column's name, split into `words`, fits at all."""
+        return self.rank(words) < np.inf
+
 
 TIME = Rule(
     ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
@@ -98,15 +106,15 @@ TIME = Rule(
     ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
+ID = Rule(IDS)
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
 CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)))
+PASSBANDS = ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid")  # never ids
 CHANNEL = Rule(
-    ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid", "category", "channel", "sensor",
-     "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
-     "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde", "capteur", "canal", "voie", "canale",
-     "sensore", "name"),
+    (*PASSBANDS, "category", "channel", "sensor", "variable", "parameter", "test", "itemid", "item", "code", "concept",
+     "analyte", "signal", "tag", "metric", "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde",
+     "capteur", "canal", "voie", "canale", "sensore", "name"),
 )  # fmt: skip
-BAND_WORDS = {"passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid"}  # never ids
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
      "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
@@ -129,10 +137,10 @@ class Proposal:
     """
 
     schema: TableSchema
-    given: dict[str, Any] = field(default_factory=dict)
-    label: str | None = None
-    split: str | None = None
-    unsure: tuple[str, ...] = ()
+    given: dict[str, Any]
+    label: str | None
+    split: str | None
+    unsure: tuple[str, ...]
 
 
 def pieces(name: str) -> list[str]:
@@ -189,21 +197,29 @@ class Column:
         """Whether it holds numbers."""
         return self.numbers is not None
 
-    @property
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Its finite numbers."""
+        return np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
+
+    @cached_property
+    def days(self) -> np.ndarray | None:
+        """Its dates as days since 1970-01-01 [n]; None where it holds none, or reading the table would refuse them."""
+        with suppress(InputError):
+            how = self.formats[0] if self.formats else None
+            return dates.times(self.cells, self.name, how).values if self.dates else None
+        return None
+
+    @cached_property
     def whole(self) -> bool:
         """Whether it holds whole numbers."""
-        known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
-        return bool(len(known)) and bool((known == np.rint(known)).all())
+        return bool(len(self.known)) and bool((self.known == np.rint(self.known)).all())
 
     @property
     def names_classes(self) -> bool:
         """Whether it repeats few texts or whole numbers, as names of channels or classes do."""
         few = self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
         return (self.text or self.whole) and few and not (self.dates or self.clock)
-
-    def numbers_series(self, count: int) -> bool:
-        """Return whether it is a further id of the `count` series: by its name, and as each has a number of its own."""
-        return self.whole and self.distinct >= max(count, 3) and bool(set(self.words) & NUMBERINGS)
 
     @property
     def distinct(self) -> int:
@@ -222,13 +238,14 @@ class Column:
         return 1 + int((np.diff(self.codes) != 0).sum())
 
     @property
+    def in_blocks(self) -> bool:
+        """Whether equal cells mostly follow one another."""
+        return self.runs <= 1.1 * self.distinct
+
+    @property
     def whole_days(self) -> bool:
-        """Whether its dates have no time of day."""
-        kind = self.cells.type
-        if pa.types.is_timestamp(kind):
-            return not (self.cells.cast(pa.int64()).drop_null().to_numpy() % PER_DAY[kind.unit]).any()
-        texts = cells.is_text(kind) and not cells.matches(self.cells, ":").any()
-        return pa.types.is_date(kind) or pa.types.is_integer(kind) or texts
+        """Whether it holds dates without a time of day."""
+        return self.days is not None and not (np.nan_to_num(self.days) % 1).any()
 
     @property
     def is_error(self) -> bool:
@@ -236,47 +253,23 @@ class Column:
         named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
-    def rank(self, rule: Rule) -> float:
-        """Return how well the column's name fits the role of a rule: the smaller the better, infinity if not at all."""
-        return rule.rank(self.words)
-
-    def called(self, rule: Rule) -> bool:
-        """Return whether the column's name fits the role of a rule at all."""
-        return rule.rank(self.words) < np.inf
-
     @property
     def counts(self) -> bool:
         """Whether its numbers are consecutive, and come more than once each."""
-        known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
-        return self.whole and 1 < np.ptp(known) + 1 == self.distinct < len(known)
-
-    def says(self, other: np.ndarray, series: np.ndarray, coarse: bool) -> bool:
-        """Return whether its numbers say what other codes [n] do, as the end of each time says its begin.
-
-        They tell rows of a series, [n] its code for each row, apart in the same way, or the numbers fewer of them if
-        `coarse`, as days do next to minutes; and the numbers go one way.
-        """
-        if not self.goes_one_way(series):  # which is seen soonest
-            return False
-        both = _count(series, self.codes, other)
-        return both == _count(series, other) and (coarse or both == _count(series, self.codes))
-
-    def goes_one_way(self, groups: np.ndarray) -> bool:
-        """Return whether its numbers never fall, or never rise, from row to row of the same group, [n] codes."""
-        if self.numbers is None:
-            return False
-        steps = np.diff(self.numbers)[np.diff(groups) == 0]
-        return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
-
-    @property
-    def numbers_rows(self) -> bool:
-        """Whether it counts the rows of the table."""
-        return self.whole and bool((np.diff(self.numbers) == 1).mean() > MOST)  # pyright: ignore
+        return self.whole and 1 < np.ptp(self.known) + 1 == self.distinct < len(self.known)
 
     @property
     def wanders(self) -> bool:
         """Whether its numbers fall from row to row more often than at the begin of each series, as no times do."""
         return self.numeric and bool((np.diff(self.numbers) < 0).mean() > 1 / MIN_RUN)  # pyright: ignore
+
+    def goes_one_way(self, groups: np.ndarray) -> bool:
+        """Return whether its numbers or dates never fall, or never rise, in rows of the same group, [n] codes."""
+        numbers = self.days if self.numbers is None else self.numbers
+        if numbers is None:
+            return False
+        steps = np.diff(numbers)[np.diff(groups) == 0]
+        return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
     def is_scale(self, groups: np.ndarray) -> bool:
         """Return whether its numbers measure where each row of a group lies, [n] codes, as depths of one time do.
@@ -286,11 +279,7 @@ class Column:
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether the column has more than one value within some series; missing cells do not count.
-
-        Args:
-            series: [n], the code of each row's series.
-        """
+        """Return whether it has several values within some of the series, [n] codes; missing cells do not count."""
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
@@ -300,39 +289,34 @@ def _count(*keys: np.ndarray) -> int:
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
+def _said(names: Iterable[str], text: str) -> list[str]:
+    """Return a sentence on columns, if there are any: ["'a', 'b' look like outcomes"]."""
+    names = list(names)
+    return [f"{listed(names)}{text}"] if names else []
+
+
 def _joint(*keys: np.ndarray) -> np.ndarray:
     """Number the different rows that arrays of codes, [n] each, have together: int [n]; -1 where a code is."""
     numbers = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].ravel()
     return np.where(np.min(keys, axis=0) < 0, -1, numbers)
 
 
-def look(source: Source, na: Sequence[str] = ()) -> dict[str, Column]:
-    """Read some rows, spread over a table, and describe each column: {name: column}.
+def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
+    """Read some rows, spread over a table, and describe columns, all if `names` is None: {name: column}.
 
-    Columns of lists are described by their entries, and others next to them are repeated to their length. Columns with
-    names such as "index" or "Unnamed: 0" are left out, unless they hold dates.
-
-    Args:
-        source: the table.
-        na: cells that mean "missing", besides the usual ones.
+    Columns of lists are described by their entries, and others next to them are repeated to their length. Cells in `na`
+    mean "missing", as the usual ones do.
     """
-    names = list(source.kinds)
+    names = list(source.kinds if names is None else names)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
-    columns = {}
-    for name, column in source.sample(ROWS // 100 if lists else ROWS).read(names, equal=False).items():
-        columns[name] = _column(name, column, name in lists, na)
-    # The index of a data frame is nothing, unless it has the dates.
-    return {name: column for name, column in columns.items() if column.dates or not NOTHING.match(name)}
+    read = source.sample(ROWS // 100 if lists else ROWS).read(names, equal=False) if names else {}
+    return {name: _column(name, column, name in lists, na) for name, column in read.items()}
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by some of its cells: whether they are dates, times of day, numbers or text, and which repeat.
+    """Describe a column by some cells [n], which are entries of lists if `of_lists`, and missing if they are in `na`.
 
-    Args:
-        name: of the column.
-        column: its cells, Arrow array [n].
-        of_lists: whether these are entries of lists.
-        na: cells that mean "missing", besides the usual ones.
+    They are dates, times of day, numbers or text, and some repeat.
     """
     kind, numbers = column.type, None
     column, text = dates.begins_of(cells.trimmed(column)), cells.is_text(kind)
@@ -354,19 +338,16 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     numbers = None if formats else numbers
     text = text and numbers is None
     called = pieces(name)
-    is_clock = is_clock or (CLOCK.rank(called) < np.inf and _is_clock(column, numbers, bool(HOURS & {*called})))
+    is_clock = is_clock or (CLOCK.fits(called) and _is_clock(column, numbers, bool(HOURS & {*called})))
     is_date = is_date or bool(formats)
     return Column(name, tuple(called), column, is_date, is_clock, text, formats, of_lists, codes, numbers)
 
 
 def _formats(column: pa.Array, numbers: np.ndarray | None) -> tuple[str, ...]:
-    """Return the date formats that fit all cells of a column.
+    """Return the date formats that fit all cells [n] of a column.
 
-    Of numbers, only whole ones may be dates, such as 20240331, if all look like that. Otherwise there is no format.
-
-    Args:
-        column: its cells, Arrow array [n].
-        numbers: [n], its cells as numbers; None where they are none.
+    Of numbers [n], which are None for text, only whole ones may be dates, such as 20240331, if all look like that.
+    Otherwise there is no format.
     """
     if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
         return ()
@@ -394,64 +375,30 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 def _series_per_row(source: Source) -> str | None:
     """Return the common beginning of numbered columns ("FLUX." for FLUX.1, FLUX.2, ...), each row of which is a series.
 
-    None if most columns are not such, or if another column is named like a time.
+    None if most columns are not such, or if another column holds times, by its name or by its dates.
     """
     numbered = (match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
     stems = [stem for stem in ("", *dict(Counter(numbered).most_common(1))) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
     stem = max(counts, key=lambda stem: len(counts[stem]))
     names, values = counts[stem], [*counts[stem].values()]
-    timed = any(TIME.rank(pieces(name)) < np.inf for name in source.kinds if name not in names)
+    others = [name for name in source.kinds if name not in names]
     few = MIN_TIME_NAMES if not stem and all(map(TIME_NAME.fullmatch, names)) else MIN_NUMBERED
     # Names of an axis go one way; those of stations that are called by a number do not.
     axis = bool(stem) or sorted(values) in (values, values[::-1])
-    if timed or not axis or len(names) < few or 2 * len(names) < len(source.kinds):
+    if not axis or len(names) < max(few, len(others)) or any(TIME.fits(pieces(name)) for name in others):
         return None
-    others = [name for name in source.kinds if name not in names]
-    read = source.sample(ROWS).read(others) if others else {}
-    dated = any(_are_times(_column(name, column, False, ())) for name, column in read.items())
-    return None if dated else stem
+    dated = (c for c in look(source, names=others).values() if c.dates and 2 * c.distinct >= len(c.codes))
+    return None if any(c.goes_one_way(np.zeros(len(c.codes))) for c in dated) else stem
 
 
-def _are_times(column: Column) -> bool:
-    """Return whether a column holds dates, other ones in most rows, that go one way, as those of a series do."""
-    if not column.dates or 2 * column.distinct < len(column.codes):
-        return False
-    with suppress(InputError):
-        read = dates.times(column.cells, column.name, column.formats[0] if column.formats else None)
-        return replace(column, numbers=read.values).goes_one_way(np.zeros(len(read.values)))
-    return False
-
-
-def _name_of_rows(source: Source, numbered: Iterable[str]) -> str:
-    """Return the first column of ids, or else of texts, with another cell in each row; "series" if there is none.
-
-    Args:
-        source: a table with a series in each row.
-        numbered: the columns that hold the series.
-    """
-    names = sorted(source.kinds.keys() - {*numbered}, key=[*source.kinds].index)
-    read = source.sample(ROWS).read(names) if names else {}
-    for name in sorted(names, key=lambda name: not looks_like_id(name)):
-        column = read[name]
-        words = (
-            cells.is_text(column.type) and cells.matches(column, r"\pL").all() and LABEL.rank(pieces(name)) == np.inf
-        )
-        if (words or looks_like_id(name)) and len(column.drop_null().unique()) == len(column):
-            return name
+def _name_of_rows(columns: Iterable[Column]) -> str:
+    """Return the first column of ids, or else of texts, with another cell in each row; "series" if there is none."""
+    for c in sorted(columns, key=lambda c: not looks_like_id(c.name)):
+        words = cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").all() and not LABEL.fits(c.words)
+        if (words or looks_like_id(c.name)) and len(c.cells.drop_null().unique()) == len(c.cells):
+            return c.name
     return "series"
-
-
-def _label_among(source: Source, numbered: Sequence[str]) -> list[str]:
-    """Return a doubt on the first numbered column where it holds few whole numbers, and the others do not; else []."""
-    read = source.sample(ROWS).read(numbered[:MIN_TIME_NAMES]) if numbered else {}
-    seen = [_column(name, column, False, ()) for name, column in read.items()]
-    if [c.whole and c.names_classes for c in seen] != [True] + [False] * (MIN_TIME_NAMES - 1):
-        return []
-    text = (
-        f"{seen[0].name!r} holds few whole numbers, and the columns behind it others: if it is the label, and no part"
-    )
-    return [f"{text} of the series, name it so in the first line of the table"]
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
@@ -465,362 +412,534 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         named: the fields of the schema that the user has named, and that stay.
 
     Raises:
-        InputError: no column that could hold times or values ("no-time", "no-values").
+        InputError: a column that the user named is absent ("unknown-column"); none could hold times or values
+            ("no-time", "no-values").
     """
     stem = schema.numbered
     if stem is None and "time" not in named:
         stem = _series_per_row(source)
     if stem is None:
-        return _propose(source if "time" in named else source.with_time("+".join(_date_parts(source))), schema, named)
-    columns = numbers_in(source.kinds, stem)
-    fields = {
-        "id": _name_of_rows(source, columns),
-        "time": "number",
-        "values": (values_in(stem),),
-        "numbered": stem,
-    }
+        source = source if "time" in named else source.with_time(_date_parts(source))
+        return _Proposer(source, schema, named).propose()
+    at = numbers_in(source.kinds, stem)
+    others = look(source, names=[name for name in source.kinds if name not in at])
+    fields = {"id": _name_of_rows(others.values()), "time": "number", "values": (values_in(stem),), "numbered": stem}
     fields = {name: value for name, value in fields.items() if name not in named}
-    rest = _propose(open_source(source, numbered=stem), replace(schema, **fields), {*named, *fields, "channel"})
-    doubts = _label_among(source, sorted(columns, key=columns.__getitem__))
+    joined = open_source(source, numbered=stem)
+    rest = _Proposer(joined, replace(schema, **fields), {*named, *fields, "channel"}).propose()
+    first = [*look(source, names=sorted(at, key=at.__getitem__)[:MIN_TIME_NAMES]).values()]
+    doubts = []
+    if [c.whole and c.names_classes for c in first] == [True] + [False] * (MIN_TIME_NAMES - 1):
+        text = f"{first[0].name!r} holds few whole numbers, and the columns behind it others: if it is the label, and"
+        doubts.append(f"{text} no part of the series, name it so in the first line of the table")
     return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
 
 
-def _date_parts(source: Source) -> list[str]:
-    """Return the columns that hold parts of dates by their names and by their cells, from the year on; [] without any.
+def _date_parts(source: Source) -> str:
+    """Return the columns that hold parts of dates by their names and by their cells, joined by "+"; "" without any.
 
     Few cells may be something else.
     """
-    parts, kept = date_parts(source.kinds), []
-    columns = source.sample(ROWS).read(list(parts.values()), equal=False) if parts else {}
-    for part, name in parts.items():
-        _, low, high = DATE_PARTS[part]
-        with suppress(InputError):
-            numbers = cells.numbers(columns[name], name).values
-            fits = (numbers >= low) & (numbers <= high) & ((numbers % 1 == 0) | (part == "second"))
-            kept += [name] if fits.sum() > MOST * (~np.isnan(numbers)).sum() else []
-        if name not in kept:
-            break
-    return kept
+    parts = [*date_parts(source.kinds).values()]
+    for name in ("+".join(parts[:count]) for count in range(len(parts), 1, -1)):
+        read = source.sample(ROWS).with_time(name).read([name], equal=False)[name]
+        if len(read) - read.null_count > MOST * len(read):
+            return name
+    return ""
 
 
-def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
-    """Propose the layout of a table whose numbered columns and parts of dates are joined already.
+class _Proposer:
+    """The columns of a table, and what has been proposed of them so far, role after role.
 
-    Args:
-        source: the table, of which some rows are read.
-        schema: the roles that the user has named; the fields in `named` stay, the others are proposed.
-        named: the names of these fields.
-
-    Raises:
-        InputError: a column that the user named is absent ("unknown-column"); none could hold times or values
-            ("no-time", "no-values").
+    Attributes:
+        source, schema, named: as in `propose`; numbered columns and parts of dates are joined already.
+        columns: {name: column}, without those that are called "index" or "Unnamed: 0" and hold no dates.
+        free: those without a role so far.
+        given: {field of the schema: what is proposed}.
+        unsure: sentences on what is doubtful.
+        rows: number of rows that were looked at.
+        times, series: int [rows], codes of the time and of the series of each row.
+        groups: further columns of ids, whose objects have several series each.
+        varying, numeric: {name: column} of the free ones that differ within a series, and of numbers that are no
+            outcomes among these.
+        errors, limits, flags, coordinates: names of free columns that look like these; `pairs` are {error: value}.
+        others: columns that may be values, as they have no other role.
+        values: names of the columns of values.
     """
-    for role, name in schema.roles:
-        if role in named - {"id", "time", "static"}:
-            source.need([name], advice=f"; name the right one by {option(role)}")
-    columns = look(source, na=schema.na)
-    used = {name for role, name in schema.roles if role in named}
-    unsure: list[str] = []
-    given: dict[str, Any] = {}
-    free = {name: column for name, column in columns.items() if name not in used}
-    n = len(next(iter(columns.values())).codes) if columns else 0
 
-    def take(option: str, column: Column | None) -> None:
-        """Move a column from `free` to `given`, as the role `option`.
+    def __init__(self, source: Source, schema: TableSchema, named: set[str]) -> None:
+        """Look at the table. Raises InputError ("unknown-column") for a column that the user named and is absent."""
+        for role, name in schema.roles:
+            if role in named - {"id", "time", "static"}:
+                source.need([name], advice=f"; name the right one by {option(role)}")
+        used = {name for role, name in schema.roles if role in named}
+        seen = look(source, schema.na).items()
+        self.source, self.schema, self.named = source, schema, named
+        self.columns = {name: c for name, c in seen if c.dates or name in used or not NOTHING.match(name)}
+        self.free = {name: c for name, c in self.columns.items() if name not in used}
+        self.rows = len(next(iter(self.columns.values())).codes) if self.columns else 0
+        self.given: dict[str, Any] = {}
+        self.unsure: list[str] = []
+        self.groups: list[Column] = []
 
-        Nothing is done for None, or a role that the user named.
+    def propose(self) -> Proposal:
+        """Propose all roles. Raises InputError if no column could hold times or values ("no-time", "no-values")."""
+        self.find_time()
+        self.find_id()
+        label, group = self.find_facts()
+        self.find_channel()
+        self.find_values()
+        self.find_errors()
+        self.find_limits()
+        self.say_constant()
+        return Proposal(replace(self.schema, **self.given), self.given, label, group, tuple(self.unsure))
+
+    def take(self, role: str, column: Column | None) -> None:
+        """Propose a free column for a role, unless it is None or the user named the role."""
+        if column is not None and role not in self.named:
+            self.given[role] = column.name
+            self.free.pop(column.name, None)
+
+    def column(self, role: str) -> Column | None:
+        """Return the column of a role, named by the user or proposed; None without one."""
+        return self.columns.get(self.given.get(role, getattr(self.schema, role)) or "")
+
+    def seen(self, columns: Mapping[str, Column]) -> str:
+        """Return the columns, what some of them hold that are texts, and why others cannot be read, as text."""
+        texts = [c for c in columns.values() if c.text and not (c.dates or c.clock)][:3]
+        said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
+        said += [f" Besides, {error.message}" for error in self.source.unreadable.values()]
+        return f"{listed(columns, 20) or 'no others'}.{''.join(said)}"
+
+    # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def find_time(self) -> None:
+        """Propose the column of times, how they are written, and the clock next to days."""
+        if "time" not in self.named:
+            self.take("time", self.likely_time())
+            if "time" not in self.given:
+                melt = sum(bool(TIME_NAME.fullmatch(name)) for name in self.columns) > len(self.columns) / 2
+                advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
+                raise InputError(
+                    f"no column looks like time; name it by --time. There are {self.seen(self.columns)}{advice}",
+                    code="no-time",
+                )
+        time = self.column("time")
+        if time is None:
+            self.times = np.arange(self.rows)
+            return
+        if time.formats and "time_format" not in self.named:
+            self.find_format(time)
+        clock = next((c for c in self.free.values() if c.clock and CLOCK.fits(c.words)), None)
+        self.take("clock", clock if clock is not None and time.whole_days else None)
+        parts = _parts_of_dates(time, self.free.values())
+        self.unsure += _said(parts, ": parts of the time, and not read")
+        self.free = {name: c for name, c in self.free.items() if name not in parts}
+        self.times = _joint(*(c.codes for c in (time, self.column("clock")) if c is not None))
+
+    def likely_time(self) -> Column | None:
+        """Return the free column of times, or None.
+
+        The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
         """
-        if column is not None and option not in named:
-            given[option] = column.name
-            free.pop(column.name, None)
+        clocks = any(c.clock for c in self.free.values())  # which tell the times of a single day
+        times = [c for c in self.free.values() if c.distinct > 1 or (c.dates and clocks)]
+        dated = [c for c in times if c.dates]
+        named = [c for c in times if TIME.fits(c.words) and (c.numeric or c.dates or c.clock)]
+        if not (named or dated):
+            text = next((c for c in self.free.values() if c.text and TIME.fits(c.words)), None)
+            return text or self.ascending()
+        best = min(named or dated, key=lambda c: (not c.dates and bool(dated) and c.clock, TIME.rank(c.words)))
+        # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
+        if not best.dates and TIME.rank(best.words) >= TIME.words.index("time"):
+            usual = named + (dated if best.counts or best.wanders else [])
+            plain = (c for c in usual if c.dates and len(c.formats) < 2 and c.runs > 0.9 * best.runs)
+            best = next(plain, best)
+        if best.wanders and len(best.words) > 1:
+            self.unsure.append(f"the numbers of {best.name!r} go up and down from row to row: are they times? (--time)")
+        if best.dates:
+            text = f" hold times, too; {best.name!r} is proposed (--time)"
+            self.unsure += _said((c.name for c in dated if c is not best), text)
+        return best
 
-    # ── time: by name, by type, and the only one that could be ──────────────────────────────────────────────────────
-    if "time" not in named:
-        take("time", _time(free, unsure))
-        if "time" not in given:
-            melt = sum(bool(TIME_NAME.fullmatch(name)) for name in columns) > len(columns) / 2
-            advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
-            raise InputError(
-                f"no column looks like time; name it by --time. There are {_seen(columns, source)}{advice}",
-                code="no-time",
-            )
-    time = columns.get(given.get("time", schema.time))
-    if "time_format" not in named and time is not None and time.formats:
-        formats, texts = time.formats, time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
+    def ascending(self) -> Column | None:
+        """Return the first numeric column that ascends from row to row, except where another series may begin."""
+        for c in self.free.values():
+            if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
+                continue
+            if (np.diff(c.numbers) > 0).mean() > 0.9:
+                self.unsure.append(f"{c.name!r} is proposed as the time, as it ascends (--time)")
+                return c
+        return None
+
+    def find_format(self, time: Column) -> None:
+        """Propose the only format of dates that are no ISO ones. Raises InputError ("time-text") for several."""
+        texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
-        if len(formats) == 1:
-            given["time_format"] = formats[0]
-            unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
-        if len(formats) > 1 and "time" in given:
+        if len(time.formats) == 1:
+            [self.given["time_format"]] = time.formats
+            text = f"the times, such as {example!r}, are all dates as {time.formats[0]!r} alone (--time-format)"
+            self.unsure.append(text)
+        elif "time" in self.given:
             raise InputError(
-                f"the times {time.name!r}, such as {example!r}, may be written as {listed(formats)}, which differ in "
-                f"the order of day, month and year; say which (--time {shlex.quote(time.name)} --time-format FORMAT).",
+                f"the times {time.name!r}, such as {example!r}, may be written as {listed(time.formats)}, which differ "
+                f"in the order of day, month and year; say which (--time {shlex.quote(time.name)} --time-format "
+                "FORMAT).",
                 code="time-text",
             )
-    if "clock" not in named and time is not None and time.dates and time.whole_days:
-        take("clock", next((c for c in free.values() if c.clock and c.called(CLOCK)), None))
-    clock = columns.get(given.get("clock", schema.clock) or "")
-    if time is not None and (parts := _parts_of_dates(time, free.values())):
-        unsure.append(f"{listed(parts)}: parts of the time, and not read")
-        free = {name: c for name, c in free.items() if name not in parts}
-    times = np.arange(n) if time is None else _joint(*(c.codes for c in (time, clock) if c is not None))
+
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-    groups: list[Column] = []
-    several_files = len(source.paths) > 1
-    if "id" not in named:
-        chosen, groups = _id(free, times, unsure, several_files)
-        take("id", chosen)
-        if chosen is None:
-            given["id"] = "file"
-            if not several_files:
-                unsure.append("no column of ids is seen: the table is read as one series (--id COLUMN otherwise)")
-    name = given.get("id", schema.id)
-    series = columns[name].codes if name in columns else np.zeros(n, np.int64)
-    if name not in columns and several_files and time is not None and not time.listed:
-        series = cells.encode(source.sample(ROWS).with_ids_of_files().read(["file", time.name])["file"])[0]
-    # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
-    count = int(series.max(initial=-1)) + 1
-    one = count <= 1  # which does not show what is the same throughout each
-    varying = {name: c for name, c in free.items() if (c.distinct > 1 if one else c.varies(series))}
-    fixed = {name: c for name, c in free.items() if name not in varying and c.distinct > 0}
-    # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
-    candidates = [*groups, *(c for c in fixed.values() if looks_like_id(c.name))]
-    group = next((c.name for c in candidates if c.name in fixed and 1 < c.distinct < count), None)
-    if group is not None:
-        unsure.append(
-            f"{group!r} repeats across series: a random split would put the same {group} on both sides; "
-            f"--split-by {group}?"
-        )
-    changing = [c.name for c in varying.values() if c.numeric and looks_like_outcome(c.name)]
-    if not any(c.numeric and c.name not in changing for c in varying.values()):
-        changing = []
-    label, static = _of_series([c for c in fixed.values() if c not in groups], count, None, unsure, changing)
-    if "static" not in named and static:
-        given["static"] = static
-    # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
-    numeric = {name: c for name, c in varying.items() if c.numeric and name not in changing}
-    pairs = _errors_by_name(free.values())
-    errors = [name for name, c in free.items() if c.is_error or name in pairs]
-    limits = [name for name, c in free.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
-    limits = [name for name in limits if free[name].numeric]
-    flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
-    coordinates = [name for name in numeric if name.lower() in COORDINATES]
-    if not {*map(str.lower, coordinates)} >= SKY:
-        coordinates = [name for name in coordinates if name.lower() not in SKY]
-    if not {"channel", "wide"} & named:
-        take("channel", _channel(varying, series, times, {*errors, *limits}, unsure))
-    known = given.get("channel", schema.channel)
-    if known and "untimed" not in named and time is not None and (untimed := int((time.codes < 0).sum())):
-        unsure.append(f"{untimed:,} of {n:,} rows seen have no time: --untimed static reads them as facts")
-    others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
-    if "positions" not in named:
-        keys = _joint(series, times, *([columns[known].codes] if known in columns else []))
-        scale = _scale((numeric[name] for name in others), keys)
-        if scale is not None:
-            given["positions"] = (scale.name,)
-            others.remove(scale.name)
-            text = (
-                f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows of"
-            )
-            unsure.append(f"{text} one time (--positions)")
-        elif not known and (bare := n - _count(keys)):
-            unsure.append(f"{bare:,} of {n:,} rows seen repeat the series and time of another")
-    if time is not None:
-        again = [
-            name
-            for name, c in numeric.items()
-            if (c.called(TIME) or c.counts or c.numbers_rows) and c.says(times, series, c.called(TIME))
-        ]
-        others = [name for name in others if name not in again] or others
-    if "values" not in named:
-        best = sorted((c for c in others if numeric[c].called(VALUE)), key=lambda c: numeric[c].rank(VALUE))
-        others = [name for name in others if name not in coordinates] or others
-        if not others:
-            raise InputError(
-                f"no column looks like values; name it by --values. There are {_seen(free, source)}", code="no-values"
-            )
-        if not best:  # what has an error was measured, and next to it what has none may not be
-            paired = {pairs[name]: free[name].distinct == 1 for name in errors if pairs.get(name) in others}
-            best = sorted(paired, key=paired.__getitem__) if len(paired) < len(others) else []
-        if not best and known and (channel := columns.get(known)) is not None:
-            # What is the same throughout a channel of a series says something of the channel, and is not measured.
-            groups_seen = _joint(series, channel.codes)
-            best = [name for name in others if numeric[name].varies(groups_seen)]
-            best = [name for name in best if _share_explained(numeric[name].numbers, channel.codes) > TELLING_SHARE]  # pyright: ignore
-        if best and (known or len(best) == len(others) or not schema.wide):
-            given["values"] = tuple(best[:1])
+
+    def find_id(self) -> None:
+        """Propose the column of ids: one that is called so; else each of several files is a series, or a shape tells.
+
+        The series of each row follow from it.
+        """
+        several_files = len(self.source.paths) > 1
+        if "id" not in self.named:
+            self.take("id", self.id_by_name() or (None if several_files else self.id_by_shape()))
+            if "id" not in self.given:
+                self.given["id"] = "file"
+                if not several_files:
+                    text = "no column of ids is seen: the table is read as one series (--id COLUMN otherwise)"
+                    self.unsure.append(text)
+        id, time = self.column("id"), self.column("time")
+        self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
+        if id is None and several_files and time is not None and not time.listed:
+            files = self.source.sample(ROWS).with_ids_of_files().read(["file", time.name])["file"]
+            self.series = cells.encode(files)[0]
+
+    def id_by_name(self) -> Column | None:
+        """Return the column that is called like an id and tells most series apart, or that of their parts; or None."""
+        free, n = self.free.values(), self.rows
+        lists = any(c.listed for c in free)
+        named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
+        # An id of every row is none of a series.
+        named = [c for c in named if c.distinct < n or n == 1 or (lists and not c.listed)]
+        named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
+        # Nor is one of the rows of each time, such as those of a transit.
+        named = [c for c in named if c.distinct == 1 or _count(c.codes, self.times) > c.distinct] or named
+        if not named:
+            return None
+        # The rows of the best name often come in blocks, and those of who measured them do not.
+        likely = min(ID.rank(c.words) for c in named)
+        blocks = [c for c in named if c.distinct > 1 and ID.rank(c.words) == likely and c.in_blocks]
+        # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
+        unlike = {c.name: _count(c.codes, self.times) for c in named}
+        apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
+        best = max(blocks or apart, key=lambda c: (c.distinct, -ID.rank(c.words)))
+        self.groups = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
+        values = [c for c in free if c.numeric and c.distinct > 1 and not (c.is_error or looks_like_id(c.name))]
+        single = best.distinct == 1 and any(VALUE.fits(c.words) for c in values)  # one value in each row, whatever else
+        part = self.tells_apart(best.codes) if len(values) > 1 and not single else None
+        if part is None:
+            return best
+        self.groups.insert(0, best)
+        text = f"{part.name!r} is proposed as the id, as it tells rows of one {best.name} and time apart (--id)"
+        self.unsure.append(text)
+        return part
+
+    def id_by_shape(self) -> Column | None:
+        """Return a column whose rows come in blocks, or else a text that tells rows of one time apart; or None."""
+        blocks = [c for c in self.free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
+        blocks = [c for c in blocks if not ({*c.words} & {*PASSBANDS} or c.dates or c.clock or LABEL.fits(c.words))]
+        blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
+        if blocks:
+            best, why = max(blocks, key=lambda c: (c.text, c.distinct)), "its rows come in blocks"
         else:
-            given["values"] = tuple(others)
-            if len(others) > 1 and not known and "wide" not in named:
-                given["wide"] = True
-    if "values" in given and not given.get("wide"):
-        given["values"] = _without_gaps([numeric[name] for name in given["values"]], unsure)
-    values = given.get("values", schema.values)
-    unread = {name: c for name, c in varying.items() if name not in flags}
-    unsure += _unread(unread, values, columns.get(known or ""), [*others, *varying.keys() - numeric.keys()])
-    if sum(map(bool, map(TIME_NAME.fullmatch, values))) > max(MIN_TIME_NAMES - 1, len(values) / 2):
-        text = (
-            f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one series"
-        )
-        unsure.append(f"{text} of all, make a row of each first (pandas.melt)")
-    unsure += [f"not all is read: {error.message}" for error in source.unreadable.values()]
-    if given.get("wide") and errors:
-        unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
-    # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
-    positions = dict.fromkeys((*given.get("positions", ()), *coordinates))
-    if {*positions} - {*values, *given.get("positions", ())} and "positions" not in named:
-        unsure.append(
-            f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(positions)}"
-        )
-    if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
-        of_value = [name for name in errors if pairs.get(name, values[0]) == values[0]]
-        of_value = [name for name in of_value if name in pairs or not _stem(name)][:1]
-        for name in of_value:
-            if lost := _without_error(columns[values[0]], columns[name], series):
-                unsure.append(f"{name!r} is missing in {lost:,} of {n:,} rows: --errors {name} would leave them out")
+            best, why = self.tells_apart(np.zeros_like(self.times)), "it tells rows of one time apart"
+        if best is not None:
+            self.unsure.append(f"{best.name!r} is proposed as the id, as {why} (--id)")
+        return best
+
+    def tells_apart(self, whole: np.ndarray) -> Column | None:
+        """Return a text that names parts of objects, such as the inverters of a plant; None without one.
+
+        Each of its names belongs to one object of `whole`, codes [rows], and tells its rows of one time apart where the
+        objects do not.
+        """
+        if _count(whole, self.times) > 0.9 * self.rows:
+            return None
+        names = (c for c in self.free.values() if c.text and not (c.dates or c.clock or CHANNEL.fits(c.words)))
+        names = (c for c in names if _count(whole) < c.distinct <= self.rows / MIN_RUN)
+        names = (c for c in names if _count(whole, c.codes) == c.distinct)
+        return next((c for c in names if _count(c.codes, self.times) > 0.98 * self.rows), None)
+
+    # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
+
+    def find_facts(self) -> tuple[str | None, str | None]:
+        """Propose what is the same throughout each series as facts; return the label and the group, None without one.
+
+        Outcomes that change within series are neither facts nor values.
+        """
+        count = int(self.series.max(initial=-1)) + 1
+        one = count <= 1  # which does not show what is the same throughout each
+        self.varying = {name: c for name, c in self.free.items() if (c.distinct > 1 if one else c.varies(self.series))}
+        fixed = [c for name, c in self.free.items() if name not in self.varying and c.distinct > 0]
+        candidates = [*self.groups, *(c for c in fixed if looks_like_id(c.name))]
+        group = next((c.name for c in candidates if c in fixed and 1 < c.distinct < count), None)
+        if group is not None:
+            text = f"{group!r} repeats across series: a random split would put the same {group} on both sides;"
+            self.unsure.append(f"{text} --split-by {group}?")
+        numeric = {name: c for name, c in self.varying.items() if c.numeric}
+        changing = [name for name in numeric if looks_like_outcome(name)]
+        changing = changing if len(changing) < len(numeric) else []
+        self.numeric = {name: c for name, c in numeric.items() if name not in changing}
+        facts = [c for c in fixed if c not in self.groups]
+        label, static = _of_series(facts, count, None, self.unsure, changing)
+        if "static" not in self.named and static:
+            self.given["static"] = static
+        return label, group
+
+    # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def find_channel(self) -> None:
+        """Propose the column of channels, and that of further positions of the rows of one time.
+
+        What may be a value then is in `others`; standard errors, limits, flags and coordinates are not.
+        """
+        self.pairs = _errors_by_name(self.free.values())
+        self.errors = [name for name, c in self.free.items() if c.is_error or name in self.pairs]
+        limits = [c for c in self.free.values() if any(w in LIMITS or w.endswith("lim") for w in c.words)]
+        self.limits = [c.name for c in limits if c.numeric]
+        self.flags = [name for name, c in self.numeric.items() if set(c.words) & FLAGS]
+        self.coordinates = [name for name in self.numeric if name.lower() in COORDINATES]
+        if not {*map(str.lower, self.coordinates)} >= SKY:
+            self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
+        if not {"channel", "wide"} & self.named:
+            self.take("channel", self.likely_channel())
+        time, channel = self.column("time"), self.column("channel")
+        if channel and time and "untimed" not in self.named and (untimed := int((time.codes < 0).sum())):
+            text = f"{untimed:,} of {self.rows:,} rows seen have no time: --untimed static reads them as facts"
+            self.unsure.append(text)
+        roles = {*self.errors, *self.limits, *self.flags, channel and channel.name}
+        self.others = [c for name, c in self.numeric.items() if name not in roles and not looks_like_id(name)]
+        if "positions" not in self.named:
+            self.find_scale(channel)
+        if time is not None:
+            self.others = [c for c in self.others if not self.says_time(c)] or self.others
+
+    def likely_channel(self) -> Column | None:
+        """Return the column of channels, or None.
+
+        It has a known name and few values. Or else it is a guess: a text, or whole numbers that look like names of
+        classes, that tells rows of the same series and time apart; or a text by which the numbers of another column
+        differ much.
+        """
+        free = [c for name, c in self.varying.items() if name not in (*self.errors, *self.limits)]
+        usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
+        usual = [c for c in usual if c.text or c.whole]
+        named = [c for c in usual if CHANNEL.fits(c.words) and not looks_like_id(c.name)]
+        named = [c for c in named if not (c.numeric and VALUE.fits(c.words))]
+        if named:
+            return min(named, key=lambda c: (self.repeats(c.codes), CHANNEL.rank(c.words) + len(c.words) / 100))
+        bare, keys, classes = self.repeats(), _joint(self.series, self.times), [c for c in usual if c.names_classes]
+        telling = [c for c in classes if self.repeats(c.codes) < bare / 20 and not c.is_scale(keys)]
+        if bare > self.rows / 20 and telling:
+            best = min(telling, key=lambda c: (self.repeats(c.codes), c.distinct))
+            text = f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)"
+            several = "; if it numbers series of one object, join the two columns to one of ids (--id)"
+            self.unsure.append(text + (several if best.whole else ""))
+            return best
+        texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()]
+        numbers = [c for c in free if c.numeric and not c.goes_one_way(self.series)]
+        pairs = [(_share_explained(v, c), c, v) for c in texts for v in numbers]
+        share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0, None, None))
+        if best is None or value is None or share <= TELLING_SHARE:
+            return None
+        text = f"{best.name!r} is proposed as the channel, as {value.name!r} differs by it (--channel)"
+        self.unsure.append(f"{text}; a state, such as on and off, is none")
+        return best
+
+    def repeats(self, *keys: np.ndarray) -> int:
+        """Return how many rows have the same series, time and `keys`, codes [rows] each, as another."""
+        return self.rows - _count(self.series, self.times, *keys)
+
+    def find_scale(self, channel: Column | None) -> None:
+        """Propose the first column that says where each row lies among those of its series, time and channel.
+
+        That is a depth, a height, a wavelength or the like, where there are many such rows.
+        """
+        keys = [] if channel is None else [channel.codes]
+        bare, rows = self.repeats(*keys), _joint(self.series, self.times, *keys)
+        scales = (c for c in self.others if c.is_scale(rows) and self.repeats(*keys, c.codes) < bare / 20)
+        scale = next(scales, None) if bare > self.rows / 20 else None
+        if scale is not None:
+            self.given["positions"] = (scale.name,)
+            self.others.remove(scale)
+            text = f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows"
+            self.unsure.append(f"{text} of one time (--positions)")
+        elif channel is None and bare:
+            self.unsure.append(f"{bare:,} of {self.rows:,} rows seen repeat the series and time of another")
+
+    def says_time(self, column: Column) -> bool:
+        """Return whether a column says again what the times do, as the end of each time says its begin.
+
+        It tells rows of a series apart in the same way, or fewer of them if it is called like a time, as days do next
+        to minutes; and its numbers go one way.
+        """
+        named, codes = TIME.fits(column.words), column.codes
+        counts = column.counts or (column.whole and (np.diff(column.numbers) == 1).mean() > MOST)  # pyright: ignore
+        if not (named or counts) or not column.goes_one_way(self.series):  # which is seen soonest
+            return False
+        both = _count(self.series, codes, self.times)
+        return both == _count(self.series, self.times) and (named or both == _count(self.series, codes))
+
+    def find_values(self) -> None:
+        """Propose the columns of values, and whether each is a channel. Say what else varies, and is not read."""
+        channel = self.column("channel")
+        if "values" not in self.named:
+            best = self.likely_values(channel)
+            if best and (channel or len(best) == len(self.others) or not self.schema.wide):
+                read = best[:1]
+            elif len(self.others) > 1 and not channel and "wide" not in self.named:
+                read, self.given["wide"] = self.others, True
             else:
-                given["errors"] = (name,)
-    words = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
-    marks = [name for name, seen in words.items() if seen and seen <= MARKS]
-    if marks:
-        unsure.append(
-            f"{listed(marks)} says which values are limits, and is not read: write its mark before the value, <0.01"
-        )
-    for name in flags:
-        marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
-        if name not in values and 0 < marked < n / 2:
-            unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
-    few = [c.name for c in free.values() if c.text and {*c.words} & FLAGS and 0 < (c.codes >= 0).sum() < n / 2]
-    unsure += [f"{listed(few)}: filled in few rows, and not read; if they are bad, leave them out first"] if few else []
-    several = len(values) > 1 or given.get("wide") or schema.wide or {"upper_limits", "lower_limits"} & named
-    for name in limits:
-        if several or not _fills(columns[name], columns.get(values[0])):
-            unsure += [f"{name!r} is a limit of what could be seen, and is not read"] if name in numeric else []
-            continue
-        given |= {"static": tuple(fact for fact in given["static"] if fact != name)} if "static" in given else {}
-        faint = "mag" in name.lower() or "mag" in values[0].lower()
-        role, other = ("lower_limits", "--upper-limits") if faint else ("upper_limits", "--lower-limits")
-        given[role], several = (name,), True
-        side = "above" if faint else "below"
-        unsure.append(f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})")
-    read = {*given.values(), *(name for names in given.values() if isinstance(names, tuple) for name in names)}
-    for known, how in ((0, "empty"), (1, "one value")):
-        alike = [name for name, c in free.items() if c.distinct == known and name not in read]
-        unsure += [f"{listed(alike)}: {how} in all rows seen, and not read"] if alike else []
-    return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
+                read = self.full(self.others)
+            self.given["values"] = tuple(c.name for c in read)
+        values = self.given.get("values", self.schema.values)
+        self.values = values
+        unread = {*(c.name for c in self.others), *self.varying.keys() - self.numeric.keys()} - {*self.flags}
+        self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
+        if sum(map(bool, map(TIME_NAME.fullmatch, values))) > max(MIN_TIME_NAMES - 1, len(values) / 2):
+            text = f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one"
+            self.unsure.append(f"{text} series of all, make a row of each first (pandas.melt)")
+        self.unsure += [f"not all is read: {error.message}" for error in self.source.unreadable.values()]
+        if self.given.get("wide"):
+            text = " look like standard errors, which are read of tables with a row for each value"
+            self.unsure += _said(self.errors, text)
 
+    def likely_values(self, channel: Column | None) -> list[Column]:
+        """Return the columns that are called like values, the likeliest first, or else show that they were measured.
 
-def _seen(columns: Mapping[str, Column], source: Source) -> str:
-    """Return the columns, what some of them hold that are texts, and why others cannot be read, as text."""
-    texts = [c for c in columns.values() if c.text and not (c.dates or c.clock)][:3]
-    said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
-    said += [f" Besides, {error.message}" for error in source.unreadable.values()]
-    return f"{listed(columns, 20) or 'no others'}.{''.join(said)}"
+        That is a column with an error next to others without, and one that differs by the channel. Coordinates are no
+        longer in `others`, if there are others. Raises InputError ("no-values") if there are none at all.
+        """
+        named = sorted((c for c in self.others if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
+        self.others = [c for c in self.others if c.name not in self.coordinates] or self.others
+        if not self.others:
+            text = f"no column looks like values; name it by --values. There are {self.seen(self.free)}"
+            raise InputError(text, code="no-values")
+        if named:
+            return named
+        others = {c.name: c for c in self.others}
+        errors = {self.pairs[name]: self.free[name].distinct == 1 for name in self.errors if name in self.pairs}
+        paired = [others[name] for name in sorted(errors, key=errors.__getitem__) if name in others]
+        if paired and len(paired) < len(others):
+            return paired
+        if channel is None:
+            return []
+        # What is the same throughout a channel of a series says something of the channel, and is not measured.
+        measured = [c for c in self.others if c.varies(_joint(self.series, channel.codes))]
+        return [c for c in measured if _share_explained(c, channel) > TELLING_SHARE]
 
+    def full(self, values: Sequence[Column]) -> list[Column]:
+        """Return the columns of values that lack the fewest cells, as a row needs all of its values."""
+        gaps = [int(np.isnan(c.numbers).sum()) for c in values]  # pyright: ignore
+        kept = [c for c, gap in zip(values, gaps) if gap == min(gaps)]
+        text = " are missing, and these are not read: next to a channel, a row needs all of its values (--values)"
+        if lacking := [c.name for c in values if c not in kept]:
+            self.unsure.append(f"cells of {listed(lacking)}{text}")
+        return kept
 
-def _fills(limit: Column, value: Column | None) -> bool:
-    """Return whether a column of limits has numbers where the column of values has none."""
-    if limit.numbers is None or value is None or value.numbers is None:
-        return False
-    return bool((~np.isnan(limit.numbers) & np.isnan(value.numbers)).any())
+    def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
+        """Say which columns change within series and are not read, and which values may be codes.
 
+        The columns are those that have no other role. What says the same as the channel, as its unit does, is passed
+        over.
+        """
+        columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
+        if channel is not None:
+            columns = [c for c in columns if _count(channel.codes, c.codes) > channel.distinct]
+        codes = [c for c in columns if c.names_classes and (c.codes >= 0).all() and not looks_like_id(c.name)]
+        unread = [c for c in columns if c.name not in self.values]
+        rest = [c for c in unread if c not in codes]
+        numbers = [c.name for c in rest if c.numeric and not looks_like_id(c.name)]
+        self.unsure += _said(numbers, " could be values, too (--values)")
+        self.unsure += _said((c.name for c in rest if c.text), ": texts that change within series, not read")
+        as_values = [c.name for c in codes if c not in unread and channel is None]
+        for names, how in ((as_values, "read as values"), ([c.name for c in codes if c in unread], "not read")):
+            text = f": few words or whole numbers that change within series, {how}; --channel {''.join(names[:1])}, if"
+            self.unsure += _said(names, f"{text} they say what was measured, or --id, if of what")
 
-def _without_error(value: Column, error: Column, series: np.ndarray) -> int:
-    """Return how many rows have a value, which is no limit, and no error, in series that have errors, [n] codes."""
-    if value.numbers is None or error.numbers is None:
-        return 0
-    known = np.isfinite(value.numbers)
-    if cells.is_text(value.cells.type):
-        known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
-    there = np.isfinite(error.numbers)
-    return int((known & ~there & np.isin(series, series[there])).sum())
+    # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
 
+    def find_errors(self) -> None:
+        """Propose the standard errors of a single value, unless they would drop rows. Say what may be a position."""
+        values, given = self.values, self.given.get("positions", ())
+        positions = dict.fromkeys((*given, *self.coordinates))
+        if {*positions} - {*values, *given} and "positions" not in self.named:
+            text = f" could be positions of each observation: --positions {' '.join(positions)}"
+            self.unsure += _said(self.coordinates, text)
+        if "errors" in self.named or len(values) > 1 or self.given.get("wide") or self.schema.wide:
+            return
+        of_value = [name for name in self.errors if self.pairs.get(name, values[0]) == values[0]]
+        for name in [name for name in of_value if name in self.pairs or not _stem(self.free[name].words)][:1]:
+            if lost := self.rows_without_error(self.columns[values[0]], self.columns[name]):
+                text = f"{name!r} is missing in {lost:,} of {self.rows:,} rows: --errors {name} would leave them out"
+                self.unsure.append(text)
+            else:
+                self.given["errors"] = (name,)
 
-def _without_gaps(values: Sequence[Column], unsure: list[str]) -> tuple[str, ...]:
-    """Return the names of the columns of values that lack the fewest cells, as a row needs all of its values.
+    def rows_without_error(self, value: Column, error: Column) -> int:
+        """Return how many rows have a value, which is no limit, and no error, in series that have errors."""
+        if value.numbers is None or error.numbers is None:
+            return 0
+        known = np.isfinite(value.numbers)
+        if cells.is_text(value.cells.type):
+            known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
+        there = np.isfinite(error.numbers)
+        return int((known & ~there & np.isin(self.series, self.series[there])).sum())
 
-    A sentence is added to `unsure` if some are left out.
-    """
-    gaps = {c.name: int(np.isnan(c.numbers).sum()) for c in values}  # pyright: ignore
-    kept = tuple(name for name in gaps if gaps[name] == min(gaps.values()))
-    if lacking := [name for name in gaps if name not in kept]:
-        text = f"cells of {listed(lacking)} are missing, and these are not read: next to a channel, a row needs all of"
-        unsure.append(f"{text} its values (--values)")
-    return kept
+    def find_limits(self) -> None:
+        """Propose the limits of a value that is missing where they are not. Say what flags and marks there are."""
+        free, n, values = self.free, self.rows, self.values
+        texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
+        marks = (name for name, seen in texts.items() if seen and seen <= MARKS)
+        text = " says which values are limits, and is not read: write its mark before the value, <0.01"
+        self.unsure += _said(marks, text)
+        for name in self.flags:
+            marked = int((np.nan_to_num(self.numeric[name].numbers) != 0).sum())  # pyright: ignore
+            if name not in values and 0 < marked < n / 2:
+                text = f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out"
+                self.unsure.append(text)
+        few = (name for name in texts if {*free[name].words} & FLAGS and 0 < (free[name].codes >= 0).sum() < n / 2)
+        self.unsure += _said(few, ": filled in few rows, and not read; if they are bad, leave them out first")
+        several = len(values) > 1 or self.given.get("wide") or self.schema.wide
+        several = several or {"upper_limits", "lower_limits"} & self.named
+        value = self.columns.get(values[0])
+        for name in self.limits:
+            limit = self.columns[name].numbers
+            known = None if value is None else value.numbers
+            fills = limit is not None and known is not None and (~np.isnan(limit) & np.isnan(known)).any()
+            if several or not fills:
+                text = " is a limit of what could be seen, and is not read"
+                self.unsure += _said([name] if name in self.numeric else [], text)
+                continue
+            if "static" in self.given:
+                self.given["static"] = tuple(fact for fact in self.given["static"] if fact != name)
+            faint = "mag" in name.lower() or "mag" in values[0].lower()
+            role, other = ("lower_limits", "--upper-limits") if faint else ("upper_limits", "--lower-limits")
+            self.given[role], several = (name,), True
+            side = "above" if faint else "below"
+            text = f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})"
+            self.unsure.append(text)
 
-
-def _unread(
-    varying: dict[str, Column], values: Sequence[str], channel: Column | None, free: Sequence[str]
-) -> list[str]:
-    """Return sentences on columns that change within series and are not read, and on values that may be codes.
-
-    Columns that say what the channel says, as its unit does, are passed over.
-
-    Args:
-        varying: {name: column} of the columns that differ within a series.
-        values: names of the columns of values.
-        channel: the column of channels, if there is one.
-        free: names of the columns of `varying` without another role.
-    """
-    columns = [c for name, c in varying.items() if name in free and not (c.dates or c.clock or c is channel)]
-    if channel is not None:
-        columns = [c for c in columns if _count(channel.codes, c.codes) > channel.distinct]
-    unread = [c.name for c in columns if c.name not in values]
-    codes = [c.name for c in columns if c.names_classes and (c.codes >= 0).all() and not looks_like_id(c.name)]
-    as_values, apart = [name for name in codes if name in values], [name for name in codes if name in unread]
-    numbers = [c.name for c in columns if c.name in unread and c.name not in codes and c.numeric]
-    numbers = [name for name in numbers if not looks_like_id(name)]
-    texts = [name for name in unread if name not in codes and varying[name].text]
-    said = [f"{listed(numbers)} could be values, too (--values)"] if numbers else []
-    said += [f"{listed(texts)}: texts that change within series, not read"] if texts else []
-    for names, how in ((as_values if channel is None else [], "read as values"), (apart, "not read")):
-        if names:
-            text = (
-                f"{listed(names)}: few words or whole numbers that change within series, {how}; --channel {names[0]}, "
-            )
-            said.append(f"{text}if they say what was measured, or --id, if of what")
-    return said
-
-
-def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the column of times among those without a role so far, or None.
-
-    The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
-    A sentence is added to `unsure` if other columns hold dates, too, or if the times only ascend.
-    """
-    clocks = any(c.clock for c in free.values())  # which tell the times of a single day
-    times = [c for c in free.values() if c.distinct > 1 or (c.dates and clocks)]
-    dated = [c for c in times if c.dates]
-    named = [c for c in times if c.called(TIME) and (c.numeric or c.dates or c.clock)]
-    best = sorted(named, key=lambda c: (not c.dates and bool(dated) and c.clock, c.rank(TIME))) or dated
-    # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
-    if best and not best[0].dates and best[0].rank(TIME) >= TIME.words.index("time"):
-        usual = named + (dated if best[0].counts or best[0].wanders else [])
-        changes = {c.name: (np.diff(c.codes) != 0).sum() for c in usual}
-        plain = (c for c in usual if c.dates and len(c.formats) < 2)
-        plain = (c for c in plain if changes[c.name] > 0.9 * changes[best[0].name])
-        best = [next(plain, best[0])]
-    if not best:
-        text = next((c for c in free.values() if c.text and c.called(TIME)), None)
-        return text or _ascending(free, unsure)
-    if best[0].wanders and len(best[0].words) > 1:
-        unsure.append(f"the numbers of {best[0].name!r} go up and down from row to row: are they times? (--time)")
-    others = [c.name for c in dated if c is not best[0]]
-    if best[0].dates and others:
-        unsure.append(f"{listed(others)} hold times, too; {best[0].name!r} is proposed (--time)")
-    return best[0]
+    def say_constant(self) -> None:
+        """Say which columns are not read as they are empty, or the same in all rows."""
+        lists = (one if isinstance(one, tuple) else (one,) for one in self.given.values())
+        read = {name for names in lists for name in names}
+        for known, how in ((0, "empty"), (1, "one value")):
+            alike = (name for name, c in self.free.items() if c.distinct == known and name not in read)
+            self.unsure += _said(alike, f": {how} in all rows seen, and not read")
 
 
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     """Return the columns of whole numbers that say year, month, day, hour or weekday of dates, plus a constant."""
     whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
-    if not (whole and time.dates):
+    if not whole or time.days is None:
         return []
-    try:
-        read = dates.times(time.cells, time.name, time.formats[0] if time.formats else None).values
-    except InputError:  # which reading the table says
-        return []
-    known, stamps = ~np.isnan(read), dates.as_dates(np.nan_to_num(read))
+    known, stamps = ~np.isnan(time.days), dates.as_dates(np.nan_to_num(time.days))
     sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7}
     parts = [(pc.call_function(part, [stamps]).to_numpy()[known], size) for part, size in sizes.items()]
 
@@ -832,178 +951,23 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     return [c.name for c in whole if is_part(c.numbers)]  # pyright: ignore
 
 
-def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
-    """Return the first numeric column that ascends from row to row, except where another series may begin; or None.
-
-    A sentence is added to `unsure` if there is such a column.
-    """
-    for c in free.values():
-        if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
-            continue
-        if (np.diff(c.numbers) > 0).mean() > 0.9:
-            unsure.append(f"{c.name!r} is proposed as the time, as it ascends (--time)")
-            return c
-    return None
-
-
-def _id(
-    free: dict[str, Column], times: np.ndarray, unsure: list[str], several_files: bool
-) -> tuple[Column | None, list[Column]]:
-    """Return the column of ids, or None; and other id columns, whose objects have several series each.
-
-    A name like that of an id decides. Without one, each of several files is a series; in a single file, a column whose
-    rows come in blocks, or a text that tells rows of one time apart, is taken.
-
-    Args:
-        free: {name: column} without a role so far.
-        times: [n], the code of each row's time.
-        unsure: list of doubts, to which a sentence is added if the id is not recognised by name.
-    """
-    n = len(times)
-    named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
-    # An id of every row is none of a series.
-    named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
-    named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
-    # Nor is one of the rows of each time, such as those of a transit.
-    named = [c for c in named if c.distinct == 1 or _count(c.codes, times) > c.distinct] or named
-    if named:
-        # The rows of the best name often come in blocks, and those of who measured them do not.
-        likely = min(c.rank(Rule(IDS)) for c in named)
-        blocks = [c for c in named if c.distinct > 1 and c.rank(Rule(IDS)) == likely and c.runs <= 1.1 * c.distinct]
-        # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
-        unlike = {c.name: _count(c.codes, times) for c in named}
-        apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
-        best = max(blocks or apart, key=lambda c: (c.distinct, -c.rank(Rule(IDS))))
-        groups = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
-        whole, parts = best.name, _parts(best, free.values(), times)
-        if parts is None:
-            return best, groups
-        unsure.append(f"{parts.name!r} is proposed as the id, as it tells rows of one {whole} and time apart (--id)")
-        return parts, [best, *groups]
-    if several_files:
-        return None, []
-    blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-    blocks = [c for c in blocks if not (set(c.words) & BAND_WORDS or c.dates or c.clock or c.called(LABEL))]
-    blocks = [c for c in blocks if (c.codes >= 0).all()]
-    blocks = [c for c in blocks if c.runs <= 1.1 * c.distinct and n / c.runs >= MIN_RUN]
-    if not blocks:
-        apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNEL)]
-        if _count(times) < 0.9 * n:
-            best = next((c for c in apart if _count(c.codes, times) > 0.98 * n and not (c.dates or c.clock)), None)
-            if best is not None:
-                unsure.append(f"{best.name!r} is proposed as the id, as it tells rows of one time apart (--id)")
-                return best, []
-        return None, []
-    best = max(blocks, key=lambda c: (c.text, c.distinct))
-    unsure.append(f"{best.name!r} is proposed as the id, as its rows come in blocks (--id)")
-    return best, []
-
-
-def _parts(whole: Column, free: Iterable[Column], times: np.ndarray) -> Column | None:
-    """Return a column that names the parts of each object of `whole`, such as the inverters of a plant, or None.
-
-    Rows with several values are each the state of such a part; its name belongs to one object, and tells its rows of
-    one time apart.
-
-    Args:
-        whole: the ids of the objects.
-        free: the columns without a role so far.
-        times: [n], the code of each row's time.
-    """
-    free, n = list(free), len(times)
-    values = [c for c in free if c.numeric and c.distinct > 1 and not (c.is_error or looks_like_id(c.name))]
-    single = whole.distinct == 1 and any(c.called(VALUE) for c in values)  # one value in each row, whatever else
-    if len(values) < 2 or single or _count(whole.codes, times) > 0.9 * n:
-        return None
-    names = (c for c in free if c.text and whole.distinct < c.distinct <= n / MIN_RUN and not c.called(CHANNEL))
-    names = (c for c in names if _count(whole.codes, c.codes) == c.distinct and not (c.dates or c.clock))
-    return next((c for c in names if _count(c.codes, times) > 0.98 * n), None)
-
-
-def _share_explained(values: np.ndarray, codes: np.ndarray) -> float:
-    """Return the share of the variance of the values' ranks that lies between groups, 0 to 1; missing values are out.
-
-    Args:
-        values: [n].
-        codes: [n] the group of each value; -1 for none.
-    """
-    known = np.isfinite(values) & (codes >= 0)
+def _share_explained(values: Column, by: Column) -> float:
+    """Return the share of the variance of a column's ranks that lies between the cells of another, 0 to 1."""
+    known = np.isfinite(values.numbers) & (by.codes >= 0)  # pyright: ignore
     if known.sum() < 2:
         return 0.0
-    _, place, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+    _, place, counts = np.unique(values.numbers[known], return_inverse=True, return_counts=True)  # pyright: ignore
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    sizes = np.bincount(codes[known])
-    means = np.bincount(codes[known], ranks) / np.maximum(sizes, 1)
+    sizes = np.bincount(by.codes[known])
+    means = np.bincount(by.codes[known], ranks) / np.maximum(sizes, 1)
     between = (sizes * (means - ranks.mean()) ** 2).sum() / known.sum()
     return float(between / max(ranks.var(), 1e-12))
 
 
-def _channel(
-    varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
-) -> Column | None:
-    """Return the column of channels, or None without one.
-
-    It has a known name and few values. Or else it is a guess: a text, or whole numbers that look like names of classes,
-    that tells rows of the same series and time apart; or a text by which the numbers of another column differ much.
-
-    Args:
-        varying: {name: column} of the columns that differ within a series.
-        series, times: [rows], codes of the series and of the time of each row.
-        others: names of columns that have another role, and are never proposed.
-        unsure: list of doubts. A sentence is added if the column is a guess, or if there is none and rows repeat a
-            time.
-    """
-    usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.repeats and c.name not in others]
-    usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
-    named = [c for c in usual if c.called(CHANNEL) and not looks_like_id(c.name)]
-    named = [c for c in named if not (c.numeric and c.called(VALUE))]
-
-    def repeats(*keys: np.ndarray) -> int:
-        """Return how many rows have the same series, time and `keys` as another."""
-        return len(series) - _count(series, times, *keys)
-
-    if named:
-        return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNEL) + len(c.words) / 100))
-    bare = repeats()
-    telling = [c for c in usual if (c.distinct < len(series) / 3 if c.text else c.names_classes)]
-    telling = [c for c in telling if repeats(c.codes) < bare / 20 and not c.is_scale(_joint(series, times))]
-    if bare > len(series) / 20 and telling:
-        best = min(telling, key=lambda c: (repeats(c.codes), c.distinct))
-        text = f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)"
-        several = "; if it numbers series of one object, join the two columns to one of ids (--id)"
-        unsure.append(text + (several if best.whole else ""))
-        return best
-    texts = [c for c in usual if c.text and c.distinct < len(series) / 3 and cells.matches(c.cells, r"\pL").any()]
-    numbers = [c for c in varying.values() if c.name not in others and c.numeric and not c.goes_one_way(series)]
-    pairs = [(_share_explained(v.numbers, c.codes), c, v) for c in texts for v in numbers]  # pyright: ignore
-    share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0.0, None, None))
-    if best is not None and value is not None and share > TELLING_SHARE:
-        text = f"{best.name!r} is proposed as the channel, as {value.name!r} differs by it (--channel)"
-        unsure.append(f"{text}; a state, such as on and off, is none")
-        return best
-    return None
-
-
-def _scale(numeric: Iterable[Column], keys: np.ndarray) -> Column | None:
-    """Return the first column whose numbers say where each row lies among those of its series, time and channel.
-
-    It is None where such rows are few or none.
-
-    Args:
-        numeric: columns that may measure a depth, a height, a wavelength or the like.
-        keys: [rows], code of the series, time and channel of each row.
-    """
-    bare = len(keys) - _count(keys)
-    scales = (c for c in numeric if c.is_scale(keys) and len(keys) - _count(keys, c.codes) < bare / 20)
-    return next(scales, None) if bare > len(keys) / 20 else None
-
-
-def _stem(name: str) -> str:
-    """Return the common part of a value's and its error's name: "flux" for flux_err, "psf" for magpsf and sigmapsf."""
-    words = [re.sub(r"(err|error|sigma)$", "", word) for word in pieces(name) if word not in ERRORS]
-    words = [word for word in words if word]
-    stems = [word for word in words if word not in ("mag",)]
-    return "".join(stems or words)
+def _stem(words: Iterable[str]) -> str:
+    """Return what names of a value and its error share: "flux" for flux_err, "psf" for magpsf and sigmapsf."""
+    bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in ERRORS) if word]
+    return "".join([word for word in bare if word != "mag"] or bare)
 
 
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
@@ -1013,16 +977,12 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     column on the left, dm of m, where no number is negative.
     """
     columns = [c for c in columns if c.numeric]
-    plain = {"".join(c.words): c.name for c in reversed(columns) if not c.is_error}
-    stems = {_stem(c.name): c.name for c in reversed(columns) if not c.is_error}
-    pairs: dict[str, str] = {}
-    for left, c in zip([None, *columns], columns, strict=False):
-        name = "".join(c.words)
-        rests = {cut(mark) for mark in ERRORS - {"e"} for cut in (name.removeprefix, name.removesuffix)} - {name}
-        value = next((plain[rest] for rest in rests if rest in plain), stems.get(_stem(c.name)) if c.is_error else None)
-        if left is not None and name == "d" + "".join(left.words) and not (c.numbers < 0).any():  # pyright: ignore
-            value = left.name
-        pairs |= {} if value is None else {c.name: value}
+    marked = [c for c in columns if c.is_error or any(map(ERROR_MARK.search, c.words))]
+    values = {_stem(c.words): c.name for c in reversed(columns) if c not in marked}
+    pairs = {c.name: values[_stem(c.words)] for c in marked if _stem(c.words) in values}
+    for left, c in itertools.pairwise(columns):
+        if "".join(c.words) == "d" + "".join(left.words) and not (c.known < 0).any():
+            pairs[c.name] = left.name
     return pairs
 
 
@@ -1048,21 +1008,6 @@ def status_of(label: str, columns: Iterable[str]) -> str | None:
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 
-def _duration(columns: Mapping[str, Column]) -> str | None:
-    """Return the name of the first column of durations: numbers, none negative, with a status column; None without one.
-
-    The status column is found by its name (`status_of`), wherever it stands, and has at most two values.
-
-    Args:
-        columns: {name: column} with one value per series.
-    """
-    pairs = ((c, columns.get(status_of(name, columns) or "")) for name, c in columns.items() if c.numeric)
-    return next(
-        (c.name for c, status in pairs if status is not None and status.distinct <= 2 and np.nanmin(c.numbers) >= 0),  # pyright: ignore
-        None,
-    )
-
-
 def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
     """Propose the label and the static columns of a table of objects, which has one row per series.
 
@@ -1082,7 +1027,7 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")
     seen = look(source)
-    columns = [c for name, c in seen.items() if name != key and c.distinct > 1]
+    columns = [c for name, c in seen.items() if name != key and c.distinct > 1 and (c.dates or not NOTHING.match(name))]
     label, static = _of_series(columns, max((len(c.codes) for c in seen.values()), default=0), label, unsure)
     if label is not None and static:
         unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
@@ -1100,40 +1045,30 @@ def _of_series(
         unsure: list of doubts, to which sentences are added.
         more_outcomes: further names that suggest an outcome, for the sentence on these.
     """
+    by_name, few = {c.name: c for c in columns}, max(2, count // 2)
     if label is None:
-        labels = [c for c in columns if c.called(LABEL) and 1 < c.distinct <= max(2, count // 2)]
-        best = min(labels, key=lambda c: c.rank(LABEL)).name if labels else None
-        label = _duration({c.name: c for c in columns}) or best
-    truth, event = (
-        next((c for c in columns if c.name == label), None),
-        status_of(label or "", (c.name for c in columns)),
-    )
+        labels = [c for c in columns if LABEL.fits(c.words) and 1 < c.distinct <= few]
+        best = min(labels, key=lambda c: LABEL.rank(c.words)).name if labels else None
+        lasted = (c for c in columns if c.numeric and not (c.known < 0).any())  # with a status of at most two values
+        ended = ((c.name, by_name.get(status_of(c.name, by_name) or "")) for c in lasted)
+        label = next((name for name, status in ended if status is not None and status.distinct <= 2), best)
+    truth, event = by_name.get(label or ""), status_of(label or "", by_name)
     columns = [c for c in columns if c.name not in (label, event) and not looks_like_id(c.name)]
-    usable = [c for c in columns if c.distinct > 1]
+    usable = [c for c in columns if c.distinct > 1 and not set(c.words) & NO_FACTS]
     outcomes = [c.name for c in columns if looks_like_outcome(c.name)]
-    no_facts = ERRORS | {"split", "fold", "true"}
-    leaks, many, static = [], [], []
-    for c in (c for c in usable if not (c.dates or c.clock or c.name in outcomes or set(c.words) & no_facts)):
-        if c.numbers_series(count):
-            many.append(c.name)
-        elif 2 * c.distinct > count:
-            (many if c.text else static).append(c.name)
-        elif truth is not None and c.distinct >= truth.distinct and _count(c.codes, truth.codes) == _count(c.codes):
-            leaks.append(c.name)
-        else:
-            static.append(c.name)
-    outcomes += more_outcomes
-    classes = [c for c in usable if c.names_classes and 1 < c.distinct <= max(2, count // 2)]
-    maybe = [c.name for c in classes if label is None and not set(c.words) & no_facts]
+    facts = [c for c in usable if not (c.dates or c.clock or c.name in outcomes)]
+    further = [c for c in facts if c.whole and c.distinct >= max(count, 3) and {*c.words} & NUMBERINGS]  # ids
+    many = [c for c in facts if c in further or (c.text and 2 * c.distinct > count)]
+    leaks = [c for c in facts if truth is not None and truth.distinct <= c.distinct <= count / 2]
+    leaks = [c for c in leaks if _count(c.codes, truth.codes) == _count(c.codes)]  # pyright: ignore
+    static = tuple(c.name for c in facts if c not in (*many, *leaks))
+    maybe = [c.name for c in usable if label is None and c.names_classes and c.distinct <= few]
     if maybe:
         text = "may be the label" if len(maybe) == 1 else "may hold the label"
         text = f"{listed(maybe, 20)} {text} (--label {maybe[0]}?)"
         unsure.append(f"{text}, and then no fact (--static)" if {*maybe} & {*static} else text)
-    unsure += (
-        [f"{listed(many)}: of {count:,} series seen, half or more have one of their own, and it is not read (--static)"]
-        if many
-        else []
-    )
-    unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
-    unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
-    return label, tuple(static)
+    text = f": of {count:,} series seen, half or more have one of their own, and it is not read (--static)"
+    unsure += _said([c.name for c in many], text)
+    unsure += _said([c.name for c in leaks], " say the label itself, and are not read")
+    unsure += _said([*outcomes, *more_outcomes], f" {LIKE_OUTCOMES}")
+    return label, static
