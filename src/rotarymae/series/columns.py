@@ -39,20 +39,12 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def channel_index(observed: Any) -> np.ndarray:
-    """Return the channel number of each observation, int [n] from 0; zeros without channels.
-
-    Args:
-        observed: a data set or a series.
-    """
+    """Return the channel number of each observation of a data set or series, int [n] from 0; zeros without channels."""
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
 def measured(observed: Any) -> np.ndarray:
-    """Return the values [n, V] of observations, with NaN in place of limits; the values themselves without limits.
-
-    Args:
-        observed: a data set, a series, or `Columns`.
-    """
+    """Return the values [n, V] of a data set, a series or `Columns`, with NaN in place of limits, if there are any."""
     return observed.values if observed.sides is None else np.where(observed.sides == 0, observed.values, np.nan)
 
 

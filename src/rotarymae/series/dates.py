@@ -179,14 +179,10 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
 
 
 def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
-    """Compute timestamps [n] of texts [n] by DuckDB.
+    """Compute timestamps [n] of texts [n] by DuckDB, in microseconds; of UTC where the expression gives a zone.
 
-    Args:
-        expression: SQL, such as "TRY_CAST(c AS TIMESTAMP)", in which `c` is a text and $name a parameter.
-        **parameters: values of these.
-
-    Returns:
-        Timestamps in microseconds, of UTC where the expression gives a zone; null where it gives null.
+    It is SQL, such as "TRY_CAST(c AS TIMESTAMP)", in which `c` is a text and $name a parameter; where it gives null,
+    the timestamp is null.
     """
     with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
         stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])

@@ -11,23 +11,15 @@ from rotarymae.series.dataset import SeriesDataset
 
 
 def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
-    """Return the series without their observations after a time of each.
+    """Return the series without their observations after a time of each, `when` [S], in the unit of the data set.
 
-    Args:
-        when: the last time that is kept, [S], in the unit of the data set.
-
-    Raises:
-        InputError: a series without an observation until then.
+    Raises InputError for a series without an observation until then.
     """
     return dataset.mask_observations(dataset.times <= np.repeat(when, dataset.lengths))
 
 
 def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the S series, followed by `copies` · S copies of them, each cut after the time of a random observation.
-
-    Args:
-        seed: of the draw.
-    """
+    """Return the S series, followed by `copies` · S copies of them, each cut after the time of a random observation."""
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     share = np.random.default_rng(seed).random(len(every))
     last = (share * every.lengths).astype(np.int64)
@@ -39,9 +31,6 @@ def with_thinned(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDa
     """Return the S series, followed by `copies` · S copies of them, which lack some observations.
 
     A copy keeps its first observation, and each other one with a probability that is drawn for the copy, from 0.3 to 1.
-
-    Args:
-        seed: of the draw.
     """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     draw = np.random.default_rng(seed)

@@ -149,11 +149,7 @@ def _from_frame(
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether a model's training table was read by the command, rather than by an estimator.
-
-    Args:
-        of_training: the fields of `TableSchema` that were saved with the model; the command saves all of them.
-    """
+    """Return whether a model's training table was read by the command, which saves all fields of its `TableSchema`."""
     return "tokens" in of_training
 
 

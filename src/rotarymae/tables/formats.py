@@ -158,18 +158,10 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of each of several text files: encoding, separator, header, units.
+    """Guess the form of each of several text files, as `sniff` does, with its arguments and errors.
 
     A file that begins with the same lines as the first, up to the header, and is UTF-8 has the form of the first, so
     that thousands of files are opened fast.
-
-    Args:
-        paths: the files.
-        format: "csv" or "tsv".
-        header_row: the line, counted from 1, that names the columns; None guesses it.
-
-    Raises:
-        InputError: a file that ends before its header ("empty-file").
     """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
@@ -281,10 +273,7 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> tuple[int, int, float]:
     """Find the header: return its row, its number of cells, and the share of later rows with that number.
 
-    Args:
-        rows: cells of the first lines.
-        lines: these lines as text.
-        given: the line, counted from 1, that is the header; None guesses it.
+    The first lines come as text and as `rows` of cells; a `given` line, counted from 1, is the header.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
@@ -333,10 +322,8 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
     """Return the row that names the columns where the header `first` and a row of values are those of the whole table.
 
-    It is the third such row: different words below a row with numbers, and above others; else it is `first`.
-
-    Args:
-        filled: the rows that are not blank.
+    It is the third of the rows that are not blank, `filled`, from there on: different words below a row with numbers,
+    and above others. Else it is `first`.
     """
     after = [i for i in filled if i >= first][:4]
     if len(after) < 4 or not all(_has_number(rows[i]) for i in (after[1], after[3])):
@@ -360,13 +347,9 @@ def _has_number(row: Sequence[str]) -> bool:
 
 
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether the cells of a header are those of a row: numbers, or a date above others.
+    """Return whether the cells of a header, `names`, are those of a row: numbers, or a date above others `below`.
 
     Numbers may be names where they ascend, and are whole or four or more in equal steps.
-
-    Args:
-        names: the cells of the header.
-        below: the rows below it.
     """
     for cells_of in itertools.zip_longest(names, *below, fillvalue=""):
         if len(cells_of) > 1 and sum(bool(DATE.match(cell)) for cell in cells_of) > len(cells_of) / 2:
@@ -391,13 +374,10 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 
 
 def _units(rows: list[list[str]]) -> tuple[str, ...]:
-    """Return the cells of a row of units, such as ",d,,mJy", below the header; () if there is none.
+    """Return the first of the rows below the header if it has units, such as ",d,,mJy", else ().
 
-    A row of widths and types, as files of the format RDB have it, counts as one of empty units.
-
-    Args:
-        rows: the cells of the first rows below the header, of which the first may hold units. Less than three show
-            nothing.
+    A row of widths and types, as files of the format RDB have it, counts as one of empty units. Less than three rows
+    show nothing.
     """
     if len(rows) < 3:
         return ()
