@@ -134,15 +134,12 @@ class SeriesDataset:
         """Check that shapes, offsets and names fit together. Raises InputError."""
         n, count = len(self.times), len(self.ids)
         shapes = {"times": (n,), "values": (n, len(self.value_names)), "offsets": (count + 1,)}
-        shapes |= {} if self.channels is None else {"channels": (n,)}
-        shapes |= {} if self.positions is None else {"positions": (n, len(self.position_names))}
-        shapes |= {} if self.sides is None else {"sides": shapes["values"]}
+        shapes |= {"channels": (n,), "positions": (n, len(self.position_names)), "sides": shapes["values"]}
         for name, shape in shapes.items():
-            actual = getattr(self, name).shape
+            actual = shape if getattr(self, name) is None else getattr(self, name).shape
             if actual != shape:
-                raise InputError(
-                    f"{name} has the shape {actual}, wanted {shape}; build with SeriesDataset.from_arrays."
-                )
+                text = f"{name} has the shape {actual}, wanted {shape}; build with SeriesDataset.from_arrays."
+                raise InputError(text)
         if (self.channels is None) != (self.channel_names is None):
             given, lacking = ("channel_names", "channels") if self.channels is None else ("channels", "channel_names")
             raise InputError(f"{given} are given without {lacking}; give both or neither.")
@@ -251,9 +248,8 @@ class SeriesDataset:
         digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]
         columns = {"times": self.times, "values": self.values, "offsets": self.offsets, "ids": self.ids}
-        columns |= {} if self.channels is None else {"channels": self.channels}
-        columns |= {} if self.positions is None else {"positions": self.positions}
-        columns |= {} if self.sides is None else {"sides": self.sides}
+        optional = {"channels": self.channels, "positions": self.positions, "sides": self.sides}
+        columns |= {name: column for name, column in optional.items() if column is not None}
         columns |= {f"static {name}": self.static[name] for name in sorted(self.static)}
         # Strings are hashed as JSON, whose bytes do not depend on the width of the longest one.
         digest.update(json.dumps(names).encode())

@@ -45,6 +45,7 @@ class Observations:
         time_bits: 32 where the table's times are floats of 32 bits, else 64.
         static: {column: one value for each of `ids`}.
         row: [n] number of each row in the table.
+        sides: int8 [n, V], the sides of limits as in `SeriesDataset`; None without any.
     """
 
     series: np.ndarray
@@ -172,7 +173,12 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
     rows = rows.leave_out(unusable(rows), strict=schema.strict)
     if schema.strict:
         rows.report.refuse_words()
-    rows = rows.leave_out(_out_of_range(rows, schema))
+    if schema.since is not None:
+        early = rows.times < parse_time(schema.since, rows.time_zone)
+        rows = rows.leave_out([(f"{schema.time!r} is before {schema.since}", early)])
+    if schema.until is not None:
+        late = rows.times > parse_time(schema.until, rows.time_zone)
+        rows = rows.leave_out([(f"{schema.time!r} is after {schema.until}", late)])
     if rows.channel_names is not None and rows.channels is not None and not channels_known:
         seen = np.bincount(rows.channels, minlength=len(rows.channel_names)) > 0
         names = tuple(name for name, there in zip(rows.channel_names, seen, strict=True) if there)
@@ -221,17 +227,6 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
         yield f"{name!r} is beyond {LARGEST_FLOAT32:.2g}, too large for 32 bits,", size > LARGEST_FLOAT32
     for error in rows.errors.values():
         yield f"{error!r} is negative", rows.values[:, rows.value_names.index(error)] < 0
-
-
-def _out_of_range(rows: Observations, schema: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (reason, mask [n]) for rows before `schema.since` and after `schema.until`, if these are set.
-
-    Raises InputError where one of these is no time.
-    """
-    if schema.since is not None:
-        yield f"{schema.time!r} is before {schema.since}", rows.times < parse_time(schema.since, rows.time_zone)
-    if schema.until is not None:
-        yield f"{schema.time!r} is after {schema.until}", rows.times > parse_time(schema.until, rows.time_zone)
 
 
 def with_typical_errors(rows: Observations) -> Observations:
@@ -294,11 +289,7 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Return the rows, with a doubt added to their report if times are too coarse for most of the gaps between them.
-
-    Args:
-        rows: sorted by series and time; nothing else of them changes.
-    """
+    """Return rows, sorted by series and time, with a doubt in the report if times are too coarse for most gaps."""
     step = rows.time_step
     if not step:
         return rows
@@ -344,10 +335,9 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield the extreme values of a column that may be codes for "missing", as they lie far from all others.
+    """Yield the extreme values of a column [n], without NaN, that may be codes for "missing", as they lie far away.
 
-    Args:
-        column: float [n] without NaN. If it is short, nothing is yielded.
+    Of a short column nothing is yielded.
     """
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
@@ -424,11 +414,6 @@ def _begin_again(rows: Observations) -> np.ndarray:
     return np.flatnonzero((falls > 0) & (falls == steps) & (falls <= FEW_FALLS * counts))
 
 
-def _repeats(keys: list[np.ndarray]) -> np.ndarray:
-    """Return a mask [n - 1], True for each row, from the second, with the same keys [n] as the row before."""
-    return np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
-
-
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
     """Return one row for each series, time, position and channel.
 
@@ -445,7 +430,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     Raises:
         InputError: different rows for one time, with "error" ("duplicates").
     """
-    again = _repeats(rows.keys)
+    again = np.logical_and.reduce([key[1:] == key[:-1] for key in rows.keys])  # as the row before
     if not again.any():
         return rows
     first = np.flatnonzero(np.concatenate([[True], ~again]))
@@ -496,8 +481,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations, np.ndarray]:
     """Return the rows without those that equal another of their group in all values; and the number left in each.
 
-    Args:
-        group: int [n], ascending, the number of each row's group, from 0.
+    The groups are numbered from 0 by `group`, int [n], which ascends.
     """
     sides = [] if rows.sides is None else [rows.sides]
     several = np.flatnonzero(np.bincount(group)[group] > 1)
@@ -529,9 +513,5 @@ def melt(rows: Observations) -> Observations:
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Return where each of S series begins in flat columns, and where the last ends, int64 [S + 1].
-
-    Args:
-        lengths: int [S], number of observations of each series.
-    """
+    """Return where each of S series begins in flat columns, and the last ends, int64 [S + 1], by their lengths [S]."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -179,13 +179,10 @@ class Source:
         )
 
     def with_time(self, name: str) -> Source:
-        """Return the table with a time column built from several, which it replaces.
+        """Return the table with a time column built from several, whose names "+" joins: "year+month+day+hour".
 
-        For a column that exists, or a name whose parts are no columns or lack a coarser one, the table is returned as
-        it is. Years of two digits are those from 1969 to 2068.
-
-        Args:
-            name: the columns, joined by "+", such as "year+month+day+hour".
+        It replaces these. For a column that exists, or a name whose parts are no columns or lack a coarser one, the
+        table is returned as it is. Years of two digits are those from 1969 to 2068.
         """
         parts = date_parts([part for part in name.split("+") if part in self.kinds])
         if name in self.kinds or not parts or len(parts) < name.count("+") + 1:
@@ -239,12 +236,7 @@ class Source:
         A table with no more rows is returned as it is. Of files of text or JSON that are long to read, it has the first
         rows.
         """
-        text = self.table is None and self.format != "parquet"
-        if (
-            text
-            and sum(path.stat().st_size * (8 if path.suffix.lower() in PACKED else 1) for path in self.paths)
-            > SAMPLE_BYTES
-        ):
+        if (self._bytes_of_text or 0) > SAMPLE_BYTES:
             starts, count = [0], rows
         else:
             all_rows, count = self.rows(), rows // RUNS
@@ -301,8 +293,8 @@ class Source:
 
         For a file of text or JSON it is an estimate by the file's size.
         """
-        if self.table is None and self.format != "parquet":
-            return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
+        if self._bytes_of_text is not None:
+            return self._bytes_of_text // 32
         lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
         count = f"coalesce(sum(len({self.sql[lists[0]]})), 0)" if lists else "count(*)"
         with named(self.name, self.format):
@@ -363,6 +355,13 @@ class Source:
             if pending:
                 yield self._restored(pa.concat_tables(pending), columns)
 
+    @property
+    def _bytes_of_text(self) -> int | None:
+        """Bytes of the files unpacked, by a guess; None for a table whose rows are counted without reading them."""
+        if self.table is not None or self.format == "parquet":
+            return None
+        return sum(path.stat().st_size * (4 if path.suffix.lower() in PACKED else 1) for path in self.paths)
+
     @functools.cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
         """The DuckDB connection of the last reading, which knows the lines that were left out."""
@@ -378,8 +377,7 @@ class Source:
     def _selected(self, columns: Sequence[str], number: bool = False) -> str:
         """Return the SQL expressions of columns as c0, c1, ..., as DuckDB takes "time" and "Time" for one name.
 
-        Args:
-            number: whether the row's number follows, counted from 1, as _row.
+        With `number`, the row's number follows, counted from 1, as _row.
         """
         cells_of = [f"{self.sql[name]} AS c{i}" for i, name in enumerate(columns)]
         return ", ".join(cells_of + (["row_number() OVER () AS _row"] if number or not cells_of else []))
@@ -387,10 +385,8 @@ class Source:
     def _flattened(self, columns: Sequence[str], equal: bool = True) -> str:
         """Return the SQL expressions that make a row of each entry of lists, of what `_selected` selected.
 
-        A row without entries keeps one, which is null.
-
-        Args:
-            equal: whether lists of one row that differ in length are an error.
+        A row without entries keeps one, which is null. With `equal`, a row whose lists differ in length is marked
+        (_unequal).
         """
         lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
@@ -416,12 +412,9 @@ class Source:
         return table.drop_columns("_unequal")
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return {name: array} of a query's result, cast back to the types that the columns had before DuckDB.
+        """Return {name: array} of a query of `_selected(columns)`, cast to the types that they had before DuckDB.
 
         DuckDB lacks some types, such as durations. A column that cannot be cast keeps DuckDB's type.
-
-        Args:
-            table: what a query of `_selected(columns)` returned, in this order.
         """
         arrays = {}
         for i, name in enumerate(columns):
@@ -441,8 +434,7 @@ class Source:
 def _database_of(process: int) -> duckdb.DuckDBPyConnection:
     """Open a process's DuckDB database, with limits on memory and threads and a temporary folder.
 
-    Args:
-        process: id of this process, only to be cached by: a forked process needs a database of its own.
+    It is cached by the id of the process, as a forked one needs a database of its own.
     """
     threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     config = {
@@ -479,11 +471,7 @@ def _pattern(path: Path) -> str:
 
 
 def _with_point(cell: str) -> str:
-    """Return the SQL expression that reads a cell with a decimal comma as text with a point; other cells stay.
-
-    Args:
-        cell: the SQL expression of the cell.
-    """
+    """Return SQL that reads a cell, SQL too, with a decimal comma as text with a point; other cells stay."""
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
     return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
 
@@ -491,10 +479,8 @@ def _with_point(cell: str) -> str:
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
     """Return {column: Arrow type} and {column: SQL expression} of a schema; fields of structs are named "column.field".
 
-    Of two columns with one name the first counts, and a plain column before a field.
-
-    Args:
-        columns: what DuckDB calls the columns, if not as the schema does.
+    Of two columns with one name the first counts, and a plain column before a field. DuckDB calls them `columns`, if
+    not as the schema does.
     """
     kinds: dict[str, pa.DataType] = {}
     coded = pa.types.is_dictionary
@@ -639,10 +625,9 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 
 
 def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attributes: Any) -> Source:
-    """Return an Arrow table as a source; columns whose name occurs twice are `unreadable`.
+    """Return an Arrow table, which messages call `name`, as a source; columns whose name occurs twice are `unreadable`.
 
     Args:
-        name: of the table, for messages.
         files: the file of each row, if there are several files.
         **attributes: other attributes of `Source`; units are added to those of the table, and `unreadable` too.
     """
@@ -820,16 +805,10 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files, whose cells are all read as text; those of one form are read in one query.
+    """Open text files as one table, which messages call `name`; all cells are read as text.
 
-    Args:
-        paths: the files.
-        format: "csv" or "tsv".
-        name: of the table, for messages.
-        header_row: the line, counted from 1, that names the columns; None guesses it.
-
-    Raises:
-        InputError: a file that ends before its header ("empty-file"); files of different columns; too many columns.
+    Files of one form are read in one query. The format is "csv" or "tsv", and `header_row` that of `open_source`.
+    Raises InputError for a file that ends before its header ("empty-file"), and as `_one_layout` does.
     """
     texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
@@ -869,14 +848,9 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
 
 
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
-    """Open Parquet files as one table, whose types may differ where one can be converted to the other.
+    """Open Parquet files as one table, which messages call `name`; types may differ where one converts to the other.
 
-    Args:
-        paths: the files.
-        name: of the table, for messages.
-
-    Raises:
-        InputError: files of different columns, or too many columns.
+    Raises InputError as `_one_layout` does.
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
@@ -888,15 +862,9 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
-    """Open JSON files as one table: files of records, or a single one of one object with a list for each column.
+    """Open JSON files as one table, which messages call `name`: records, or one object with a list for each column.
 
-    Args:
-        paths: the files.
-        name: of the table, for messages.
-
-    Raises:
-        InputError: too many columns.
-        ValueError: a file of neither form, or lists of unequal length.
+    Raises InputError for too many columns, and ValueError for a file of neither form or lists of unequal length.
     """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
@@ -935,15 +903,9 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
-    """Read files whole, by the library of their format, and join their rows to one table in memory.
+    """Read files whole, by the library of their format, "arrow" or "astropy", and join their rows in memory.
 
-    Args:
-        paths: the files.
-        format: "arrow", or "astropy" for FITS and ECSV files.
-        name: of the table, for messages.
-
-    Raises:
-        InputError: a file that cannot be read ("unreadable"), files of different columns, too many columns.
+    Messages call it `name`. Raises InputError for a file that cannot be read ("unreadable"), and as `_one_layout` does.
     """
     tables, units, notes = [], {}, ()
     for path in paths:
@@ -955,14 +917,9 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
 
 
 def _joined(tables: Sequence[Any], paths: tuple[Path, ...], name: str, **attributes: Any) -> Source:
-    """Return the tables of files, one of each path, as one source in memory.
+    """Return the tables of files, one of each path, as one source in memory with further attributes of `Source`.
 
-    Args:
-        name: of the whole, for messages.
-        **attributes: other attributes of `Source`.
-
-    Raises:
-        InputError: files of different columns, too many columns.
+    Messages call it `name`. Raises InputError as `_one_layout` does.
     """
     files = [path for path, table in zip(paths, tables) for _ in range(len(table) if len(paths) > 1 else 0)]
     twice = _one_layout(name, paths, [table.column_names for table in tables])
