@@ -6,9 +6,9 @@ what it was. A column is refused as a whole where it is of a kind that cannot ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -135,48 +135,32 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     Raises:
         InputError: the column holds no numbers at all ("not-numeric").
     """
-    kind, words, note, sides = column.type, {}, None, None
+    kind = column.type
     if is_text(kind):
-        values, words, note, sides = _parse_numbers(column, name, na, limits)
-    elif pa.types.is_null(kind):
-        return Numbers(np.full(len(column), np.nan))
+        read = _parse_numbers(column, name, na, limits)
     elif pa.types.is_float32(kind):
-        values = column.to_numpy(zero_copy_only=False)
-    elif pa.types.is_boolean(kind):
-        values = column.cast(pa.int8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    elif is_numeric(kind):
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        read = Numbers(column.to_numpy(zero_copy_only=False))
+    elif is_numeric(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        column = column.cast(pa.int8()) if pa.types.is_boolean(kind) else column
+        read = Numbers(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     else:
         raise InputError(f"column {name!r} is not numeric but {kind}; convert it to numbers.", code="not-numeric")
-    codes = [np.asarray(float(code)).astype(values.dtype) for code in na if is_number(code)]
-    if codes:
-        values = np.where(np.isin(values, codes), np.nan, values).astype(values.dtype)
-    return Numbers(values, words, note, sides)
+    kind = read.values.dtype
+    if codes := [np.asarray(float(code)).astype(kind) for code in na if is_number(code)]:
+        read = replace(read, values=np.where(np.isin(read.values, codes), np.nan, read.values).astype(kind))
+    return read
 
 
-def _parse_numbers(
-    column: pa.Array, name: str, na: Sequence[str], limits: bool
-) -> tuple[np.ndarray, dict[str, int], str | None, np.ndarray | None]:
+def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
     """Parse texts [n] as numbers: plain ones, limits, those with decimal commas, marks between thousands, or a unit.
 
-    Args:
-        column: the texts.
-        name: of the column, for messages.
-        na: words that mean "missing", besides the usual ones.
-        limits: whether "<0.01" is read as a limit; otherwise it is no number.
-
-    Returns:
-        float64 [n], NaN where a text is no number; {text: count} of those that are not; a note on what was assumed; and
-        the sides of limits, as in `Numbers`.
-
-    Raises:
-        InputError: none of the texts is a number ("not-numeric").
+    The arguments, and the error if none is a number, are those of `numbers`.
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
-            return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None, None
+            return Numbers(cells.cast(pa.float64()).to_numpy(zero_copy_only=False))
     if (truths := matches(cells, "^(?i:true|false)$")).any() and truths.sum() == len(cells) - cells.null_count:
-        return numbers(cells.cast(pa.bool_()), name).values, {}, None, None
+        return numbers(cells.cast(pa.bool_()), name)
     texts, sides = cells, np.zeros(len(cells), np.int8)
     for side, pattern in ((-1, UPPER), (1, LOWER)) if limits else ():
         sides[matches(cells, pattern)] = side
@@ -196,7 +180,7 @@ def _parse_numbers(
         )
     values = where(good, cells).cast(pa.float64()).to_numpy(zero_copy_only=False)
     sides[~good] = 0
-    return values, counted(texts.filter(pa.array(strange))), note, sides if sides.any() else None
+    return Numbers(values, counted(texts.filter(pa.array(strange))), note, sides if sides.any() else None)
 
 
 def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) -> pa.Array:
@@ -269,13 +253,8 @@ def is_number(cell: Any) -> bool:
 def labels(column: pa.Array, name: str) -> pa.Array:
     """Return a column of ids or channels as int64, double, string or bool; null where missing or empty.
 
-    Floats with gaps that are all whole become integers.
-
-    Args:
-        name: of the column, for messages.
-
-    Raises:
-        InputError: integers or floats too large to be exact; another type.
+    Floats with gaps that are all whole become integers. Raises InputError, which calls the column `name`, for integers
+    or floats too large to be exact, and for another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):
@@ -311,11 +290,10 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 
 
 def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
-    """Return texts as numbers if all that are not null are written as such (1, but not 01); else unchanged.
+    """Return texts, without blanks around them, as numbers if all that are not null are written so (1, but not 01).
 
-    Args:
-        texts: without blanks around them. If all are null they are returned unchanged.
-        integers: whether they become int64 if all are whole (1, but not 1.0) and fit; else numbers are float64.
+    Otherwise, and where all are null, they are returned unchanged. With `integers` they become int64 if all are whole
+    (1, but not 1.0) and fit; else float64.
     """
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():
@@ -336,22 +314,18 @@ def as_integers(column: pa.Array) -> pa.Array:
     return whole.take(coded.indices) if pa.types.is_int64(whole.type) else column
 
 
-def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None) -> tuple[np.ndarray, pa.Array]:
-    """Number the different cells of a column.
-
-    Args:
-        read: converts each cell first, null where one is missing; of texts it is called with the different ones only.
-
-    Returns:
-        Codes int64 [n], -1 where null; and the different cells in order of first appearance.
-    """
-    if read is not None and not is_text(column.type):
-        column, read = read(column), None
+def encode(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """Number the different cells of a column: codes int64 [n], -1 where null, and these cells as they first appear."""
     coded = column.dictionary_encode()
-    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    if read is None:
-        return codes, coded.dictionary
-    place, distinct = encode(read(coded.dictionary))
+    return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary
+
+
+def encode_labels(column: pa.Array, name: str) -> tuple[np.ndarray, pa.Array]:
+    """Number the different labels of a column of ids or channels, which are read by `labels`, as `encode` does."""
+    if not is_text(column.type):
+        return encode(labels(column, name))
+    codes, texts = encode(column)
+    place, distinct = encode(labels(texts, name))
     return np.append(place, -1)[codes], distinct
 
 

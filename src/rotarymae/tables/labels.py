@@ -38,15 +38,7 @@ class Facts:
     report: ReadingReport
 
     @classmethod
-    def read(
-        cls,
-        source: Any,
-        id: str,
-        names: Sequence[str],
-        na: Sequence[str] = (),
-        changing: float = 0,
-        words: bool = False,
-    ) -> Facts:
+    def read(cls, source: Any, id: str, names: Sequence[str], na: Sequence[str] = (), static: bool = False) -> Facts:
         """Read columns of a table that has a row per id, or several rows with the same value.
 
         Args:
@@ -54,9 +46,9 @@ class Facts:
             id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
             names: the columns to read.
             na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
-            changing: share of the ids that may have several values.
-            words: whether the usual words for "missing", such as NA, always mean that in text files, and numbers become
-                floats. Otherwise the words do so only next to numbers alone, and whole numbers become integers.
+            static: whether they are static columns: few ids may have several values, words such as NA always mean
+                "missing" in text files, and numbers become floats. Otherwise no id may, the words do so only next to
+                numbers alone, and whole numbers become integers.
 
         Raises:
             InputError: the column of ids among `names` ("column-twice"); an absent column; too many ids with several
@@ -74,11 +66,11 @@ class Facts:
         columns = table.read([id, *names], distinct=True)
         if table.is_text:
             columns[id] = cells.as_integers(columns[id])
-        rows, ids = cells.encode(columns[id], lambda column: cells.labels(column, id))
+        rows, ids = cells.encode_labels(columns[id], id)
         values, report = {}, ReadingReport()
         for name in names:
-            column = _plain(columns[name], name, na, table.is_text, words)
-            values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, changing)
+            column = _plain(columns[name], name, na, table.is_text, static)
+            values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, static)
             report += doubts + _doubts_on_classes(column, name, table.is_text)
         return cls(ids, values, report)
 
@@ -172,11 +164,8 @@ def align_column(
 ) -> tuple[np.ndarray, bool]:
     """Read one value for each series of a data set from a column of a table, matched by id, to split the series by it.
 
-    Args:
-        source: a file or data frame.
-        id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
-        name: the column. Dates become days since 1970-01-01.
-        na: cells that mean "missing", besides empty ones.
+    The table, its ids and the words for missing cells are given as to `align_labels`. Dates become days since
+    1970-01-01.
 
     Returns:
         Values [S], None for a series without one; and whether they were dates.
@@ -209,17 +198,11 @@ def _array(values: pa.Array) -> np.ndarray:
     return np.array(values.to_pylist(), object) if values.null_count else cells.label_values(values)
 
 
-def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
-    """Return a column as labels, numbers or dates, null where a cell is missing.
+def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: bool) -> pa.Array:
+    """Return a column as labels, numbers or dates, null where a cell is missing, by `na` and `static` of `Facts.read`.
 
-    Args:
-        na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
-        parse: whether texts that all look like numbers become numbers, as in text files.
-        words: whether the usual words for "missing", such as NA, always mean that in parsed texts, and numbers become
-            floats. Otherwise the words do so only next to numbers alone, and whole numbers become integers.
-
-    Raises:
-        InputError: cells that are neither text, numbers, booleans nor dates.
+    With `parse`, as in text files, texts that all look like numbers become numbers. Raises InputError for cells that
+    are neither text, numbers, booleans nor dates.
     """
     column = cells.trimmed(column)
     if pa.types.is_temporal(column.type):
@@ -228,8 +211,8 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: b
         column = cells.without(column, ("", *na))
         if not parse:
             return column
-        numbers = cells.typed(cells.without_missing(column), integers=not words)
-        return numbers if words or not cells.is_text(numbers.type) else column
+        numbers = cells.typed(cells.without_missing(column), integers=not static)
+        return numbers if static or not cells.is_text(numbers.type) else column
     if not cells.is_numeric(column.type):
         return cells.labels(column, name)
     codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())
@@ -257,7 +240,7 @@ def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingRepo
 
 
 def _first_of_each(
-    codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, changing: float
+    codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, static: bool
 ) -> tuple[pa.Array, ReadingReport]:
     """Return the first present value of each id [K], null where there is none, and a report of ids with several.
 
@@ -265,10 +248,10 @@ def _first_of_each(
         codes: int [rows], index of each row's cell in `values`; -1 where it is missing.
         values: the different cells of the column `name`.
         series: int [rows], index of each row's id in `ids` [K]; -1 where it is missing.
-        changing: share of the ids that may have several values.
+        static: whether some of the ids may have several values.
 
     Raises:
-        InputError: more ids than that have several values ("several-values"); an infinite value ("unusable-cell").
+        InputError: too many ids have several values ("several-values"); an infinite value ("unusable-cell").
     """
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
     if pa.types.is_floating(values.type) and (bad := np.isinf(values.to_numpy())[codes[rows]]).any():
@@ -283,7 +266,7 @@ def _first_of_each(
         return kept, ReadingReport()
     several, row = np.unique(series[differs]), differs[0]
     where = f"{listed(values.take([first[series[row]], codes[row]]).to_pylist())} in {ids[series[row]].as_py()!r}"
-    if len(several) > changing * len(ids):
+    if len(several) > static * MAX_CHANGING * len(ids):
         raise InputError(
             f"column {name!r} has several values within series {listed(ids.take(several).to_pylist())}: {where} "
             f"({len(several)} series in all); keep one value per series.",

@@ -23,7 +23,7 @@ from rotarymae.series.mapped import Columns, map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import key_column, looks_like_id, looks_like_outcome
-from rotarymae.tables.labels import MAX_CHANGING, Facts
+from rotarymae.tables.labels import Facts
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import FILE_NAME, Source, open_source
 
@@ -205,7 +205,7 @@ class TableReader:
             names = [name for name in schema.static if (name in self.source.columns) == (table is self.source)]
             if table is not None and names:
                 id = schema.id if table is self.source else key_column(table, schema.id)
-                facts.append((table.name, Facts.read(table, id, names, schema.na, MAX_CHANGING, words=True)))
+                facts.append((table.name, Facts.read(table, id, names, schema.na, static=True)))
         return facts
 
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
@@ -306,11 +306,9 @@ class TableReader:
             announce(self._with_notes(_joined(reports)))
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
-        """Yield parts of whole series, in the order of first appearance.
+        """Yield parts of whole series, with about `size` observations each, in the order of first appearance.
 
-        Args:
-            size: about how many observations a part has.
-            whole: whether to read the table at once, as a single part.
+        With `whole` the table is read at once, as a single part.
         """
         schema, reader = self.schema, self
         labels = [name for name in (schema.id, schema.channel) if name in self.source.kinds]
@@ -364,10 +362,7 @@ class TableReader:
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array]) -> SeriesDataset:
-        """Build a data set, without static columns, from columns of the table, or of a part with whole series.
-
-        Args:
-            columns: {name: [rows]} for all of `self.columns`.
+        """Build a data set, without static columns, from all of `self.columns` of the table or of a part of it.
 
         Raises:
             NoObservations: no rows, or none with a value.
@@ -389,24 +384,18 @@ class TableReader:
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
-        """Convert columns to observations in the order of the rows; those without a time may become static columns.
+        """Convert all of `self.columns` to observations in the order of the rows; untimed ones may become static.
 
-        Flagged rows, and those of an unknown channel, are left out already; NaN stays.
-
-        Args:
-            columns: {name: [rows]} for all of `self.columns`.
-
-        Raises:
-            InputError: a column that is not numeric; times that are none; an unknown channel in a strict reading.
+        Flagged rows, and those of an unknown channel, are left out already; NaN stays. Raises InputError for a column
+        that is not numeric, times that are none, and an unknown channel in a strict reading.
         """
         schema, report = self.schema, ReadingReport()
-        series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
+        series, ids = cells.encode_labels(columns[schema.id], schema.id)
 
         def numbers(name: str, sides: np.ndarray | None = None) -> np.ndarray:
             """Read a column as numbers [n], converted by its factor; words and notes are added to `report`.
 
-            Args:
-                sides: int8 [n], set to -1 or 1 where a cell is a limit; None counts such cells as words.
+            Where a cell is a limit, `sides` [n] is set to -1 or 1; without these, it counts as a word.
             """
             nonlocal report
             read = cells.numbers(columns[name], name, schema.na, sides is not None)
@@ -480,18 +469,11 @@ class TableReader:
     ) -> Observations:
         """Return the rows with channel numbers, without those that are flagged or have an unknown channel.
 
-        If the schema's `untimed` is "static", rows without a time become static columns first.
-
-        Args:
-            rows: without channels.
-            column: the channel of each row as read.
-            name: of this column, for messages.
-            flags: pairs of a reason and a mask [n], over the rows as read, of those that it leaves out.
-
-        Raises:
-            InputError: an unknown channel in a strict reading ("unusable-cell").
+        If the schema's `untimed` is "static", rows without a time become static columns first. The channel of each row
+        as read is in the column `name`; flags are pairs of a reason and a mask over these rows. Raises InputError for
+        an unknown channel in a strict reading ("unusable-cell").
         """
-        codes, labels = cells.encode(column, lambda column: cells.labels(column, name))
+        codes, labels = cells.encode_labels(column, name)
         names = cells.label_values(labels)
         known = tuple(sorted(names.tolist())) if self.channel_names is None else self.channel_names
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
@@ -546,11 +528,7 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
     """Turn rows without a time into static columns: {channel: one value per series [S]}.
 
     A column holds the first value of each series, NaN without one. If a channel has no value at all, its column says
-    whether a series has such a row.
-
-    Args:
-        codes: [n], the channel of each row in `names`; -1 for rows that are no facts.
-        names: of the channels.
+    whether a series has such a row. The channels of the rows are `codes` [n] in `names`, -1 for rows that are no facts.
     """
     columns, values = {}, measured(rows)[:, 0]
     for c in np.unique(codes[codes >= 0]):

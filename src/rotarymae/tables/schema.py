@@ -16,19 +16,8 @@ Tokenisation = Literal["channel", "time"]
 Duplicates = Literal["error", "mean", "first", "last"]
 Limits = Literal["censored", "drop"]
 Untimed = Literal["drop", "static"]
-COLUMN_ROLES = (
-    "id",
-    "time",
-    "clock",
-    "positions",
-    "channel",
-    "values",
-    "errors",
-    "upper_limits",
-    "lower_limits",
-    "flags",
-    "static",
-)  # that name columns
+COLUMN_ROLES = ("id", "time", "clock", "positions", "channel", "values", "errors", "upper_limits", "lower_limits",
+                "flags", "static")  # that name columns  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
