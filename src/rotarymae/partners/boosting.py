@@ -423,4 +423,6 @@ def series_features(
             f"the series have {len(names)} features and training had {len(known)}; lacking {listed(lacking, 3)}, "
             f"unknown {listed(others, 3)}. Give the same channels and value columns as in training."
         )
+    if not static:
+        return observed, names
     return np.concatenate([observed, static_features(static, dataset)], 1), names  # pyright: ignore

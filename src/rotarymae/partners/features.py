@@ -39,8 +39,14 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     see `array_features`.
     """
     names = tuple(str(name) for name in dataset.value_names)
-    parts = [_features(rows, names, dataset.channel_names or ("all",)) for rows in chunks(dataset)]
-    return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
+    out, computed, start = np.zeros((0, 0)), tuple[str, ...](), 0
+    for rows in chunks(dataset):  # into one array, as it may be the largest of a fit
+        part = _features(rows, names, dataset.channel_names or ("all",))
+        if not computed:
+            out, computed = np.empty((len(dataset), len(part))), tuple(part)
+        np.stack(list(part.values()), 1, out=out[start : start + rows.num_series])
+        start += rows.num_series
+    return out, computed
 
 
 def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:

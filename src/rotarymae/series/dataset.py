@@ -334,7 +334,7 @@ class SeriesDataset:
         return replace(self, **self.columns.pieces(self.offsets[at], np.diff(offsets))._asdict(), **kept)
 
     def series_chunks(self) -> Iterator[np.ndarray]:
-        """Divide the series into runs of about a million observations.
+        """Divide the series into runs of about 260,000 observations.
 
         Returns
         -------

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MAPPED_CHUNK = 1 << 20  # observations that are handled at a time
+MAPPED_CHUNK = 1 << 18  # observations handled at a time; features of so many take some 100 MB on the way
 SAMPLE = 1 << 22  # observations; statistics of a larger set are taken from so many, and larger parts are mapped
 
 
