@@ -15,10 +15,10 @@ from rotarymae.preprocess import StaticColumn
 from rotarymae.series import SeriesDataset
 from rotarymae.train import FitResult, finetune, pretrain
 from rotarymae.training.fit_config import FitConfig
-from rotarymae_experiments.runner import Trial
+from rotarymae_experiments.runner import SMOKE, Trial
 
-# How a recipe of classification trains when this is only to see that everything runs.
-SMOKE_TRAINING: dict[str, Any] = {
+# The model and training of a recipe of classification that only has to show that everything runs.
+SMOKE_TRAINING: dict[str, Any] = SMOKE | {
     "pretrain_epochs": 5,
     "finetune_epochs": 5,
     "batch_size": 8,

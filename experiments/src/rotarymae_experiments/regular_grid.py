@@ -27,15 +27,6 @@ HALF_WIDTHS = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in SHARES}
 NARROW = RoMAEConfig(
     embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
 )
-# The sizes of an autoencoder that only has to show that everything runs.
-SMOKE: dict[str, Any] = {
-    "embed_dim": 24,
-    "num_heads": 2,
-    "depth": 1,
-    "decoder_embed_dim": 24,
-    "decoder_num_heads": 2,
-    "decoder_depth": 1,
-}
 
 
 class DrawnExamples:

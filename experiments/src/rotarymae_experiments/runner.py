@@ -40,6 +40,15 @@ Figures = dict[str, "Figure"]  # by name
 Changes = Mapping[str, Any]
 Config = TypeVar("Config", TrainConfig, FitConfig)
 Training = TypeVar("Training", TrainResult, FitResult)
+# The sizes of an autoencoder that only has to show that everything runs.
+SMOKE: dict[str, Any] = {
+    "embed_dim": 24,
+    "num_heads": 2,
+    "depth": 1,
+    "decoder_embed_dim": 24,
+    "decoder_num_heads": 2,
+    "decoder_depth": 1,
+}
 
 
 @dataclass(frozen=True)

@@ -13,23 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rotarymae.training.fit_config import FitConfig
-from rotarymae_experiments import (
-    SMOKE,
-    SMOKE_TRAINING,
-    Labelled,
-    Recipe,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    boost,
-    parameters,
-    predict,
-    scores,
-    train_both,
-)
+from rotarymae_experiments.classification import SMOKE_TRAINING, Labelled, boost, predict, scores, train_both
 from rotarymae_experiments.data import elasticc as data
 from rotarymae_experiments.recipes.plasticc import FOUR, PAPER, SHALLOW, TINY, light_curves
+from rotarymae_experiments.runner import Recipe, Row, Score, Setup, Trial, parameters
 
 
 @dataclass(frozen=True)
@@ -99,7 +86,7 @@ RECIPE = Recipe(
         "cases": (SHALLOW,),
         "fit": {"batch_size": 512, "finetune_batch_size": 256, "base_lr": 4e-4, "finetune_lr": 1e-4},
     },
-    smoke={"most_per_model": None, "test_per_class": 4, "fit": SMOKE_TRAINING | SMOKE},
+    smoke={"most_per_model": None, "test_per_class": 4, "fit": SMOKE_TRAINING},
     run=run,
     not_at_hand=(FOUR, SHALLOW, TINY),
     rows=(

@@ -24,21 +24,16 @@ from rotarymae.partners import RandomConvolutions
 from rotarymae.partners.combine import combine
 from rotarymae.preprocess import PatchPreprocessor
 from rotarymae.training import TrainConfig
-from rotarymae_experiments import (
-    SMOKE,
+from rotarymae_experiments.arrays import (
     ArraySetup,
     LabelledArrays,
-    Recipe,
-    Row,
-    Score,
     Transform,
-    Trial,
     finetune_both,
-    parameters,
     predict_arrays,
     pretrain_arrays,
 )
 from rotarymae_experiments.data import esc50 as data
+from rotarymae_experiments.runner import SMOKE, Recipe, Row, Score, Trial, parameters
 
 ESC10, PICTURES, ESC50 = "ESC-10", "ESC-50 pictures", "ESC-50"
 HALVES = np.array([0.5, 0.5])  # the weights of the model and of random convolutions, combined

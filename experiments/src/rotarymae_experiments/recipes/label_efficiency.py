@@ -25,24 +25,10 @@ from rotarymae.series import SeriesDataset
 from rotarymae.splits import split_off
 from rotarymae.train import finetune, open_start, pretrain
 from rotarymae.training.fit_config import FitConfig
-from rotarymae_experiments import (
-    SMOKE,
-    SMOKE_TRAINING,
-    Figures,
-    Labelled,
-    Recipe,
-    Result,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    blank,
-    boost,
-    parameters,
-    predict,
-)
+from rotarymae_experiments.classification import SMOKE_TRAINING, Labelled, blank, boost, predict
 from rotarymae_experiments.data import plasticc as data
 from rotarymae_experiments.recipes.plasticc import light_curves
+from rotarymae_experiments.runner import Figures, Recipe, Result, Row, Score, Setup, Trial, parameters
 
 COUNTS = {"5 labels": 5, "20 labels": 20, "100 labels": 100, "all labels": None}
 COLUMNS = {"id": "object_id", "time": "mjd", "channel": "passband", "values": ("flux", "flux_err")}  # unless told
@@ -155,7 +141,7 @@ RECIPE = Recipe(
         "seeds": (0,),
         "sample": True,
         "objects": 150,
-        "fit": SMOKE_TRAINING | SMOKE | {"min_steps": 0},
+        "fit": SMOKE_TRAINING | {"min_steps": 0},
     },
     run=run,
     rows=tuple(

@@ -16,20 +16,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from rotarymae.train import finetune, prepare
 from rotarymae.training.fit_config import FitConfig
-from rotarymae_experiments import (
-    SMOKE,
-    SMOKE_TRAINING,
-    Labelled,
-    Recipe,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    blank,
-    combine,
-    parameters,
-)
+from rotarymae_experiments.classification import SMOKE_TRAINING, Labelled, blank, combine
 from rotarymae_experiments.data import physionet as data
+from rotarymae_experiments.runner import Recipe, Row, Score, Setup, Trial, parameters
 
 CASE = "five splits"
 METRICS = {"AUROC": roc_auc_score, "average precision": average_precision_score}
@@ -95,7 +84,7 @@ RECIPE = Recipe(
             noise=0.0,
         )
     ),
-    smoke={"seeds": (0,), "fit": SMOKE | SMOKE_TRAINING | {"finetune_epochs": 10}},
+    smoke={"seeds": (0,), "fit": SMOKE_TRAINING | {"finetune_epochs": 10}},
     run=run,
     rows=tuple(
         Row(f"{name}{what}", CASE, f"{name}{method}", "–", f"ISTS-PLM {best}", f"{name} of gradient boosting", aim=aim)

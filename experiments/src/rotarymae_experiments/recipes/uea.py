@@ -18,21 +18,9 @@ import numpy as np
 from rotarymae.series import SeriesDataset
 from rotarymae.splits import split_off
 from rotarymae.training.fit_config import FitConfig
-from rotarymae_experiments import (
-    SMOKE,
-    SMOKE_TRAINING,
-    Labelled,
-    Recipe,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    combine,
-    parameters,
-    predict,
-    train_both,
-)
+from rotarymae_experiments.classification import SMOKE_TRAINING, Labelled, combine, predict, train_both
 from rotarymae_experiments.data import uea as data
+from rotarymae_experiments.runner import Recipe, Row, Score, Setup, Trial, parameters
 
 # The paper's fine-tuning: peak rate, epochs, batch, largest gradient, label smoothing, dropout and stochastic depth.
 PUBLISHED = {
@@ -198,7 +186,7 @@ RECIPE = Recipe(
         "cases": ("BasicMotions",),
         "seeds": (0,),
         "published": False,
-        "fit": {"size": "tiny-shallow", "min_steps": 0} | SMOKE_TRAINING | SMOKE,
+        "fit": {"size": "tiny-shallow", "min_steps": 0} | SMOKE_TRAINING,
     },
     run=run,
     not_at_hand=("CharacterTrajectories", "Heartbeat", "LSST"),
