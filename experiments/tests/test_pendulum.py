@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rotarymae_experiments.data import pendulum
+from rotarymae_experiments.data.shared import mse
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def replay_set(rng, n, frame_seconds=0.01):
 
 def test_streams_replayed(sets):
     shared = np.random.RandomState(42)
-    parts = {"train": (shared, 6, 6), "test": (shared, 5, 0), "valid": (np.random.RandomState(43), 4, 4)}
+    parts = {"train": (shared, 6, 6), "test": (shared, 5, 0), "validation": (np.random.RandomState(43), 4, 4)}
     for name, (rng, n, offset) in parts.items():
         made = getattr(sets, name)
         angles, images = replay_set(rng, n)
@@ -86,6 +87,6 @@ def test_pixel_mean_and_spread():
 def test_metrics_differ_by_a_factor_of_100_at_1000_sequences():
     rng = np.random.default_rng(0)
     predicted, targets = rng.normal(size=(2, 1000, 50, 2))
-    assert pendulum.published_sum(predicted, targets) == pytest.approx(100 * pendulum.mse(predicted, targets))
-    assert pendulum.mse(np.zeros((1, 2, 2)), np.array([[[1.0, 2], [3, 4]]])) == pytest.approx(30 / 4)
+    assert pendulum.published_sum(predicted, targets) == pytest.approx(100 * mse(predicted, targets))
+    assert mse(np.zeros((1, 2, 2)), np.array([[[1.0, 2], [3, 4]]])) == pytest.approx(30 / 4)
     assert pendulum.published_sum(np.zeros((1, 2, 2)), np.array([[[1.0, 2], [3, 4]]])) == pytest.approx(0.03)

@@ -53,10 +53,10 @@ def test_files_that_are_missing_or_not_as_published(tmp_path):
 def test_the_split_and_the_scale(tmp_path):
     data = physionet.read(_physionet.write(tmp_path / "made", 60))
     sets = physionet.prepare(data)
-    parts = [set(part.ids.tolist()) for part in (sets.train, sets.valid, sets.test)]
+    parts = [set(part.ids.tolist()) for part in (sets.train, sets.validation, sets.test)]
     assert [len(part) for part in parts] == [38, 10, 12]
     assert set.union(*parts) == set(range(130_000, 130_060))
-    known = [np.concatenate([p.values[p.channels == c, 0] for p in (sets.train, sets.valid)]) for c in range(5)]
+    known = [np.concatenate([p.values[p.channels == c, 0] for p in (sets.train, sets.validation)]) for c in range(5)]
     for name, values in zip(data.channel_names or (), known, strict=True):
         if name != "pH":  # never changes
             assert abs(values.mean()) < 1e-9 and abs(values.std() - 1) < 1e-9, name
@@ -78,9 +78,9 @@ def test_the_second_day_from_the_first():
     values = [np.where(name == "HR", draw.normal(80, 9, 30), draw.normal(7, 1, 30)) for name in names]
     data = SeriesDataset.from_arrays(times, values, names)
     parts = physionet.prepare_forecasting(data)
-    assert [len(part) for part in (parts.train, parts.valid, parts.visible, parts.hidden)] == [30, 10, 10, 10]
+    assert [len(part) for part in (parts.train, parts.validation, parts.visible, parts.hidden)] == [30, 10, 10, 10]
     assert parts.visible.ids.tolist() == parts.hidden.ids.tolist()
-    assert not {*parts.train.ids, *parts.valid.ids} & {*parts.hidden.ids}
+    assert not {*parts.train.ids, *parts.validation.ids} & {*parts.hidden.ids}
     assert parts.visible.times.max() < 24 <= parts.hidden.times.min()
     for channel in (0, 1):
         low, high = data.values[data.channels == channel].min(), data.values[data.channels == channel].max()
@@ -164,4 +164,4 @@ def test_the_challenges_own_files():
     assert len(data) == 8000 and len(data.channel_names or ()) == 41
     assert data.times.min() == 0 and data.times.max() <= 48
     sets = physionet.prepare(data)
-    assert [len(part) for part in (sets.train, sets.valid, sets.test)] == [5120, 1280, 1600]
+    assert [len(part) for part in (sets.train, sets.validation, sets.test)] == [5120, 1280, 1600]

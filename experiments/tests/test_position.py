@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rotarymae_experiments.data import position
+from rotarymae_experiments.data.shared import mse
 
 
 def test_table_1_sizes_and_streams():
@@ -26,8 +27,8 @@ def test_trivial_answer_scores_the_variance(low, high):
     constant = np.full_like(targets, (low + high) / 2)
     trivial = position.trivial_mse(low, high)
     assert trivial == pytest.approx((high - low) ** 2 / 12)  # 200.083 for the published code's 1 to 50
-    assert position.mse(constant, targets) == pytest.approx(trivial, rel=0.015)
-    assert position.mse(constant + 0.1 * (high - low), targets) > 1.1 * trivial
+    assert mse(constant, targets) == pytest.approx(trivial, rel=0.015)
+    assert mse(constant + 0.1 * (high - low), targets) > 1.1 * trivial
 
 
 def test_error_by_position_by_hand():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rotarymae_experiments.data import spirals
+from rotarymae_experiments.data.shared import draw_seen
 
 
 def one_spiral(a, b, counter_clockwise):
@@ -66,7 +67,7 @@ def test_split_is_200_and_100_and_validation_comes_from_training():
 
 def test_draws_of_seen_points():
     rng = np.random.default_rng(0)
-    seen = spirals.draw_seen(rng, 3000)
+    seen = draw_seen(rng, 3000, 75, 30)
     assert seen.shape == (3000, 75)
     np.testing.assert_array_equal(seen.sum(axis=1), 30)
     np.testing.assert_allclose(seen.mean(axis=0), 0.4, atol=0.05)
@@ -85,7 +86,7 @@ def test_metrics_by_hand():
 
 def test_noise_floor_is_the_noise():
     test = spirals.romae_spirals(3000).split(train=200).test
-    hidden = ~spirals.draw_seen(np.random.default_rng(0), 2800)
+    hidden = ~draw_seen(np.random.default_rng(0), 2800, 75, 30)
     assert spirals.noise_floor(test, hidden) == pytest.approx(0.1, rel=0.01)
     picked = np.zeros_like(hidden)
     picked[4, 7] = True

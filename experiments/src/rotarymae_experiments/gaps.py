@@ -26,6 +26,7 @@ from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.series import hide as hold_out
 from rotarymae.untrained import interpolate_any
 from rotarymae_experiments import prior
+from rotarymae_experiments.data.shared import mse
 
 COUNT, LEAST, MOST = 60, 20, 200
 HIDING = ("random", "block")
@@ -381,7 +382,7 @@ def physionet_rows(model: AnySeries, folder: Path) -> dict[str, float]:
         "ours": interpolate_any(model, visible, as_queries(gone)).mean,
         "line": predict_simply([LINE], visible, visible, gone)[LINE],
     }
-    return {name: float(np.square(guess - truth).mean()) for name, guess in guesses.items()}
+    return {name: mse(guess, truth) for name, guess in guesses.items()}
 
 
 def speed(model: AnySeries, count: int = 1000) -> dict[str, float]:

@@ -25,6 +25,7 @@ import numpy as np
 
 from rotarymae.errors import InputError, choose, import_extra
 from rotarymae.series import SeriesDataset
+from rotarymae_experiments.data.shared import Parts
 from rotarymae_experiments.data.sources import missing, reading
 
 BANDS = ("u", "g", "r", "i", "z", "Y")
@@ -59,14 +60,6 @@ CLASS_OF = {model.lower(): name for name, models in CLASSES.items() for model in
 PREFIX = {"cepheid": "1000000", "d-sct": "2000000"}
 
 DETECTED = 4096  # a bit of PHOTFLAG, of which the higher ones are set for detections alone
-
-
-class Split(NamedTuple):
-    """Indices of the objects [n] of each part, ascending."""
-
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
 
 
 class _Part(NamedTuple):
@@ -122,11 +115,12 @@ def read(folder: str | Path, most_per_model: int | None = None) -> tuple[SeriesD
     return dataset, np.array(labels)
 
 
-def splits(labels: np.ndarray, test_per_class: int = 1000, folds: int = 5) -> tuple[Split, ...]:
-    """Return `folds` splits with one test part, `test_per_class` objects of each class, drawn with seed 0 as by ATAT.
+def splits(labels: np.ndarray, test_per_class: int = 1000, folds: int = 5) -> tuple[Parts[np.ndarray], ...]:
+    """Return `folds` splits of one test part, `test_per_class` objects of each class, drawn with seed 0 as by ATAT.
 
-    The other objects make stratified folds, each of which validates once. (The very partition of ATAT is a file that
-    cannot be had; it depends on the order of the objects.)
+    A split has the indices [n] of the objects in each part, ascending. The objects that are not tested make stratified
+    folds, each of which validates once. (The very partition of ATAT is a file that cannot be had; it depends on the
+    order of the objects.)
 
     Raises:
         InputError: a class with too few objects to leave `folds` of them after the test part is taken.
@@ -144,7 +138,7 @@ def splits(labels: np.ndarray, test_per_class: int = 1000, folds: int = 5) -> tu
     test = np.sort(np.concatenate(chosen))
     rest = np.setdiff1d(np.arange(len(labels)), test)
     parts = StratifiedKFold(folds, shuffle=True, random_state=0).split(rest, labels[rest])
-    return tuple(Split(rest[train], rest[validation], test) for train, validation in parts)
+    return tuple(Parts(rest[train], rest[validation], test) for train, validation in parts)
 
 
 def _models(folder: Path) -> Iterator[tuple[str, list[Path]]]:

@@ -9,12 +9,13 @@ ranks of the points; every draw is made for all series at once.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae.errors import choose
+from rotarymae_experiments.data.shared import Posterior, draw_seen
 
 Waveform = Literal["sine", "square", "cycloid"]
 
@@ -41,13 +42,6 @@ class FrequencySeries:
     clean: NDArray[np.float64]
     frequencies: NDArray[np.int64]
     seen: NDArray[np.bool_]
-
-
-class Posterior(NamedTuple):
-    """mean [S, 100] and std [S, 100], float64."""
-
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
 
 
 def waveform(cycles: ArrayLike, kind: Waveform = "sine") -> NDArray[np.float64]:
@@ -99,8 +93,7 @@ def _series(
     for component in range(2):
         clean += size[:, component, None] * waveform(frequencies[:, component, None] * times, kind)
     noisy = clean + noise * rng.standard_normal((n, POINTS))
-    seen = rng.random((n, POINTS)).argsort(axis=1).argsort(axis=1) < SEEN
-    return FrequencySeries(times, noisy, clean, frequencies, seen)
+    return FrequencySeries(times, noisy, clean, frequencies, draw_seen(rng, n, POINTS, SEEN))
 
 
 def posterior(series: FrequencySeries, kind: Waveform = "sine", noise: float = NOISE_STD) -> Posterior:

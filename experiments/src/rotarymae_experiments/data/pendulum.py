@@ -10,11 +10,12 @@ Training comes first whatever its size, so another `train` changes the test set.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+
+from rotarymae_experiments.data.shared import Parts
 
 GRAVITY = 9.81
 LENGTH = 1.0
@@ -45,20 +46,12 @@ class PendulumSet:
     targets: NDArray[np.float64]
 
 
-class PendulumSets(NamedTuple):
-    """The training, validation and test sets."""
-
-    train: PendulumSet
-    valid: PendulumSet
-    test: PendulumSet
-
-
-def pendulum(train: int = 2000, valid: int = 1000, test: int = 1000) -> PendulumSets:
+def pendulum(train: int = 2000, valid: int = 1000, test: int = 1000) -> Parts[PendulumSet]:
     """The three sets; they take half a minute."""
     shared = np.random.RandomState(42)
     train_set = _make(shared, irregular_times(train, train))
     test_set = _make(shared, irregular_times(test, 0))
-    return PendulumSets(train_set, _make(np.random.RandomState(43), irregular_times(valid, valid)), test_set)
+    return Parts(train_set, _make(np.random.RandomState(43), irregular_times(valid, valid)), test_set)
 
 
 def advance(
@@ -131,11 +124,6 @@ def _make(rng: np.random.RandomState, times: NDArray[np.int64]) -> PendulumSet:
         images[i] = (share * clear + (1 - share) * static).astype(np.uint8)
     kept_angle = np.take_along_axis(angle, times, axis=1)
     return PendulumSet(images, times, np.stack([np.sin(kept_angle), np.cos(kept_angle)], axis=-1))
-
-
-def mse(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
-    """CRU's and S5's metric: squared error, mean over sequences, frames and both components; both [S, K, 2]."""
-    return float(((predicted - targets) ** 2).mean())
 
 
 def published_sum(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:

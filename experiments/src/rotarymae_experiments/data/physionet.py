@@ -23,6 +23,7 @@ import pyarrow.csv
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import align_labels
+from rotarymae_experiments.data.shared import Parts
 from rotarymae_experiments.data.sources import reading
 
 SETS = ("set-a", "set-b")
@@ -33,29 +34,13 @@ HORIZON = 24.0  # hours that a forecast is made from
 LIMITS = (0.001, 0.9995)  # quantiles of the training values; values beyond are taken for slips of the pen
 
 
-class Prepared(NamedTuple):
-    """Standardised records. `valid` is a fifth of the training records; they are not in `train`."""
-
-    train: SeriesDataset
-    valid: SeriesDataset
-    test: SeriesDataset
-
-
 class Forecasting(NamedTuple):
     """Records to train and validate on, and those of the test: what is known at hour 24, and what came after."""
 
     train: SeriesDataset
-    valid: SeriesDataset
+    validation: SeriesDataset
     visible: SeriesDataset
     hidden: SeriesDataset
-
-
-class Split(NamedTuple):
-    """Numbers of the records [n] of each part."""
-
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
 
 
 def read(folder: str | Path) -> SeriesDataset:
@@ -82,7 +67,7 @@ def read(folder: str | Path) -> SeriesDataset:
     return SeriesDataset.from_frame(pa.table(columns), channel="variable", duplicates="mean")
 
 
-def prepare(dataset: SeriesDataset) -> Prepared:
+def prepare(dataset: SeriesDataset) -> Parts[SeriesDataset]:
     """Split and standardise as HeTVAE (ICLR 2022) and mTAN (ICLR 2021) do: 64 % train, 16 % validate, 20 % test.
 
     The split is scikit-learn's with the seeds 42 and 11 of those papers, over records by number (theirs were in the
@@ -98,7 +83,7 @@ def prepare(dataset: SeriesDataset) -> Prepared:
         inside = values[of_variable & known & keep]
         values[of_variable] = (values[of_variable] - inside.mean()) / (inside.std() or 1.0)
     clean = replace(dataset, values=values).mask_observations(keep)
-    return Prepared(*(clean.select(np.sort(part)) for part in (train, valid, test)))
+    return Parts(*(clean.select(np.sort(part)) for part in (train, valid, test)))
 
 
 def prepare_forecasting(dataset: SeriesDataset) -> Forecasting:
@@ -165,7 +150,7 @@ def read_outcomes(folder: str | Path, dataset: SeriesDataset) -> np.ndarray:
     return align_labels(dataset, outcomes.filter(pa.array(known)), id="RecordID", label="In-hospital_death")
 
 
-def read_splits(folder: str | Path) -> tuple[Split, ...]:
+def read_splits(folder: str | Path) -> tuple[Parts[np.ndarray], ...]:
     """Read splits.json: a name → a list of {"train": [numbers], "validation": [..], "test": [..]}.
 
     Raises:
@@ -175,7 +160,7 @@ def read_splits(folder: str | Path) -> tuple[Split, ...]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         (splits,) = [value for value in content.values() if isinstance(value, list)]
-        read = tuple(Split(*(np.array(part[name], np.int64) for name in Split._fields)) for part in splits)
+        read = tuple(Parts(*(np.array(part[name], np.int64) for name in Parts._fields)) for part in splits)
         if any(len(np.unique(np.concatenate(split))) < sum(map(len, split)) for split in read):
             raise ValueError("a record is in two parts of a split")
         return read

@@ -56,11 +56,6 @@ def trivial_mse(low: float, high: float) -> float:
     return (high - low) ** 2 / 12
 
 
-def mse(predicted: ArrayLike, targets: ArrayLike) -> float:
-    """Table 1's metric: squared error, mean over all tokens of all samples; both [S, N]."""
-    return float(np.mean((np.asarray(predicted, np.float64) - np.asarray(targets)) ** 2))
-
-
 def mse_by_position(predicted: ArrayLike, targets: ArrayLike, high: float, bins: int = 50) -> ErrorByPosition:
     """Squared error against the position in 0..high, in `bins` equal parts; predicted and targets [S, N]."""
     predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)

@@ -14,10 +14,11 @@ standard normals [S, points, 2], then for ContiFormer's set the test context of 
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rotarymae_experiments.data.shared import Parts, mse
 
 LAST_TIME = 6 * np.pi
 SPREAD = 0.02
@@ -47,11 +48,9 @@ class Spirals:
     scale: NDArray[np.float64]
     context: NDArray[np.int64] | None = None
 
-    def split(self, *, train: int = 200, valid: int = 0) -> "Splits":
+    def split(self, *, train: int = 200, valid: int = 0) -> "Parts[Spirals]":
         """The first `train` spirals, the last `valid` of them set apart for validation, and all others for test."""
-        return Splits(
-            self._rows(0, train - valid), self._rows(train - valid, train), self._rows(train, len(self.clean))
-        )
+        return Parts(self._rows(0, train - valid), self._rows(train - valid, train), self._rows(train, len(self.clean)))
 
     def _rows(self, start: int, stop: int) -> "Spirals":
         """Return the spirals from `start` to `stop`."""
@@ -61,14 +60,6 @@ class Spirals:
             clean=self.clean[start:stop],
             counter_clockwise=self.counter_clockwise[start:stop],
         )
-
-
-class Splits(NamedTuple):
-    """The training, validation and test sets."""
-
-    train: Spirals
-    valid: Spirals
-    test: Spirals
 
 
 def contiformer_spirals(n: int = 300, *, seed: int = 27) -> Spirals:
@@ -113,11 +104,6 @@ def draw_shared_context(rng: np.random.Generator, *, seen: int = 50) -> NDArray[
     return np.sort(rng.permutation(HALF)[:seen])
 
 
-def draw_seen(rng: np.random.Generator, n: int, *, seen: int = 30) -> NDArray[np.bool_]:
-    """RoMAE's draw: each of n spirals its own `seen` points, [n, 75] bool, True = seen; the others are hidden."""
-    return rng.random((n, HALF)).argsort(axis=1).argsort(axis=1) < seen
-
-
 def mae(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
     """ContiFormer's MAE: mean over points of |dx| + |dy|; both [..., 2]."""
     return float(np.abs(predicted - targets).sum(axis=-1).mean())
@@ -130,7 +116,7 @@ def rmse(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
 
 def rmse_per_coordinate(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
     """RoMAE's RMSE: root of the mean over points and coordinates, which is `rmse` / sqrt(2); both [..., 2]."""
-    return float(np.sqrt(((predicted - targets) ** 2).mean()))
+    return float(np.sqrt(mse(predicted, targets)))
 
 
 def noise_floor(spirals: Spirals, hidden: NDArray[np.bool_]) -> float:

@@ -13,10 +13,11 @@ Random stream: `numpy.random.RandomState(seed)`, for each series 10 normals for 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from rotarymae_experiments.data.shared import Parts, Posterior, draw_seen
 
 KEYS = 10
 POINTS = 51
@@ -40,21 +41,6 @@ class SyntheticSeries:
     def select(self, index: NDArray[np.int64]) -> "SyntheticSeries":
         """The series at `index`, on the same times."""
         return SyntheticSeries(self.times, self.noisy[index], self.clean[index])
-
-
-class Splits(NamedTuple):
-    """The training, validation and test sets."""
-
-    train: SyntheticSeries
-    valid: SyntheticSeries
-    test: SyntheticSeries
-
-
-class Posterior(NamedTuple):
-    """mean [S, 51] and std [S, 51], float64."""
-
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
 
 
 def key_weights() -> NDArray[np.float64]:
@@ -85,10 +71,10 @@ def split_indices(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
     return shuffled[held_out:], shuffled[half:held_out], shuffled[:half]
 
 
-def splits(n: int = 2000) -> Splits:
+def splits(n: int = 2000) -> Parts[SyntheticSeries]:
     """Return n series split 80/10/10 into disjoint training, validation and test sets (1600, 200 and 200 of 2000)."""
     series = generate(n)
-    return Splits(*(series.select(index) for index in split_indices(n)))
+    return Parts(*(series.select(index) for index in split_indices(n)))
 
 
 def draw_context(rng: np.random.Generator, n: int, *, low: int = 3, high: int = 9) -> NDArray[np.bool_]:
@@ -97,9 +83,7 @@ def draw_context(rng: np.random.Generator, n: int, *, low: int = 3, high: int = 
     The count is uniform on low..high (both included) per series, the points are without replacement. hetvae trains with
     3..9 and evaluates with low=high=25 (half of 51, rounded down).
     """
-    count = rng.integers(low, high, size=(n, 1), endpoint=True)
-    rank = rng.random((n, POINTS)).argsort(axis=1).argsort(axis=1)
-    return rank < count
+    return draw_seen(rng, n, POINTS, rng.integers(low, high, size=(n, 1), endpoint=True))
 
 
 def posterior(noisy: ArrayLike, observed: ArrayLike) -> Posterior:
@@ -117,13 +101,3 @@ def posterior(noisy: ArrayLike, observed: ArrayLike) -> Posterior:
     mean = np.einsum("sjk,sk->sj", keys, seen @ weights / NOISE_STD**2) @ weights.T
     variance = ((weights @ keys) * weights).sum(-1)
     return Posterior(mean, np.sqrt(variance + NOISE_STD**2))
-
-
-def mse(predicted: ArrayLike, noisy: ArrayLike, observed: ArrayLike) -> float:
-    """The metric: squared error against the noisy values, mean over all hidden points of all series; all [S, 51]."""
-    return float(np.mean((np.asarray(predicted) - noisy)[~np.asarray(observed)] ** 2))
-
-
-def exact_optimum_mse(noisy: ArrayLike, observed: ArrayLike) -> float:
-    """Return the exact posterior mean's MSE on these very series and masks; the floor for any model, up to chance."""
-    return mse(posterior(noisy, observed).mean, noisy, observed)

@@ -22,6 +22,7 @@ from rotarymae.tokens import Tokens
 from rotarymae.training import Supervised, TrainConfig
 from rotarymae_experiments import DrawnExamples, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import pendulum as data
+from rotarymae_experiments.data.shared import mse
 from rotarymae_experiments.token_regressor import TokenRegressor
 
 SMALL = "Table 14's size"
@@ -69,13 +70,13 @@ def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
     model = TokenRegressor(encoder, 2) if setup.per_frame else Regressor(encoder, 2 * frames, pool="cls")
     # The validation set chooses nothing within a run, so the weights of the last step are scored.
     trial.fit(Supervised(model, regression), _examples(sets.train, setup, trial.seed), setup.train)
-    predicted = {name: _predict(model, part, setup) for name, part in (("valid", sets.valid), ("test", sets.test))}
+    predicted = {name: _predict(model, part, setup) for name, part in (("valid", sets.validation), ("test", sets.test))}
     guess = sets.train.targets.mean(axis=(0, 1))
     metrics = {
-        "MSE": data.mse(predicted["test"], sets.test.targets),
+        "MSE": mse(predicted["test"], sets.test.targets),
         "summed and × 1e-3, as the paper prints": data.published_sum(predicted["test"], sets.test.targets),
-        "validation MSE": data.mse(predicted["valid"], sets.valid.targets),
-        "MSE of the training mean": data.mse(np.broadcast_to(guess, sets.test.targets.shape), sets.test.targets),
+        "validation MSE": mse(predicted["valid"], sets.validation.targets),
+        "MSE of the training mean": mse(np.broadcast_to(guess, sets.test.targets.shape), sets.test.targets),
     }
     return Score(metrics, {}, parameters(model))
 

@@ -23,6 +23,7 @@ from rotarymae.train import pretrain
 from rotarymae.training.fit_config import FitConfig, MaskingStrategy
 from rotarymae_experiments import SMOKE, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import physionet as data
+from rotarymae_experiments.data.shared import mse
 
 ROWS, TOKENS, FORECAST = "rows", "tokens", "forecast"
 MASKING: dict[str, MaskingStrategy] = {ROWS: "rows", TOKENS: "ratio", FORECAST: "future"}
@@ -57,10 +58,10 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     trained = trial.train("training", pretrain, train, config, validation=valid)
     truth = np.asarray(hidden.values)
     answers = interpolate(trained.pipeline, visible, as_queries(hidden))
-    metrics = {"MSE": _mse(answers.mean, truth), "MAE": float(np.abs(answers.mean - truth).mean())}
+    metrics = {"MSE": mse(answers.mean, truth), "MAE": float(np.abs(answers.mean - truth).mean())}
     names = ("linear interpolation", "the last value", "the mean")
     guesses = predict_simply(INTERPOLATION, train, visible, hidden).values()
-    metrics |= {f"MSE of {name}": _mse(guess, truth) for name, guess in zip(names, guesses, strict=True)}
+    metrics |= {f"MSE of {name}": mse(guess, truth) for name, guess in zip(names, guesses, strict=True)}
     if answers.bands:
         lower, upper = answers.bands[0.68]
         metrics["share within the 68 % band"] = float(((truth >= lower) & (truth <= upper)).mean())
@@ -84,16 +85,11 @@ def _parts(setup: PhysioNetSetup, case: str) -> tuple[SeriesDataset, SeriesDatas
     records = data.read(setup.data_dir)
     if case == FORECAST:
         days = data.prepare_forecasting(records)
-        return first(days.train), first(days.valid), first(days.visible), first(days.hidden)
+        return first(days.train), first(days.validation), first(days.visible), first(days.hidden)
     sets = data.prepare(records)
     by: Literal["time", "observation"] = "time" if case == ROWS else "observation"
     visible, hidden, _ = hide(first(sets.test), 0.5, by=by)  # the same for every seed
-    return first(sets.train), first(sets.valid), visible, hidden
-
-
-def _mse(predicted: np.ndarray, truth: np.ndarray) -> float:
-    """Return the mean squared error."""
-    return float(np.square(predicted - truth).mean())
+    return first(sets.train), first(sets.validation), visible, hidden
 
 
 UNIT = "A straight line scores less than HeTVAE's figure here, so it is in another unit."

@@ -21,6 +21,7 @@ from rotarymae.tokens import Tokens
 from rotarymae.training import Supervised, TrainConfig
 from rotarymae_experiments import DrawnExamples, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import position as data
+from rotarymae_experiments.data.shared import mse
 from rotarymae_experiments.token_regressor import TokenRegressor
 
 CASES = {
@@ -72,7 +73,7 @@ def run(setup: PositionSetup, case: str, trial: Trial) -> Score:
     )
     predicted = shift + unit * predict(model, sets.test)
     variance = data.trivial_mse(setup.low, setup.high)
-    error = data.mse(predicted, sets.test)
+    error = mse(predicted, sets.test)
     return Score({"MSE": error, "MSE / variance": error / variance, "variance": variance}, {}, parameters(model))
 
 

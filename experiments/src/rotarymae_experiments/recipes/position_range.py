@@ -17,6 +17,7 @@ from rotarymae.model import Encoder
 from rotarymae.training import Supervised, TrainConfig
 from rotarymae_experiments import Figures, Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import position as data
+from rotarymae_experiments.data.shared import mse
 from rotarymae_experiments.recipes.position import examples, predict
 from rotarymae_experiments.token_regressor import TokenRegressor
 
@@ -59,7 +60,7 @@ def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
     trial.fit(Supervised(model, regression), examples(sets.train, shift, unit, position_unit), train)
     predicted = shift + unit * predict(model, sets.test, position_unit)
     curve = data.mse_by_position(predicted, sets.test, high)
-    error, variance = data.mse(predicted, sets.test), data.trivial_mse(0.0, high)
+    error, variance = mse(predicted, sets.test), data.trivial_mse(0.0, high)
     middle = float(np.nanmean(curve.mse[5:-5]))
     metrics = {"MSE": error, "MSE / variance": error / variance, "MSE of the middle 80 %": middle, "variance": variance}
     return Score(metrics, {"fraction": curve.fraction, "mse": curve.mse}, parameters(model))

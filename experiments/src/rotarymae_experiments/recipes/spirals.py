@@ -23,6 +23,7 @@ from rotarymae.tokens import Tokens
 from rotarymae.training import Pretraining, TrainConfig
 from rotarymae_experiments import SMOKE, Figures, Recipe, Result, Row, Score, Setup, Trial, parameters, regular_grid
 from rotarymae_experiments.data import spirals as data
+from rotarymae_experiments.data.shared import draw_seen
 
 CONTIFORMER, ROMAE = "ContiFormer's protocol", "RoMAE's protocol"
 TRIALS = 10
@@ -87,7 +88,7 @@ def run(setup: SpiralsSetup, case: str, trial: Trial) -> Score:
         1.0 if setup.step is None else setup.step / step,
     )
     model = MaskedAutoencoder(setup.model)
-    train, valid = (_examples(part, setup, case, scaling, trial.seed) for part in (sets.train, sets.valid))
+    train, valid = (_examples(part, setup, case, scaling, trial.seed) for part in (sets.train, sets.validation))
     trial.fit(Pretraining(model), train, setup.train, valid)
     metrics, curves = _score(model, sets.test, case, scaling)
     return Score(metrics, curves, parameters(model))
@@ -150,7 +151,7 @@ def _score(
             seen = np.zeros(test.clean.shape[:2], bool)
             seen[:, test.context if trial == 0 else data.draw_shared_context(draw)] = True
         else:
-            seen = data.draw_seen(draw, len(test.clean))
+            seen = draw_seen(draw, len(test.clean), data.HALF, 30)
         queries = np.ones_like(seen) if case == CONTIFORMER else ~seen
         predicted = regular_grid.predict_masked(model, tokens, seen, queries)[0] * scaling.unit + scaling.shift
         measure = _contiformer if case == CONTIFORMER else _romae

@@ -21,6 +21,7 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.training import Pretraining, TrainConfig
 from rotarymae_experiments import SMOKE, Figures, Recipe, Result, Row, Score, Setup, Trial, parameters, regular_grid
 from rotarymae_experiments.data import synthetic as data
+from rotarymae_experiments.data.shared import mse
 
 CASE = "3 to 9 points"
 COUNTS = {CASE: (3, 9), "3 points": (3, 3), "10 points": (10, 10), "20 points": (20, 20), "25 points": (25, 25)}
@@ -64,7 +65,7 @@ def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
     sets = data.splits(setup.series)
     model = MaskedAutoencoder(setup.model)
     objective = Pretraining(model, beta=setup.beta)
-    trial.fit(objective, examples(sets.train, setup, trial.seed), setup.train, examples(sets.valid, setup))
+    trial.fit(objective, examples(sets.train, setup, trial.seed), setup.train, examples(sets.validation, setup))
     metrics, curves = {}, {}
     for name, (low, high) in COUNTS.items():
         # The other counts are for a figure and a line of the table each: fewer draws will do.
@@ -77,11 +78,12 @@ def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
             exact = data.posterior(series.noisy, seen).mean[0]
             curves[name] = {"values": series.noisy[0], "seen": seen[0], "mean": mean[0], "exact": exact}
             curves[name] |= {} if std is None else {"std": std[0]}
-    guess = sets.train.noisy.mean(axis=0)
     series, seen = _draws(sets.test, setup.draws, *COUNTS[CASE])
-    metrics["MSE of the training mean"] = data.mse(np.broadcast_to(guess, seen.shape), series.noisy, seen)
-    line = regular_grid.linear_interpolation(series.times, series.noisy, seen)
-    metrics["MSE of linear interpolation"] = data.mse(line, series.noisy, seen)
+    guesses = {
+        "the training mean": np.broadcast_to(sets.train.noisy.mean(axis=0), seen.shape),
+        "linear interpolation": regular_grid.linear_interpolation(series.times, series.noisy, seen),
+    }
+    metrics |= {f"MSE of {name}": mse(guess[~seen], series.noisy[~seen]) for name, guess in guesses.items()}
     return Score(metrics, curves, parameters(model))
 
 
@@ -147,11 +149,12 @@ def _score(
 ) -> dict[str, float]:
     """Return errors and calibration at hidden points, for mean and std [n, points] and for the optimum."""
     exact, hidden = data.posterior(series.noisy, seen), ~seen
-    scores = {"MSE": data.mse(mean, series.noisy, seen), "optimum MSE": data.exact_optimum_mse(series.noisy, seen)}
+    truth = series.noisy[hidden]
+    scores = {"MSE": mse(mean[hidden], truth), "optimum MSE": mse(exact.mean[hidden], truth)}
     scores["ratio"] = scores["MSE"] / scores["optimum MSE"]
     if std is not None:
-        scores |= regular_grid.calibration(series.noisy[hidden], mean[hidden], std[hidden])
-    best = regular_grid.calibration(series.noisy[hidden], exact.mean[hidden], exact.std[hidden])
+        scores |= regular_grid.calibration(truth, mean[hidden], std[hidden])
+    best = regular_grid.calibration(truth, exact.mean[hidden], exact.std[hidden])
     return scores | {f"optimum {name}": value for name, value in best.items()}
 
 

@@ -1,0 +1,33 @@
+"""The parts of a data set, predictions, errors and draws of points that several data sets share."""
+
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Part = TypeVar("Part")
+
+
+class Parts(NamedTuple, Generic[Part]):
+    """The training, validation and test set, or the numbers [n] of the examples in each."""
+
+    train: Part
+    validation: Part
+    test: Part
+
+
+class Posterior(NamedTuple):
+    """Mean and standard deviation of each of N points of S series, [S, N] float64."""
+
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+
+
+def mse(predicted: ArrayLike, targets: ArrayLike) -> float:
+    """Return the mean squared error over all values; both have one shape."""
+    return float(np.square(np.asarray(predicted, np.float64) - np.asarray(targets)).mean())
+
+
+def draw_seen(rng: np.random.Generator, n: int, points: int, seen: int | NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Draw which points each of n series shows, [n, points] bool: a number `seen`, or one for each series [n, 1]."""
+    return rng.random((n, points)).argsort(axis=1).argsort(axis=1) < seen
