@@ -16,6 +16,7 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.interpolation import predict_at
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens, compact
+from rotarymae_experiments.data.shared import Posterior
 from rotarymae_experiments.runner import Row
 
 if TYPE_CHECKING:
@@ -51,8 +52,9 @@ class DrawnExamples:
         return [str(int(i)) for i in index]
 
 
-def on_grid(values: Tensor, times: np.ndarray, position_scale: float = 1.0) -> Tokens:
+def on_grid(values: np.ndarray | Tensor, times: np.ndarray, position_scale: float = 1.0) -> Tokens:
     """Series [B, T] or [B, T, V] as tokens at the times [T] they share, times `position_scale`."""
+    values = torch.as_tensor(values).float()
     if values.ndim == 2:
         values = values[..., None]
     positions = torch.from_numpy((times * position_scale).astype(np.float32))[None, :, None]
@@ -93,6 +95,23 @@ def calibration(target: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[s
     return scores
 
 
+def calibrations(
+    noisy: np.ndarray, hidden: np.ndarray, mean: np.ndarray, std: np.ndarray | None, best: Posterior
+) -> dict[str, float]:
+    """`calibration` of predictions at the hidden points [S, T], if they have a deviation, and of the optimum."""
+    scores = {} if std is None else calibration(noisy[hidden], mean[hidden], std[hidden])
+    optimum = calibration(noisy[hidden], best.mean[hidden], best.std[hidden])
+    return scores | {f"optimum {name}": value for name, value in optimum.items()}
+
+
+def example(
+    noisy: np.ndarray, seen: np.ndarray, mean: np.ndarray, std: np.ndarray | None, best: Posterior, i: int
+) -> dict[str, np.ndarray]:
+    """Series `i` of [S, T] with its predictions, by the names that `panel` reads."""
+    shown = {"values": noisy[i], "seen": seen[i], "mean": mean[i], "exact": best.mean[i]}
+    return shown if std is None else shown | {"std": std[i]}
+
+
 def calibration_rows(case: str, prefix: str = "") -> list[Row]:
     """The lines of the table for what `calibration` gives, beside the same of the optimum."""
     names = {"NLL (nats)": "NLL"}
@@ -109,7 +128,7 @@ def panel(times: np.ndarray, shown: dict[str, Any], optimum: str) -> Panel:
     """A series' prediction at its hidden points, with the band of 95 %, beside what was seen and the exact answer.
 
     Args:
-        shown: "values", "seen", "mean", "exact" and perhaps "std" [T], as a result file has them.
+        shown: what `example` returned, as a result file has it.
         optimum: what the exact answer is called.
     """
     from rotarymae_experiments.figures import Panel

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import math
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -24,7 +23,7 @@ from torch import nn
 
 from rotarymae.batch import Examples
 from rotarymae.errors import InputError, did_you_mean
-from rotarymae.system import Reporter, hardware, replacing, versions, write_text
+from rotarymae.system import Reporter, hardware, plain_json, replacing, versions, write_text
 from rotarymae.train import FitResult
 from rotarymae.training import Objective, TrainConfig, TrainResult, fit
 from rotarymae.training.fit_config import FitConfig
@@ -389,20 +388,13 @@ def _file_name(case: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON holds it: arrays as lists of five digits, NaN as None."""
+    """Return a value as JSON holds it: dataclasses as dictionaries, arrays as lists of five digits, NaN as None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, np.ndarray):
-        short = value if value.dtype.kind in "bi" else np.vectorize(lambda v: float(f"{v:.5g}"), otypes=[float])(value)
-        return plain(short.tolist())
+        value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "bi":
+        value = np.vectorize(lambda v: float(f"{v:.5g}"), otypes=[float])(value)
+    return plain_json(value)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
@@ -71,11 +70,7 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
     mean, std = predict(model, single, setup)
     best = data.posterior(single, kind)
     metrics, curves = _by_frequency(single, mean, best.mean)
-    hidden = ~single.seen
-    if std is not None:
-        metrics |= regular_grid.calibration(single.noisy[hidden], mean[hidden], std[hidden])
-    exact = regular_grid.calibration(single.noisy[hidden], best.mean[hidden], best.std[hidden])
-    metrics |= {f"optimum {name}": value for name, value in exact.items()}
+    metrics |= regular_grid.calibrations(single.noisy, ~single.seen, mean, std, best)
     guesses = {
         "linear interpolation": regular_grid.linear_interpolation(TIMES, single.noisy, single.seen),
         "the training mean": np.broadcast_to(train.noisy.mean(0), single.noisy.shape),
@@ -88,9 +83,8 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
     pair_metrics, shown = _by_pair(pairs, mean, best.mean)
     for pair in EXAMPLES:
         i = int(np.argmax((pairs.frequencies == pair).all(axis=1)))
-        example = {"values": pairs.noisy[i], "clean": pairs.clean[i], "seen": pairs.seen[i]}
-        example |= {"mean": mean[i], "exact": best.mean[i]} | ({} if std is None else {"std": std[i]})
-        shown[f"{pair[0]} and {pair[1]} Hz"] = example
+        example = regular_grid.example(pairs.noisy, pairs.seen, mean, std, best, i)
+        shown[f"{pair[0]} and {pair[1]} Hz"] = example | {"clean": pairs.clean[i]}
     return Score(metrics | pair_metrics, curves | shown, parameters(model))
 
 
@@ -98,23 +92,22 @@ def examples(
     series: data.FrequencySeries, setup: FrequencySetup, case: str, seed: int = 0
 ) -> regular_grid.DrawnExamples:
     """Return examples whose seen points are drawn anew in each epoch, with the hidden ones as targets."""
-    noisy = torch.from_numpy(series.noisy.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of these indices in this epoch; epoch None always gives the same one."""
         order = counter_uniform(seed, -1 if epoch is None else epoch, index)(data.POINTS).argsort(1)
-        everything = regular_grid.on_grid(noisy[torch.from_numpy(index)], TIMES, setup.position_scale)
+        everything = regular_grid.on_grid(series.noisy[index], TIMES, setup.position_scale)
         visible, hidden = order[:, : data.SEEN], order[:, data.SEEN :]
         return Batch(index, everything.select(visible), everything.select(hidden[:, : setup.queries]))
 
-    return regular_grid.DrawnExamples(len(noisy), data.POINTS, draw)
+    return regular_grid.DrawnExamples(len(series.noisy), data.POINTS, draw)
 
 
 def predict(
     model: MaskedAutoencoder, series: data.FrequencySeries, setup: FrequencySetup
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Mean and standard deviation (None of a model without) [S, 100] at hidden points; NaN at seen ones."""
-    everything = regular_grid.on_grid(torch.from_numpy(series.noisy.astype(np.float32)), TIMES, setup.position_scale)
+    everything = regular_grid.on_grid(series.noisy, TIMES, setup.position_scale)
     mean, std = regular_grid.predict_masked(model, everything, series.seen, ~series.seen)
     return mean[..., 0], None if std is None else std[..., 0]
 

@@ -64,20 +64,33 @@ def run(setup: PositionSetup, case: str, trial: Trial) -> Score:
     sets = data.position_sets(low=setup.low, high=setup.high, train=setup.samples, test=setup.tests, seed=trial.seed)
     changes = {} if setup.depth is None else {"depth": setup.depth}
     model = TokenRegressor(Encoder(RoMAEConfig.named(size, cls_token=cls_token, **changes)))
-    middle, spread = (setup.low + setup.high) / 2, (setup.high - setup.low) / 12**0.5
-    shift, unit = (middle, spread) if setup.standardize else (0.0, 1.0)
-    trial.fit(
-        Supervised(model, regression),
-        examples(sets.train, shift, unit),
-        setup.train if cls_token else setup.train_without,
-    )
-    predicted = shift + unit * predict(model, sets.test)
-    variance = data.trivial_mse(setup.low, setup.high)
-    error = mse(predicted, sets.test)
-    return Score({"MSE": error, "MSE / variance": error / variance, "variance": variance}, {}, parameters(model))
+    train = setup.train if cls_token else setup.train_without
+    _, metrics = locate(trial, model, sets, train, (setup.low, setup.high), setup.standardize)
+    return Score(metrics, {}, parameters(model))
 
 
-def examples(positions: np.ndarray, shift: float, unit: float, position_unit: float = 1.0) -> DrawnExamples:
+def locate(
+    trial: Trial,
+    model: TokenRegressor,
+    sets: data.PositionSets,
+    train: TrainConfig,
+    domain: tuple[float, float],
+    standardize: bool,
+    position_unit: float = 1.0,
+) -> tuple[np.ndarray, dict[str, float]]:
+    """Train a model to say where tokens are; return what it says of the test set, positions [S, N], and its scores.
+
+    With `standardize` targets have mean 0 and variance 1 in training; RoPE positions are in `position_unit`.
+    """
+    low, high = domain
+    shift, unit = ((low + high) / 2, (high - low) / 12**0.5) if standardize else (0.0, 1.0)
+    trial.fit(Supervised(model, regression), examples(sets.train, shift, unit, position_unit), train)
+    predicted = shift + unit * predict(model, sets.test, position_unit)
+    error, variance = mse(predicted, sets.test), data.trivial_mse(low, high)
+    return predicted, {"MSE": error, "MSE / variance": error / variance, "variance": variance}
+
+
+def examples(positions: np.ndarray, shift: float, unit: float, position_unit: float) -> DrawnExamples:
     """Batches whose targets are (position - shift) / unit, at RoPE positions of position / position_unit."""
     targets = torch.from_numpy(((positions - shift) / unit).astype(np.float32))[..., None]
 
@@ -88,14 +101,14 @@ def examples(positions: np.ndarray, shift: float, unit: float, position_unit: fl
     return DrawnExamples(len(targets), targets.shape[1], draw)
 
 
-def tokens(positions: np.ndarray, position_unit: float = 1.0) -> Tokens:
+def tokens(positions: np.ndarray, position_unit: float) -> Tokens:
     """Return tokens of value 1 at positions [S, N] in `position_unit`."""
     at = torch.from_numpy(positions / np.float32(position_unit))[..., None]
     return Tokens(torch.ones_like(at), at, check_values=False)
 
 
-def predict(model: TokenRegressor, positions: np.ndarray, position_unit: float = 1.0) -> np.ndarray:
-    """[S, N]"""
+def predict(model: TokenRegressor, positions: np.ndarray, position_unit: float) -> np.ndarray:
+    """Return what a model says of tokens at these positions, [S, N] both."""
     with torch.no_grad():
         parts = [model(tokens(some, position_unit)) for some in np.array_split(positions, -(-len(positions) // 500))]
     return torch.cat(parts)[..., 0].double().numpy()

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rotarymae.config import RoMAEConfig
-from rotarymae.losses import regression
 from rotarymae.model import Encoder
-from rotarymae.training import Supervised, TrainConfig
+from rotarymae.training import TrainConfig
 from rotarymae_experiments import Figures, Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import position as data
-from rotarymae_experiments.data.shared import mse
-from rotarymae_experiments.recipes.position import examples, predict
+from rotarymae_experiments.recipes.position import locate
 from rotarymae_experiments.token_regressor import TokenRegressor
 
 HIGH = {"(0, 100)": 100.0, "(0, 1000)": 1000.0}
@@ -53,16 +51,12 @@ def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
     high = HIGH[case]
     sets = data.position_sets(high=high, tokens=1, train=setup.samples, test=setup.tests, seed=trial.seed)
     model = TokenRegressor(Encoder(setup.model))
-    shift, unit = (high / 2, high / 12**0.5) if setup.standardize else (0.0, 1.0)
     position_unit = 1.0 if setup.span is None else high / setup.span
     rate = setup.train.base_lr / (setup.slow_down if high == 1000 else 1.0)
     train = dataclasses.replace(setup.train, base_lr=rate)
-    trial.fit(Supervised(model, regression), examples(sets.train, shift, unit, position_unit), train)
-    predicted = shift + unit * predict(model, sets.test, position_unit)
+    predicted, metrics = locate(trial, model, sets, train, (0.0, high), setup.standardize, position_unit)
     curve = data.mse_by_position(predicted, sets.test, high)
-    error, variance = mse(predicted, sets.test), data.trivial_mse(0.0, high)
-    middle = float(np.nanmean(curve.mse[5:-5]))
-    metrics = {"MSE": error, "MSE / variance": error / variance, "MSE of the middle 80 %": middle, "variance": variance}
+    metrics["MSE of the middle 80 %"] = float(np.nanmean(curve.mse[5:-5]))
     return Score(metrics, {"fraction": curve.fraction, "mse": curve.mse}, parameters(model))
 
 

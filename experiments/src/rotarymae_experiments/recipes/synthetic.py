@@ -72,12 +72,13 @@ def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
         series, seen = _draws(sets.test, setup.draws if name == CASE else -(-setup.draws // 4), low, high)
         mean, std = predict(model, series.noisy, seen, setup)
         prefix = "" if name == CASE else f"{name}, "
-        scores = _score(series, seen, mean, std)
+        best, hidden = data.posterior(series.noisy, seen), ~seen
+        errors = [mse(one[hidden], series.noisy[hidden]) for one in (mean, best.mean)]
+        scores = {"MSE": errors[0], "optimum MSE": errors[1], "ratio": errors[0] / errors[1]}
+        scores |= regular_grid.calibrations(series.noisy, hidden, mean, std, best)
         metrics |= {f"{prefix}{key}": value for key, value in scores.items()}
         if name in SHOWN:
-            exact = data.posterior(series.noisy, seen).mean[0]
-            curves[name] = {"values": series.noisy[0], "seen": seen[0], "mean": mean[0], "exact": exact}
-            curves[name] |= {} if std is None else {"std": std[0]}
+            curves[name] = regular_grid.example(series.noisy, seen, mean, std, best, 0)
     series, seen = _draws(sets.test, setup.draws, *COUNTS[CASE])
     guesses = {
         "the training mean": np.broadcast_to(sets.train.noisy.mean(axis=0), seen.shape),
@@ -127,11 +128,9 @@ def predict(
     means, variances = [], []
     for sign in (1, -1) if setup.symmetric else (1,):
         for step in (1, -1) if setup.symmetric else (1,):
-            values = torch.from_numpy((sign * noisy[:, ::step]).astype(np.float32))
+            tokens = regular_grid.on_grid(sign * noisy[:, ::step], TIMES, setup.position_scale)
             look = seen[:, ::step].copy()
-            mean, std = regular_grid.predict_masked(
-                model, regular_grid.on_grid(values, TIMES, setup.position_scale), look, ~look
-            )
+            mean, std = regular_grid.predict_masked(model, tokens, look, ~look)
             means.append(sign * mean[:, ::step, 0])
             if std is not None:
                 variances.append(std[:, ::step, 0] ** 2)
@@ -142,20 +141,6 @@ def _draws(series: data.SyntheticSeries, draws: int, low: int, high: int) -> tup
     """Every series as many times as there are draws, and which points are seen; the same for every model."""
     again = series.select(np.tile(np.arange(len(series.noisy)), draws))
     return again, data.draw_context(np.random.default_rng([7, low, high]), len(again.noisy), low=low, high=high)
-
-
-def _score(
-    series: data.SyntheticSeries, seen: np.ndarray, mean: np.ndarray, std: np.ndarray | None
-) -> dict[str, float]:
-    """Return errors and calibration at hidden points, for mean and std [n, points] and for the optimum."""
-    exact, hidden = data.posterior(series.noisy, seen), ~seen
-    truth = series.noisy[hidden]
-    scores = {"MSE": mse(mean[hidden], truth), "optimum MSE": mse(exact.mean[hidden], truth)}
-    scores["ratio"] = scores["MSE"] / scores["optimum MSE"]
-    if std is not None:
-        scores |= regular_grid.calibration(truth, mean[hidden], std[hidden])
-    best = regular_grid.calibration(truth, exact.mean[hidden], exact.std[hidden])
-    return scores | {f"optimum {name}": value for name, value in best.items()}
 
 
 def figures(result: Result) -> Figures:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 
 from rotarymae.config import RoMAEConfig
@@ -51,8 +50,7 @@ def run(setup: TranslationSetup, case: str, trial: Trial) -> Score:
     model = MaskedAutoencoder(dataclasses.replace(setup.model, cls_token=case == WITH))
     series = synthetic.SyntheticSetup(position_scale=50.0, queries=12, model=model.config)
     trial.fit(Pretraining(model), synthetic.examples(sets.train, series, trial.seed), setup.train)
-    values = torch.from_numpy(sets.test.noisy[:50].astype(np.float32))
-    still = on_grid(values, synthetic.TIMES, 50.0)
+    still = on_grid(sets.test.noisy[:50], synthetic.TIMES, 50.0)
     changes = [largest_change(model, still, shift, setup.double) for shift in SHIFTS]
     metrics = {f"change at {shift:g}": change for shift, change in zip(SHIFTS, changes, strict=True)}
     return Score({"largest change": max(changes), **metrics}, {}, parameters(model))
