@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,6 +42,7 @@ class Outcome:
         seconds: wall time so far.
         command: the command line that was typed.
         warnings: texts of the warnings that were shown.
+        long_names: {class: longer name for people}; a class that it lacks keeps its name.
     """
 
     dataset: AnyDataset
@@ -61,6 +63,7 @@ class Outcome:
     seconds: float = 0.0
     command: str = ""
     warnings: list[str] = field(default_factory=list)
+    long_names: Mapping[Any, str] = field(default_factory=dict)
 
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
         """Return the outcome cut to some series, with their labels and split, where there is no time for all.
@@ -121,3 +124,8 @@ class Outcome:
     def classes(self) -> tuple[Any, ...]:
         """The predicted classes; () for a regression or without labels."""
         return getattr(self.pipeline.labels, "classes", ())
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the predicted classes, for people."""
+        return tuple(self.long_names.get(name, str(name)) for name in self.classes)

@@ -151,7 +151,7 @@ def test_the_picture_has_steps_and_a_curve_of_each_group():
         predicted=predicted,
         labels=truth,
     )
-    (drawing,) = pictures.draw_survival(outcome, ())  # pyright: ignore[reportArgumentType]
+    (drawing,) = pictures.draw_survival(outcome)  # pyright: ignore[reportArgumentType]
     axes = drawing.figure.axes[0]
     steps, curve, short, _ = axes.lines
     assert steps.get_xdata().tolist() == [0, 3, 4] and steps.get_ydata().tolist() == pytest.approx([1, 0.5, 0.5])

@@ -6,6 +6,7 @@ import base64
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,11 @@ def write_report(
         notes: sentences for the last section.
         anonymous: leave out ids and values of single examples, and the warnings, which may name some.
     """
-    names = tuple((class_names or {}).get(name, str(name)) for name in outcome.classes)
+    outcome = replace(outcome, long_names=class_names or {})
     sections = _comparisons(outcome)
     with matplotlib.style.context(["default", STYLE]):
         for picture in PICTURES:
-            parts = [] if anonymous and picture.private else list(picture.draw(outcome, names))
+            parts = [] if anonymous and picture.private else list(picture.draw(outcome))
             drawings = [part for part in parts if isinstance(part, Drawing)]
             tables = [part for part in parts if isinstance(part, Table)]
             if parts:
@@ -59,12 +60,9 @@ def write_report(
 
 
 def render(title: str, verdict: str, sections: Sequence[Section]) -> str:
-    """Return the page as one string of HTML. Everything is escaped; the page loads nothing and runs no script.
+    """Return the page as one string of HTML: the title, the sentence below it, and the sections, in their order.
 
-    Args:
-        title: heading of the page.
-        verdict: the sentence below it.
-        sections: the content, in the order of the page.
+    Everything is escaped; the page loads nothing and runs no script.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -86,11 +84,7 @@ def data_uri(figure: Figure) -> str:
 
 
 def _verdict(outcome: Outcome) -> str:
-    """Return the sentence at the top of the page: how good the predictions are, compared with the best other method.
-
-    Args:
-        outcome: the results; one metric of the scored series is named, by the kind of task.
-    """
+    """Return the sentence at the top of the page: one metric of the task, of what predicts and of the best other."""
     metrics = outcome.metrics
     chosen = metrics.get("predictor", {}).get("chosen", "model")
     where = f"On {scored_words(metrics)} ({len(outcome.split.scored):,})"
@@ -141,11 +135,7 @@ def _compared(
 
 
 def _comparisons(outcome: Outcome) -> list[Section]:
-    """Return the section with the tables that compare methods, and what predicts; [] where nothing was scored.
-
-    Args:
-        outcome: the results.
-    """
+    """Return the section with the tables that compare methods, and what predicts; [] where nothing was scored."""
     tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
     if "predictor" in outcome.metrics:
@@ -158,9 +148,7 @@ def _comparisons(outcome: Outcome) -> list[Section]:
 def _data(outcome: Outcome, anonymous: bool) -> Section:
     """Return the section on the data: counts, lengths, how it was read, split, scaling, and the run's warnings.
 
-    Args:
-        outcome: the results.
-        anonymous: whether the warnings, which may name series, are only counted.
+    With `anonymous` the warnings, which may name series, are only counted.
     """
     preprocessor, dataset, split = outcome.pipeline.preprocessor, outcome.dataset, outcome.metrics["series"]
     assert preprocessor is not None
@@ -193,9 +181,6 @@ def _run(outcome: Outcome) -> Section:
     """Return the section on how to repeat the run: the command, time, seed, hardware and versions.
 
     Hardware and versions are read now. They are not those of training if another process wrote the page later.
-
-    Args:
-        outcome: the results.
     """
     facts = {
         "wall time without this page": duration(outcome.seconds),
@@ -213,13 +198,7 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
-    """Return the last section: some notes, and what private data the page holds.
-
-    Args:
-        outcome: the results.
-        notes: sentences.
-        anonymous: whether the page holds no id and no value of single examples.
-    """
+    """Return the last section: the sentences `notes`, and what private data the page holds."""
     noun, count = outcome.dataset.noun, f"{len(outcome.dataset):,}"
     if anonymous:
         private = (
@@ -238,10 +217,5 @@ def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section
 
 
 def _pairs(facts: Mapping[str, object], title: str = "", caption: str = "") -> Table:
-    """Return facts as a table of two columns without a head: name, and value as text.
-
-    Args:
-        facts: {name: value}.
-        title, caption: above and below the table; "" for none.
-    """
+    """Return facts {name: value} as a table of two columns without a head: name, and value as text."""
     return Table([(name, {"": cell_text(value)}) for name, value in facts.items()], title, caption=caption)

@@ -55,11 +55,8 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
     """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit.
 
-    Of more than 20 rows the second table shows those with the largest scaled errors.
-
-    Args:
-        values: "interpolation" of metrics.json, {column of values: scores}; {} yields nothing.
-        where: on what was scored, for the titles.
+    Of more than 20 rows the second table shows those with the largest scaled errors. `values` is "interpolation" of
+    metrics.json, {column of values: scores}, and `where` says on what was scored.
     """
     if not values:
         return
@@ -115,9 +112,7 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 def _with_best(values: Mapping[str, Any], better: Any) -> dict[str, object]:
     """Return numbers by name, in which the best of at least two finite ones is marked as `Best`.
 
-    Args:
-        values: {name: number}.
-        better: min or max.
+    `better` is min or max.
     """
     finite = [x for x in values.values() if math.isfinite(x)]
     best = better(finite) if len(finite) > 1 else None

@@ -47,30 +47,19 @@ Parts = Iterator[Drawing | Table]
 
 @dataclass(frozen=True)
 class Picture:
-    """A part of the report, as it stands in `PICTURES`.
-
-    Attributes:
-        name: anchor of its section.
-        title: its heading.
-        explanation: what one sees, and how to read it.
-        draw: called with (results of the run, names of the classes); yields its figures and tables, none where it does
-            not apply.
-        private: whether it shows ids or values of single examples, so that an anonymous report leaves it out.
-    """
+    """A part of the report, as it stands in `PICTURES`."""
 
     name: str  # anchor of its section
     title: str
     explanation: str  # what one sees, and how to read it
-    draw: Callable[[Outcome, tuple[str, ...]], Iterable[Drawing | Table]]
-    private: bool = False  # whether it shows ids or values of single examples
+    draw: Callable[[Outcome], Iterable[Drawing | Table]]  # figures and tables, none where it does not apply
+    private: bool = False  # whether it shows ids or values of single examples, which an anonymous report leaves out
 
 
-def draw_series(outcome: Outcome, names: tuple[str, ...]) -> Parts:
+def draw_series(outcome: Outcome) -> Parts:
     """Draw at most six scored series with visible and hidden observations, the predicted curve and its bands.
 
     Nothing where the run did not interpolate. Only the first column of values is drawn.
-
-    Arguments are the results of the run, and the names of its classes.
     """
     if outcome.visible is None or outcome.hidden is None:
         return
@@ -138,13 +127,11 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
     return Drawing(figure, f"{first} of {name} by {time}. {caption}", caption.strip(), name)
 
 
-def draw_reconstructions(outcome: Outcome, names: tuple[str, ...]) -> Parts:
+def draw_reconstructions(outcome: Outcome) -> Parts:
     """Draw at most six scored pictures, or spectrograms, with hidden patches and their reconstructions.
 
     A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom. Of
     other than three channels the first is shown. Nothing where the run reconstructed none.
-
-    Arguments are the results of the run, and the names of its classes.
     """
     dataset: Any = outcome.dataset
     rows = outcome.split.scored[dataset.lengths[outcome.split.scored] >= 2]  # as `score` reconstructs them
@@ -168,13 +155,11 @@ def draw_reconstructions(outcome: Outcome, names: tuple[str, ...]) -> Parts:
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", name)
 
 
-def draw_bands(outcome: Outcome, names: tuple[str, ...]) -> Parts:
+def draw_bands(outcome: Outcome) -> Parts:
     """Tabulate the share of hidden points inside each band, next to the share that the band promises.
 
     Where there are groups by distance to the nearest observation, their errors are drawn. Nothing where the run did not
     interpolate, or predicts no deviation. Only the first column of values counts.
-
-    Arguments are the results of the run, and the names of its classes.
     """
     scores = next(iter(outcome.metrics.get("interpolation", {}).values()), {})
     points, rows = scores.get("hidden_observations", 0), []
@@ -244,9 +229,6 @@ def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.nda
     """Return the classes of the n scored series as numbers: true [n], predicted [n], and probabilities [n, K].
 
     None where the run has no classes.
-
-    Args:
-        outcome: the results of the run.
     """
     if not outcome.classes or outcome.predicted is None or outcome.labels is None:
         return None
@@ -257,15 +239,13 @@ def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.nda
     return labels, decide(probabilities, outcome.weights(at)), probabilities
 
 
-def draw_classes(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class; nothing without classes.
-
-    Arguments are the results of the run, and the names of its classes.
-    """
+def draw_classes(outcome: Outcome) -> Parts:
+    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class; nothing without classes."""
     predictions = _class_predictions(outcome)
     if predictions is None:
         return
-    (labels, predicted, _), k = predictions, len(names)
+    (labels, predicted, _), names = predictions, outcome.class_names
+    k = len(names)
     shares = 100 * confusion_matrix(labels, predicted, labels=range(k), normalize="true")
     size = float(np.clip(0.5 * k, 2.6, 14))
     figure = Figure((size + 2.2, size + 1.3))
@@ -295,19 +275,17 @@ def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...
     return Table(rows, first="class", caption=caption)
 
 
-def draw_mistakes(outcome: Outcome, names: tuple[str, ...]) -> Parts:
+def draw_mistakes(outcome: Outcome) -> Parts:
     """Draw some scored series that were predicted wrong; nothing for survival, pictures and sounds.
 
     For classes it is one series of each of the three most frequent confusions; for a regression those of the largest
     errors.
-
-    Arguments are the results of the run, and the names of its classes.
     """
     predictions, at, dataset = _class_predictions(outcome), outcome.split.scored, outcome.dataset
     if dataset.kind == "patches":
         return
     if predictions is not None:
-        mistakes = confusions(*predictions, names)
+        mistakes = confusions(*predictions, outcome.class_names)
     elif "regression" in outcome.metrics:
         mistakes = _largest_errors(outcome)
     else:
@@ -337,11 +315,7 @@ def confusions(
 
 
 def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
-    """Yield the scored series with the largest errors of the first output, as (number among them, caption).
-
-    Args:
-        outcome: the results of a regression.
-    """
+    """Yield the scored series with the largest errors of a regression's first output: (number among them, caption)."""
     at = outcome.split.scored
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
     predicted = np.asarray(outcome.predicted)[at, 0]
@@ -351,27 +325,23 @@ def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
             yield i, f"Predicted {predicted[i]:.4g}; true: {truth[i]:.4g}."
 
 
-def draw_thresholds(outcome: Outcome, names: tuple[str, ...]) -> Parts:
+def draw_thresholds(outcome: Outcome) -> Parts:
     """Draw the ROC curve and the precision-recall curve of the second of two classes.
 
     Nothing for another number of classes, or where the scored series are all of one.
-
-    Arguments are the results of the run, and the names of its classes.
     """
     predictions = _class_predictions(outcome)
-    if predictions is None or len(names) != 2 or len(np.unique(predictions[0])) < 2:
+    if predictions is None or len(outcome.classes) != 2 or len(np.unique(predictions[0])) < 2:
         return
+    name = outcome.class_names[1]
     figure, positive, score = Figure((9.2, 4.4)), predictions[0] == 1, predictions[2][:, 1]
     for axes, kind in zip(figure.subplots(1, 2), (RocCurveDisplay, PrecisionRecallDisplay), strict=True):
         kind.from_predictions(positive, score, ax=axes, name="model", plot_chance_level=True)
-    yield Drawing(figure, f"ROC and precision-recall curve of {names[1]}", f"Positive is the class {names[1]}.")
+    yield Drawing(figure, f"ROC and precision-recall curve of {name}", f"Positive is the class {name}.")
 
 
-def draw_reliability(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series.
-
-    Arguments are the results of the run, and the names of its classes.
-    """
+def draw_reliability(outcome: Outcome) -> Parts:
+    """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series."""
     predictions = _class_predictions(outcome)
     if predictions is None or len(predictions[0]) < 20:
         return
@@ -384,11 +354,8 @@ def draw_reliability(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     yield Drawing(figure, "Share of right predictions by their probability")
 
 
-def draw_regression(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks.
-
-    Arguments are the results of the run, and the names of its classes.
-    """
+def draw_regression(outcome: Outcome) -> Parts:
+    """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks."""
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
@@ -405,12 +372,10 @@ def draw_regression(outcome: Outcome, names: tuple[str, ...]) -> Parts:
         yield Drawing(figure, "Predicted against true values", caption)
 
 
-def draw_survival(outcome: Outcome, names: tuple[str, ...]) -> Parts:
+def draw_survival(outcome: Outcome) -> Parts:
     """Draw predicted survival of the scored series next to Kaplan and Meier's estimate; nothing for other tasks.
 
     Series are in thirds by expected time, or in fewer groups where one would have less than 20.
-
-    Arguments are the results of the run, and the names of its classes.
     """
     labels: Any = outcome.pipeline.labels
     at = outcome.split.scored
@@ -433,11 +398,8 @@ def draw_survival(outcome: Outcome, names: tuple[str, ...]) -> Parts:
     yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
 
 
-def draw_learning(outcome: Outcome, names: tuple[str, ...]) -> Parts:
-    """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place.
-
-    Arguments are the results of the run, and the names of its classes.
-    """
+def draw_learning(outcome: Outcome) -> Parts:
+    """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         history: Any = [] if result is None else result.history
         figure = Figure((5.2, 3.7))
