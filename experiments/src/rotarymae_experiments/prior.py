@@ -74,6 +74,13 @@ class Numbers:
         return self.uniform(stream, *shape) < share
 
 
+def choose(kind: Tensor, first: Tensor, *others: tuple[float, Tensor]) -> Tensor:
+    """Return for each element the last option whose number `kind` reaches, or the first where it reaches none."""
+    for low, other in others:
+        first = torch.where(kind >= low, other, first)
+    return first
+
+
 def counts(seed: int, rows: np.ndarray, longest: int = LONGEST) -> np.ndarray:
     """Return the number of observations [B] of each row, over all channels, hidden ones included."""
     return Numbers(seed, 0, rows).log_uniform(1, SHORTEST, longest + 0.999).floor().long().numpy()
@@ -139,15 +146,14 @@ def _gaps(numbers: Numbers, count: int, real: Tensor) -> Tensor:
     # bursts: a gap ten to a hundred times as long now and then
     rest = numbers.log_uniform(24, 8, 100)[:, None]
     often = numbers.uniform(25, low=0.03, high=0.25)[:, None]
-    bursts = torch.where(numbers.happens(26, 1.0, count) & (numbers.uniform(27, count) < often), rest * u, 0.2 + u)
+    bursts = torch.where(numbers.uniform(27, count) < often, rest * u, 0.2 + u)
     jittered = 0.6 + 0.8 * u
     # nights: several visits, then whole days without, in which the sun shines
     nights = numbers.uniform(28, low=2, high=12)[:, None]
     day = (numbers.uniform(29, count) < 1 / nights) * numbers.log_uniform(30, 3, 30)[:, None]
     nightly = 0.5 * exponential + day * (1 + torch.floor(4 * u * u))
-    chosen = torch.where((kind < 0.22)[:, None], even, missing)
-    for low, other in ((0.32, jittered), (0.45, exponential), (0.65, log_normal), (0.78, bursts), (0.88, nightly)):
-        chosen = torch.where((kind >= low)[:, None], other, chosen)
+    others = ((0.22, missing), (0.32, jittered), (0.45, exponential), (0.65, log_normal), (0.78, bursts))
+    chosen = choose(kind[:, None], even, *others, (0.88, nightly))
     return chosen / torch.where(real, chosen, torch.nan).nanmedian(1, keepdim=True).values.clamp(min=1e-3)
 
 
@@ -217,12 +223,9 @@ def process_kernel(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> T
         cycles = distance[rows] / period[rows, p, None, None]
         log_wave = -2 * (cycles * math.pi).sin().square() / rough[rows, p, None, None].square()
         decay = -0.5 * (cycles / lasting[rows, p, None, None]).square()
-        exponent = torch.where(kind == 0, -r, -0.5 * r * r)
-        exponent = torch.where(kind == 1, -r3, exponent)
-        exponent = torch.where(kind == 2, -r5, exponent)
-        exponent = torch.where(kind == 5, log_wave, exponent)
-        exponent = torch.where(kind == 6, log_wave + decay, exponent)
-        factor = torch.where(kind == 1, 1 + r3, torch.where(kind == 2, 1 + r5 + r5 * r5 / 3, 1.0))
+        one = torch.ones_like(r)
+        exponent = choose(kind, -r, (1, -r3), (2, -r5), (3, -0.5 * r * r), (5, log_wave), (6, log_wave + decay))
+        factor = choose(kind, one, (1, 1 + r3), (2, 1 + r5 + r5 * r5 / 3), (3, one))
         total[rows] += amount[rows, p, None, None] * factor * exponent.exp()
     return total
 
@@ -344,9 +347,7 @@ def measured(
     tail = ((steep * signal_).clamp(max=6)).exp() / steep
     switch = 2 * (signal_ * 4 * steep + numbers.normal(411)[:, None]).tanh()
     positive = torch.nn.functional.softplus(2 * signal_ + numbers.normal(412)[:, None])
-    warped = torch.where(kind < 0.14, tail, signal_)
-    warped = torch.where((kind >= 0.14) & (kind < 0.18), switch, warped)
-    warped = torch.where((kind >= 0.18) & (kind < 0.24), positive, warped)
+    warped = choose(kind, tail, (0.14, switch), (0.18, positive), (0.24, signal_))
     warped = warped + torch.where(before, 0.0, noise)
     outlier = (
         numbers.uniform(413, count)
@@ -393,9 +394,7 @@ def hide(numbers: Numbers, times: Tensor, channels: Tensor, padding: Tensor, cou
     several = block | ((position >= start2) & (position < start2 + length2)) | (alone < 0.15)
     end = position > 1 - numbers.log_uniform(508, 0.05, 0.45)[:, None]
     one = (numbers.uniform(509)[:, None] * count_of[:, None]).floor()
-    hidden = torch.where(kind < 0.5, random, block)
-    hidden = torch.where((kind >= 0.78) & (kind < 0.88), several, hidden)
-    hidden = torch.where(kind >= 0.88, end, hidden)
+    hidden = choose(kind, random, (0.5, block), (0.78, several), (0.88, end))
     only_one = (numbers.happens(510, 0.4) & (count_of > 1))[:, None]
     hidden = hidden & (~only_one | (channels == one)) & ~padding
     # repair: at least four visible, at least one hidden
