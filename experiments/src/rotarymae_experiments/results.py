@@ -37,11 +37,11 @@ class Line:
     outcome: str
 
     def cells(self) -> dict[str, str]:
-        """Return the columns of the table by their headings."""
+        """Return the columns of the table by their headings; doubts are listed below it."""
         row = self.row
         return {
             "what": row.what,
-            "paper": row.paper + (" (?)" if row.doubt and row.paper != "–" else ""),
+            "paper": row.paper,
             "best other": row.best,
             "simple or optimum": self.simple,
             "`paper` here": self.measured["paper"],
@@ -140,11 +140,7 @@ def page(recipes: Sequence[Recipe], files: Sequence[tuple[Path, Result]], path: 
         group = [line for line in rows if line.recipe == recipe.name]
         question, about = recipe.describe()
         lines += ["", f"## {recipe.name}: {recipe.table}", "", question, ""]
-        for number, line in enumerate(group):
-            cells = line.cells() | {"paper": line.row.paper}  # doubts are told below
-            if not number:
-                lines += ["| " + " | ".join(cells) + " |", "| " + " | ".join(["---"] * len(cells)) + " |"]
-            lines.append("| " + " | ".join(cells.values()) + " |")
+        lines += _markdown([line.cells() for line in group])
         runs = [(file, result) for file, result in files if result["recipe"] == recipe.name]
         figures: list[Path] = []
         stems = [file.stem for file, _ in runs]
@@ -181,13 +177,20 @@ INTRODUCTION = (
 
 def _overview(recipes: Sequence[Recipe], rows: Sequence[Line]) -> list[str]:
     """Return the state of the paper's figures: a line per recipe of the paper."""
-    lines = ["", "| in the paper | recipe | its published figures |", "| --- | --- | --- |"]
+    cells = []
     for recipe in recipes:
         outcomes = Counter(line.outcome for line in rows if line.recipe == recipe.name and line.outcome)
         if outcomes:
-            said = "; ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
-            lines.append(f"| {recipe.table} | [{recipe.name}](#{_anchor(recipe)}) | {said} |")
-    return lines
+            figures = "; ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+            link = f"[{recipe.name}](#{_anchor(recipe)})"
+            cells.append({"in the paper": recipe.table, "recipe": link, "its published figures": figures})
+    return ["", *_markdown(cells)]
+
+
+def _markdown(rows: Sequence[dict[str, str]]) -> list[str]:
+    """Return the lines of a table in Markdown, with the names of the columns above; none without rows."""
+    head = [rows[0].keys(), ["---"] * len(rows[0])] if rows else []
+    return [f"| {' | '.join(cells)} |" for cells in (*head, *(row.values() for row in rows))]
 
 
 def _anchor(recipe: Recipe) -> str:

@@ -78,7 +78,7 @@ def prepare(dataset: SeriesDataset) -> Parts[SeriesDataset]:
 
     seen, test = train_test_split(np.arange(len(dataset)), train_size=0.8, random_state=42, shuffle=True)
     train, valid = train_test_split(seen, train_size=0.8, random_state=11, shuffle=True)
-    keep, known, values = _within_limits(dataset, seen), _of_records(dataset, seen), np.array(dataset.values)  # pyright: ignore
+    keep, known, values = _within_limits(dataset, seen), np.isin(_owners(dataset), seen), np.array(dataset.values)  # pyright: ignore
     for of_variable in _variables(dataset):
         inside = values[of_variable & known & keep]
         values[of_variable] = (values[of_variable] - inside.mean()) / (inside.std() or 1.0)
@@ -114,11 +114,6 @@ def _owners(dataset: SeriesDataset) -> np.ndarray:
     return np.repeat(np.arange(len(dataset)), dataset.lengths)
 
 
-def _of_records(dataset: SeriesDataset, seen: np.ndarray) -> np.ndarray:
-    """Return whether each series [S] belongs to a record in `seen`."""
-    return np.isin(_owners(dataset), seen)
-
-
 def _variables(dataset: SeriesDataset) -> Iterator[np.ndarray]:
     """Yield for each variable which observations [n] are of it."""
     for channel in range(len(dataset.channel_names or ())):
@@ -127,7 +122,7 @@ def _variables(dataset: SeriesDataset) -> Iterator[np.ndarray]:
 
 def _within_limits(dataset: SeriesDataset, seen: np.ndarray) -> np.ndarray:
     """Return True [n] where a value lies within the quantiles `LIMITS` of its variable in the records `seen`."""
-    values, known = np.asarray(dataset.values)[:, 0], _of_records(dataset, seen)
+    values, known = np.asarray(dataset.values)[:, 0], np.isin(_owners(dataset), seen)
     keep = np.ones(len(values), bool)
     for of_variable in _variables(dataset):
         low, high = np.quantile(values[of_variable & known], LIMITS)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 
 from rotarymae.series import SeriesDataset
 from rotarymae.splits import split_off
@@ -72,13 +73,13 @@ def run(setup: UEASetup, case: str, trial: Trial) -> Score:
     tuned, scratch = train_both(trial, pretraining, fitted_part, validation, finetuning)
     of_model = [tuned.pipeline.predict_proba(part) for part in (validation.series, test)]
     every = combine(trial, Labelled(train, labels), (fitted, held), test, (of_model[0], of_model[1]))
-    metrics = {NAMES[name]: _share(classes[p.argmax(1)] == problem.test_labels) for name, p in every.items()}
-    metrics["accuracy from scratch"] = _share(predict(scratch, test) == problem.test_labels)
-    metrics["accuracy of the largest class"] = _share(problem.test_labels == classes[counts.argmax()])
+    metrics = {NAMES[name]: accuracy_score(problem.test_labels, classes[p.argmax(1)]) for name, p in every.items()}
+    metrics["accuracy from scratch"] = accuracy_score(problem.test_labels, predict(scratch, test))
+    metrics["accuracy of the largest class"] = np.mean(problem.test_labels == classes[counts.argmax()])
     started = time.monotonic()
     guesses = None if trial.smoke else _multi_rocket_hydra(train, labels, test, trial)
     if guesses is not None:
-        metrics["accuracy of MultiRocketHydra"] = _share(guesses == problem.test_labels)
+        metrics["accuracy of MultiRocketHydra"] = accuracy_score(problem.test_labels, guesses)
         metrics["seconds of MultiRocketHydra"] = time.monotonic() - started
     metrics["seconds"] = started - began
     return Score(metrics, {}, parameters(tuned.pipeline.model.encoder))  # pyright: ignore
@@ -123,11 +124,6 @@ def _configs(setup: UEASetup, case: str, value_names: tuple[str, ...]) -> tuple[
         drop_path=drop,
     )
     return pretraining, finetuning
-
-
-def _share(right: np.ndarray) -> float:
-    """Return the share of True values."""
-    return float(right.mean())
 
 
 DOUBT = "The epoch was chosen on the test series."
