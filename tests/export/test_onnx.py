@@ -110,7 +110,7 @@ def library(program, pipeline, feeds):
 def assert_as_the_library(program, pipeline, shape, closeness=1e-5):
     feeds = random_feeds(program, *shape)
     with torch.no_grad():
-        found = program(**feeds)
+        found = program(feeds)
     found = found if isinstance(found, tuple) else (found,)
     for want, part in zip(library(program, pipeline, feeds), found, strict=False):
         assert np.abs(part.numpy() - want).max() <= closeness * np.abs(want).max()
@@ -212,7 +212,7 @@ def test_times_of_years_keep_their_angles(fitted):
     away = feeds["time"] - 59_000
     feeds["time"] = 59_000 + away * 6_000 * unit / away.max()  # up to 6,000 radians at the fastest frequency
     with torch.no_grad():
-        assert torch.allclose(program(**feeds), program(**{**feeds, "time": feeds["time"] + 1e6}), atol=1e-4)
+        assert torch.allclose(program(feeds), program({**feeds, "time": feeds["time"] + 1e6}), atol=1e-4)
 
 
 def test_what_cannot_be_exported_is_refused(fitted):

@@ -399,7 +399,7 @@ def test_the_program_answers_with_probabilities_of_intervals(run):
     one = patients(3)[0][1]
     times, values = (torch.from_numpy(part[None].copy()) for part in (one.times, one.values.astype(np.float32)))
     with torch.no_grad():
-        answer = program(time=times, values=values, mask=torch.ones(times.shape, dtype=torch.bool))
+        answer = program({"time": times, "values": values, "mask": torch.ones(times.shape, dtype=torch.bool)})
     alone = SeriesDataset.from_arrays([one.times], [one.values])
     np.testing.assert_allclose(answer.numpy(), pipeline.outputs(alone, "model"), atol=1e-5)
 

@@ -31,11 +31,12 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
 from rotarymae.surroundings import outputs, surroundings
 
+Feeds = dict[str, Tensor]
 FREEDOMS = torch.linspace(*FREEDOM, 20_000, dtype=torch.float64)  # raw degrees of freedom
 
 
 class Program(nn.Module):
-    """Base of exportable modules, whose inputs (`needs`) and outputs (`outputs`) have names."""
+    """Base of exportable modules of named inputs (`needs`), a dictionary of tensors, and named `outputs`."""
 
     outputs: tuple[str, ...]
 
@@ -47,6 +48,10 @@ class Program(nn.Module):
         """
         super().__init__()
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
+
+    def rows(self, inputs: Feeds) -> Rows:
+        """Return the observations among the inputs of the program, as the preprocessor takes them."""
+        return Rows(*(inputs.get(name) for name in ("time", "values", "mask", "channel", "position")))  # pyright: ignore
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -80,23 +85,11 @@ class Predictions(Program):
         """The names of the inputs; "static" is the last where the head reads static columns."""
         return (*super().needs, "static") if self.preprocessor.static else super().needs
 
-    def forward(
-        self,
-        time: Tensor,
-        values: Tensor,
-        mask: Tensor,
-        channel: Tensor | None = None,
-        position: Tensor | None = None,
-        static: Tensor | None = None,
-    ) -> Tensor:
-        """Return class probabilities float32 [B, classes], or values float64 [B, outputs] in the units of the targets.
-
-        Args:
-            time, values, mask, channel, position, static: as the module's description lists them; None for what the
-                model does not read.
-        """
-        tokens = self.preprocessor(Rows(time, values, mask, channel, position))
-        out = self.model(tokens, None if static is None else code_features(self.preprocessor.static, static.double()))
+    def forward(self, inputs: Feeds) -> Tensor:
+        """Return class probabilities float32 [B, classes], or values float64 [B, outputs] in the targets' units."""
+        static = inputs.get("static")
+        features = None if static is None else code_features(self.preprocessor.static, static.double())
+        out = self.model(self.preprocessor(self.rows(inputs)), features)
         decoded = self.labels.decode(out / self.temperature)
         return decoded.float() if self.labels.output == "probabilities" else decoded
 
@@ -111,21 +104,9 @@ class Embeddings(Program):
         super().__init__(pipeline)
         self.pool = getattr(self.model, "pool", "mean")
 
-    def forward(
-        self,
-        time: Tensor,
-        values: Tensor,
-        mask: Tensor,
-        channel: Tensor | None = None,
-        position: Tensor | None = None,
-    ) -> Tensor:
-        """Return one vector per series, float32 [B, D].
-
-        Args:
-            time, values, mask, channel, position: as the module's description lists them; None for what the model does
-                not read.
-        """
-        return embedding(self.model, self.preprocessor(Rows(time, values, mask, channel, position)), self.pool)
+    def forward(self, inputs: Feeds) -> Tensor:
+        """Return one vector per series, float32 [B, D]."""
+        return embedding(self.model, self.preprocessor(self.rows(inputs)), self.pool)
 
 
 class Interpolations(Program):
@@ -152,29 +133,15 @@ class Interpolations(Program):
         """The names of the inputs; those of the queries are the last."""
         return (*super().needs, "query_time", *self._axes("query_"))
 
-    def forward(
-        self,
-        time: Tensor,
-        values: Tensor,
-        mask: Tensor,
-        query_time: Tensor,
-        channel: Tensor | None = None,
-        position: Tensor | None = None,
-        query_channel: Tensor | None = None,
-        query_position: Tensor | None = None,
-    ) -> Any:
+    def forward(self, inputs: Feeds) -> Any:
         """Return (means, standard deviations), each [B, M, V], at M queries per series, in the table's units.
 
         The means alone, no tuple, for a model without a spread.
-
-        Args:
-            time, values, mask, channel, position: the observations, as the module's description lists them.
-            query_time, query_channel, query_position: where to predict, as the class describes.
         """
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
-        rows, query_time = Rows(time.double(), values, mask, channel, position), query_time.double()
-        positions = known.positions_of(query_time, query_channel, query_position, known.origins(rows))
+        rows, query_time, channel = self.rows(inputs), inputs["query_time"].double(), inputs.get("query_channel")
+        positions = known.positions_of(query_time, channel, inputs.get("query_position"), known.origins(rows))
         visible = known(rows)
         parameters = self.model.decode(self.model.context(visible), positions).double()
         widens = torch.zeros_like(parameters[..., 0])
@@ -182,7 +149,7 @@ class Interpolations(Program):
             around = surroundings(visible, positions, known, self.season)
             parameters, widens = calibration(parameters, around, outputs(positions, known)), calibration.widens(around)
             likelihood = calibration.answers
-        number = torch.zeros_like(query_time, dtype=torch.int64) if query_channel is None else query_channel
+        number = torch.zeros_like(query_time, dtype=torch.int64) if channel is None else channel
         if known.join_times:  # a query is answered for all channels of its time
             parameters, widens = (
                 _of_channel(part, number, len(known.channel_names or ())) for part in (parameters, widens)

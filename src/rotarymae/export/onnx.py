@@ -15,13 +15,13 @@ import numpy as np
 import torch
 
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose, import_extra
-from rotarymae.export.graph import Embeddings, Interpolations, Predictions, Program
+from rotarymae.export.graph import Embeddings, Feeds, Interpolations, Predictions, Program
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.system import check_writable, replacing
 
 Job = Literal["predict", "embed", "interpolate"]
-Feeds = dict[str, torch.Tensor]
+PROGRAMS: dict[str, type[Program]] = {"predict": Predictions, "embed": Embeddings, "interpolate": Interpolations}
 OPSET = 18
 SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison; no more than the model reads whole
 LONGEST = SHAPES[-1][1]
@@ -43,7 +43,7 @@ def make_program(pipeline: Pipeline, job: Job) -> Program:
     Warns:
         InputWarning: a model that splits long series into windows; the program does not.
     """
-    choose("job", job, ("predict", "embed", "interpolate"))
+    choose("job", job, tuple(PROGRAMS))
     preprocessor = pipeline.require_one().require_series()
     if preprocessor.window is not None:
         warnings.warn(
@@ -52,11 +52,7 @@ def make_program(pipeline: Pipeline, job: Job) -> Program:
             InputWarning,
             stacklevel=2,
         )
-    if job == "embed":
-        return Embeddings(pipeline).eval()
-    if job == "predict":
-        return Predictions(pipeline).eval()
-    return Interpolations(pipeline).eval()
+    return PROGRAMS[job](pipeline).eval()
 
 
 def export_program(program: Program, path: str | Path) -> float:
@@ -86,9 +82,10 @@ def export_program(program: Program, path: str | Path) -> float:
         logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
         exported = torch.onnx.export(
             program,
-            kwargs=feeds,
+            kwargs={"inputs": feeds},
             opset_version=OPSET,
-            dynamic_shapes=_dynamic(feeds),
+            dynamic_shapes={"inputs": _dynamic(feeds)},
+            input_names=list(feeds),
             dynamo=True,
             custom_translation_table={torch.ops.aten.sort.stable: _stable_sort()},
             verbose=False,
@@ -126,18 +123,14 @@ def largest_difference(program: Program, path: Path) -> float:
     """Return how much the outputs of an ONNX file differ from its program's, for random series of three shapes.
 
     It is the largest absolute difference, divided by the output's largest absolute value where that is above 1; it is
-    infinite where an output is not finite.
-
-    Args:
-        program: computes the expected outputs.
-        path: the file; MissingExtra is raised without the extra `export`.
+    infinite where an output is not finite. MissingExtra is raised without the extra `export`.
     """
     session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
     worst, most = 0.0, program.preprocessor.window or LONGEST
     for series, observations in SHAPES:
         feeds = random_feeds(program, series, min(observations, most))
         with torch.no_grad():
-            answers = program(**feeds)
+            answers = program(feeds)
         of_file = session.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
         for expected, actual in zip(answers if isinstance(answers, tuple) else (answers,), of_file, strict=True):
             away = float(np.abs(actual - expected.numpy()).max()) / max(1.0, float(expected.abs().max()))
@@ -150,11 +143,6 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
     Values and times are like those of training, padded to `observations`; the first series has all, others from 2 on.
     There are 25 queries per series, within the observed span and a tenth of it beyond both ends.
-
-    Args:
-        program: its preprocessor knows channels, columns and scales.
-        series: number of series.
-        observations: length to which they are padded, at least 2.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
     shape = (series, observations)
@@ -181,31 +169,16 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
 
 def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw further positions, such as latitude and longitude, uniform over the training set's range.
-
-    Args:
-        known: the preprocessor, with P columns of positions.
-        draw: the source of random numbers.
-        shape: of the result without its last axis.
-
-    Returns:
-        float64 [*shape, P], in the table's units.
-    """
+    """Draw further positions, such as latitude and longitude, over the training set's range: [*shape, P], float64."""
     scaling = known.positions
     reach = (scaling.training_reach[1:] * scaling.units[1:]).numpy()
     return scaling.column_origins.numpy() + reach * draw.uniform(-1, 1, (*shape, len(reach)))
 
 
 def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
-    """Draw columns with one value per series, coded as a program reads them; a fifth of the numbers are NaN.
+    """Draw the static columns of some series, float64 [series, columns], coded as a program reads them.
 
-    Args:
-        known: the preprocessor, which knows the columns.
-        series: number of series.
-        draw: the source of random numbers.
-
-    Returns:
-        float64 [series, columns]: numbers as they are, categories by their place in the list of training.
+    A fifth of the numbers are NaN.
     """
     codes = np.zeros((series, len(known.static)))
     for i, column in enumerate(known.static):
@@ -217,13 +190,9 @@ def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.G
 
 
 def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
-    """Return which axes of a program's inputs have any length in the file: series, observations, queries.
+    """Return which axes of a program's inputs have any length in the file, {input: {axis: dimension}}.
 
-    Args:
-        feeds: inputs of the program, by name.
-
-    Returns:
-        {input: {axis: dimension}}, as `torch.export` takes it.
+    They are series, and observations or queries.
     """
     series, observations, queries = (torch.export.Dim(name, min=1) for name in ("series", "observations", "queries"))
     second = {name: queries if name.startswith("query") else observations for name in feeds if name != "static"}
