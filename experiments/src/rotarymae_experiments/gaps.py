@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 
 import numpy as np
 from statsmodels.datasets import co2, elnino, sunspots
@@ -27,6 +26,7 @@ from rotarymae.series import hide as hold_out
 from rotarymae.untrained import interpolate_any
 from rotarymae_experiments import prior
 from rotarymae_experiments.data.shared import mse
+from rotarymae_experiments.regular_grid import HALF_WIDTHS
 
 COUNT, LEAST, MOST = 60, 20, 200
 HIDING = ("random", "block")
@@ -197,8 +197,8 @@ def gaussian_process(gap: Gap, at: np.ndarray | None = None) -> Predictions:
 
 def _normal(mean: np.ndarray, std: np.ndarray) -> Predictions:
     """Return predictions with the 68 and 95 % bands of normal distributions; mean and std [n, V]."""
-    half = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in (0.68, 0.95)}
-    return Predictions(mean, std, {share: (mean - z * std, mean + z * std) for share, z in half.items()})
+    half = {share: HALF_WIDTHS[share] * std for share in (0.68, 0.95)}
+    return Predictions(mean, std, {share: (mean - away, mean + away) for share, away in half.items()})
 
 
 def with_model(model: AnySeries, gaps: list[Gap]) -> Predictions:

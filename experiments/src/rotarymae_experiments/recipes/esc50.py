@@ -115,7 +115,9 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
         predicted[name] = predict_arrays(model, scored, preprocessor, setup.finetuning, setup.starts)
         predicted[f" combined{name}"] = combine("classification", [predicted[name], convolved], HALVES)
     guesses = {name: classes[probabilities.argmax(1)] for name, probabilities in predicted.items()}
-    guesses[" of gradient boosting"] = _boost(train, test, trial.seed)
+    statistics = [mel_statistics(part.spectrograms) for part in (train, test)]
+    boosting = HistGradientBoostingClassifier(random_state=trial.seed).fit(statistics[0], train.labels)
+    guesses[" of gradient boosting"] = boosting.predict(statistics[1])
     metrics = {f"accuracy{name}": float((guess == test.labels).mean()) for name, guess in guesses.items()}
     return Score(metrics, {}, parameters(pretrained.encoder))
 
@@ -193,12 +195,6 @@ def as_energies(spectrograms: ArrayDataset) -> ArrayDataset:
 def mel_statistics(spectrograms: ArrayDataset) -> np.ndarray:
     """Mean and standard deviation of each mel bin over the frames, [S, 256]."""
     return np.stack([np.concatenate([part[..., 0].mean(0), part[..., 0].std(0)]) for part in spectrograms.arrays])
-
-
-def _boost(train: data.Sounds, test: data.Sounds, seed: int) -> np.ndarray:
-    """Return the classes [S] that gradient boosting on mel statistics predicts for the test sounds."""
-    boosting = HistGradientBoostingClassifier(random_state=seed)
-    return boosting.fit(mel_statistics(train.spectrograms), train.labels).predict(mel_statistics(test.spectrograms))
 
 
 SIMPLE = "accuracy of gradient boosting"
