@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import signal
 import sys
 
 import pytest
@@ -102,6 +103,13 @@ def test_a_file_that_is_no_recipe_is_named(tmp_path):
         recipes.load(str(tmp_path / "empty.py"))
     with pytest.raises(InputError, match=r"gone\.py"):
         recipes.load(str(tmp_path / "gone.py"))
+
+
+@pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_has_the_exit_code_of_its_signal(signum, code, monkeypatch, capsys):
+    monkeypatch.setattr(recipes, "load_all", lambda: signal.raise_signal(signum))
+    assert command("list") == code
+    assert f"stopped by {signum.name}. The same command goes on" in capsys.readouterr().err
 
 
 def smoke(name, setting, folder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, Positio
 
 import rotarymae_experiments as experiments
 from rotarymae import system
-from rotarymae.errors import InputError, RotaryMAEError, did_you_mean
+from rotarymae.cli.interruption import ending
+from rotarymae.errors import InputError, did_you_mean
 from rotarymae_experiments import recipes
 
 Scale = Literal["smoke", "small", "paper"]
@@ -148,8 +148,7 @@ COMMANDS = {"list": list_recipes, "show": show, "run": run, "results": results}
 def main(argv: list[str] | None = None) -> None:
     """Run the command. Exit code 2: refused input; 1: another error; 128 + the signal's number: stopped."""
     arguments = sys.argv[1:] if argv is None else argv
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    with ending("rotarymae-experiments", "The same command goes on from what was saved."):
         if arguments[:1] == ["run"]:  # its options depend on the recipe
             run_with_overrides(arguments[1:])
             return
@@ -163,15 +162,3 @@ def main(argv: list[str] | None = None) -> None:
             description="Run the experiments of the paper and ours, and show their results.",
             config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
         )
-    except KeyboardInterrupt:
-        _end("stopped. The same command goes on from what was saved.", 130)
-    except (RotaryMAEError, OSError) as error:
-        _end(str(error), 2 if isinstance(error, InputError) else 1)
-    finally:
-        signal.signal(signal.SIGTERM, former)
-
-
-def _end(message: str, code: int) -> None:
-    """Print a message to standard error and exit with the code."""
-    print(f"rotarymae-experiments: {message}", file=sys.stderr)
-    sys.exit(code)

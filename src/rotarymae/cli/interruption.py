@@ -1,13 +1,18 @@
-"""Ctrl-C and SIGTERM end a command, which says what is saved."""
+"""How a command ends that is stopped, by Ctrl-C or SIGTERM, or fails: with one sentence and an exit code."""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from rotarymae.errors import InputError, ModelDirectoryError, RotaryMAEError, ShardsFailed, printable
+from rotarymae.tables.schema import option
 
 
 class Stopped(KeyboardInterrupt):
@@ -32,12 +37,7 @@ def stopping_on_signals() -> Iterator[None]:
     former = {signum: handler for signum, handler in former.items() if handler not in (None, signal.SIG_IGN)}
 
     def stop(signum: int, frame: object) -> None:
-        """Raise Stopped; from now on a second `signum` ends the process at once, and the other signal is ignored.
-
-        Args:
-            signum: the number of the signal.
-            frame: not used; Python passes it to every handler.
-        """
+        """Raise Stopped; from now on a second `signum` ends the process at once, and the other signal is ignored."""
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
         raise Stopped(signum)
@@ -49,6 +49,42 @@ def stopping_on_signals() -> Iterator[None]:
     finally:
         for signum, handler in former.items():
             signal.signal(signum, handler)
+
+
+@contextmanager
+def ending(command: str, note: str) -> Iterator[None]:
+    """Print an error or a stop of the `with` block to standard error in one sentence, and exit with its code.
+
+    Args:
+        command: its name, with which the sentence begins.
+        note: what to say of a stop that has no note.
+
+    Raises:
+        SystemExit: with code 2 for refused input or options; 3 if some files of a folder could not be read and all
+            others are done; 128 + its number for a signal that stopped the command; 1 for another known error, or
+            where nobody reads the output any more.
+    """
+    try:
+        with stopping_on_signals():
+            yield
+    except KeyboardInterrupt as error:  # also Arrow's, which has a handler of its own while it reads
+        signum = error.signum if isinstance(error, Stopped) else signal.SIGINT
+        note = getattr(error, "__notes__", [note])[0]
+        text = f"stopped by {signal.Signals(signum).name}. {note}"
+        code = 128 + signum  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
+    except (InputError, ModelDirectoryError) as error:
+        text, code = error.advise(lambda name, value: f"{option(name)} {value}"), 2
+    except ShardsFailed as error:
+        text, code = str(error), 3
+    except BrokenPipeError:  # whoever read our output has closed it, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (RotaryMAEError, OSError) as error:
+        text, code = printable(str(error)), 1
+    else:
+        return
+    print(f"{command}: {text}", file=sys.stderr)
+    sys.exit(code)
 
 
 @contextmanager

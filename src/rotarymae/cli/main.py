@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 
 import tyro
@@ -26,16 +25,9 @@ from rotarymae.cli.export import export_command
 from rotarymae.cli.features import features_command
 from rotarymae.cli.fit import demo_command, fit_command
 from rotarymae.cli.info import info_command
-from rotarymae.cli.interruption import Stopped, stopping_on_signals
+from rotarymae.cli.interruption import ending
 from rotarymae.cli.short_help import FIT_HELP
-from rotarymae.errors import (
-    InputError,
-    ModelDirectoryError,
-    RotaryMAEError,
-    ShardsFailed,
-    did_you_mean,
-    printable,
-)
+from rotarymae.errors import InputError, did_you_mean
 
 COMMANDS = {
     "demo": demo_command,
@@ -59,9 +51,7 @@ def main(argv: list[str] | None = None) -> None:
         argv: words after the command's name; None takes those of the process.
 
     Raises:
-        SystemExit: with code 2 for refused input or options; 3 if some files of a folder could not be read and all
-            others are done; 128 + its number for a signal that stopped the command; 1 for another known error, or
-            where nobody reads the output any more. The error is printed in one sentence to standard error.
+        SystemExit: with the code that `ending` chooses.
     """
     from rotarymae import __version__
 
@@ -72,26 +62,8 @@ def main(argv: list[str] | None = None) -> None:
     if arguments in (["--version"], ["-V"]):
         print(f"rotarymae {__version__}")
         return
-    try:
-        with stopping_on_signals():
-            _run_command(arguments)
-    except KeyboardInterrupt as error:  # also Arrow's, which has a handler of its own while it reads
-        signum = error.signum if isinstance(error, Stopped) else signal.SIGINT
-        note = getattr(error, "__notes__", ["Nothing was written."])[0]
-        print(f"rotarymae: stopped by {signal.Signals(signum).name}. {note}", file=sys.stderr)
-        sys.exit(128 + signum)  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
-    except (InputError, ModelDirectoryError) as error:
-        print(f"rotarymae: {error.advise(_as_option)}", file=sys.stderr)
-        sys.exit(2)
-    except ShardsFailed as error:
-        print(f"rotarymae: {error}", file=sys.stderr)
-        sys.exit(3)
-    except BrokenPipeError:  # whoever read our output has closed it, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except (RotaryMAEError, OSError) as error:
-        print(f"rotarymae: {printable(str(error))}", file=sys.stderr)
-        sys.exit(1)
+    with ending("rotarymae", "Nothing was written."):
+        _run_command(arguments)
 
 
 def _run_command(arguments: list[str]) -> None:
@@ -118,11 +90,6 @@ def _run_command(arguments: list[str]) -> None:
         description="Learn from irregular observations: pre-train, classify, interpolate, embed.",
         config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
     )
-
-
-def _as_option(name: str, value: object) -> str:
-    """Return a setting as it is typed: ("batch_size", 8) becomes "--batch-size 8"."""
-    return f"--{name.replace('_', '-')} {value}"
 
 
 if __name__ == "__main__":
