@@ -21,7 +21,7 @@ from rotarymae.cli.inputs import (
     Quiet,
     read_folder,
 )
-from rotarymae.cli.output import are_shards, check_new, new_reporter
+from rotarymae.cli.output import are_shards, check_new
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputError
 from rotarymae.training.fit_config import Predicting
@@ -70,12 +70,10 @@ def predict_command(
             negative log-likelihood in nats). Set it to search for odd series, which score high; it takes five times as
             long.
     """
-
     from rotarymae import scale
 
-    opened = partial(scale.predictions, model, predictor, anomaly_score, precision)
     options = {"predictor": predictor, "anomaly_score": anomaly_score, "precision": precision}
-    _answer("predict", opened, table, out, columns, quiet, model, options, workers)
+    _answer("predict", partial(scale.predictions, model, **options), table, out, columns, quiet, workers)
 
 
 def embed_command(
@@ -101,12 +99,10 @@ def embed_command(
         stage: The model that makes the vectors: the pretrained one, or the finetuned one, whose vectors lie together
             where labels are equal. finetuned needs a fit with labels.
     """
-
     from rotarymae import scale
 
-    opened = partial(scale.embeddings, model, pool, stage, precision)
-    options = {"stage": stage, "pool": pool, "precision": precision}
-    _answer("embed", opened, table, out, columns, quiet, model, options, workers)
+    options: dict[str, Any] = {"stage": stage, "pool": pool, "precision": precision}
+    _answer("embed", partial(scale.embeddings, model, **options), table, out, columns, quiet, workers)
 
 
 def explain_command(
@@ -131,10 +127,13 @@ def explain_command(
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    opened = lambda: scale.importances(Pipeline.load(model))  # noqa: E731
-    pipeline, reporter = _answer("explain", opened, table, out, columns, quiet)
-    if pipeline.predictor.choice != "model":
-        choice = pipeline.predictor.choice
+    def question() -> scale.Question:
+        """Load the pipeline, and return the question about observations."""
+        return scale.importances(Pipeline.load(model))
+
+    pipeline, reporter = _answer("explain", question, table, out, columns, quiet)
+    choice = pipeline.predictor.choice
+    if choice != "model":
         reporter.say(
             f"explained and predicted by the network alone; `predict` answers by {choice} for this run, and may differ"
         )
@@ -267,9 +266,7 @@ def _answer(
     out: Path,
     columns: Columns,
     quiet: bool,
-    model: Path | None = None,
-    options: dict[str, Any] | None = None,
-    workers: int = 1,
+    workers: int | None = None,
 ) -> tuple[Any, system.Reporter]:
     """Write the answers of a model for a table, or a folder of pictures or sounds, to a new file; print how many.
 
@@ -277,13 +274,12 @@ def _answer(
 
     Args:
         command: the subcommand.
-        open_question: loads the pipeline and returns the question; also called in each worker process.
+        open_question: loads the pipeline and returns the question. With `workers` it is a partial of the model and of
+            options by name, which are recorded in a folder of outputs, and is called in each worker process.
         table: a file, a folder or a pattern; "-" is standard input.
         out: a .csv or .parquet file, "-" for standard output, or a folder for a folder of tables (`are_shards`).
         columns: the command's options on the table's layout; what is not given is as in the model's training table.
-        model, options: the model's folder and the command's options, which are recorded in a folder of outputs; None
-            for commands that do not answer a folder of tables.
-        workers: number of processes that share a folder of tables.
+        workers: number of processes that share a folder of tables; None for commands that do not answer one.
 
     Returns:
         The pipeline that answered, and the reporter.
@@ -294,15 +290,15 @@ def _answer(
     """
     from rotarymae import scale
 
-    reporter, title = new_reporter(quiet), BAR_TITLES[command]
-    sharded = options is not None and are_shards(table, out, workers)
+    reporter, title = system.Reporter(quiet), BAR_TITLES[command]
+    sharded = workers is not None and are_shards(table, out, workers)
     if not sharded:
         check_new(out)
     with reporter.catching_warnings():
         question = open_question()
         pipeline, preprocessor = question.pipeline, question.pipeline.preprocessor
         if preprocessor is not None and preprocessor.kind == "patches":
-            if options is None:
+            if workers is None:
                 pipeline.require_series()  # raises, as this command is for series alone
             check_new(out)
             with reporter.bar("reading") as on_file:
@@ -310,7 +306,9 @@ def _answer(
             with reporter.bar(title) as on_step:
                 totals = scale.answer_arrays(question, files, out, on_step)
         elif sharded:
-            job = scale.ShardedJob(open_question, command, model, options, pipeline.layout(asdict(columns)))  # pyright: ignore
+            assert isinstance(open_question, partial) and workers is not None
+            model, options = open_question.args[0], open_question.keywords
+            job = scale.ShardedJob(open_question, command, model, options, pipeline.layout(asdict(columns)))
             with reporter.bar("shards") as on_step:
                 done = scale.answer_shards(job, table, out, workers, on_step)
             before = f", {done.before:,} of them before" if done.before else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from tyro.conf import Positional, arg
@@ -21,7 +21,7 @@ from rotarymae.cli.inputs import (
     known_labels,
     read_folder,
 )
-from rotarymae.cli.output import new_reporter, print_metrics
+from rotarymae.cli.output import print_metrics
 from rotarymae.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def evaluate_command(
     from rotarymae.scoring import evaluate_predictions
     from rotarymae.targets import has_label
 
-    reporter = new_reporter(quiet)
+    reporter = system.Reporter(quiet)
     picture = None if out is None or not at else out.with_suffix(".png")
     for file in (out, picture):
         if file is not None and file.exists():
@@ -72,7 +72,9 @@ def evaluate_command(
             raise InputError(
                 "--horizon scores forecasts of values, and --label, --labels and --at are for labels; leave them out."
             )
-        _evaluate_forecasts(model, table, columns, horizon, precision, out, reporter)
+        with reporter.catching_warnings():
+            metrics = _forecast_metrics(model, table, columns, horizon, precision, reporter)
+        _write(metrics, out, reporter)
         return
     since, spans = None, {}
     with reporter.catching_warnings():
@@ -96,14 +98,7 @@ def evaluate_command(
                     raise InputError(
                         "evaluate needs the true labels: name their column by --label, or their table by --labels."
                     )
-                known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
-                dataset = tables.read_table(
-                    table,
-                    layout,
-                    channel_names=known.channel_names,
-                    value_names=known.value_columns,
-                    others=labels.columns,
-                )
+                dataset, layout = _read_series(pipeline, table, columns, labels.columns)
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
                         f"--event {labels.event} is for models of times to an event (survival), and this is one of "
@@ -125,36 +120,35 @@ def evaluate_command(
                 f"{early['left_out']:,} series have no observation where {first} is not 0: they are left out "
                 "of the scores of --at, which count from it."
             )
-    if out is not None:
-        system.write_text(out, system.as_json(metrics))
+    _write(metrics, out, reporter)
     if picture is not None:
         from rotarymae import plots
         from rotarymae.metrics import early_rows
 
         with system.replacing(picture) as temporary:
             plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(temporary, format="png", dpi=160)
+
+
+def _write(metrics: dict[str, Any], out: Path | None, reporter: system.Reporter) -> None:
+    """Write metrics to a JSON file, unless `out` is None, and print them."""
+    if out is not None:
+        system.write_text(out, system.as_json(metrics))
     print_metrics(metrics, reporter)
 
 
-def _evaluate_forecasts(
-    model: Path,
-    table: Path,
-    columns: Columns,
-    horizon: str,
-    precision: ComputedIn,
-    out: Path | None,
-    reporter: system.Reporter,
-) -> None:
-    """Score forecasts of a table's values, print the metrics, and write them to a JSON file.
+def _read_series(
+    pipeline: Any, table: Path, columns: Columns, others: tuple[str, ...] = ()
+) -> tuple[SeriesDataset, tables.TableSchema]:
+    """Read a table as a pipeline of series needs it, but for the columns `others`; return it and its layout."""
+    known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
+    names = {"channel_names": known.channel_names, "value_names": known.value_columns}
+    return tables.read_table(table, layout, **names, others=others), layout
 
-    Args:
-        model: name or folder of the model.
-        table: a file, a folder or a pattern.
-        columns: the command's options on the table's layout.
-        horizon: how far ahead forecasts reach, such as "30" or "6h".
-        precision: of matrix products: "auto", "fp32" or "bf16".
-        out: the new file; None writes none.
-        reporter: shows progress and warnings.
+
+def _forecast_metrics(
+    model: Path, table: Path, columns: Columns, horizon: str, precision: ComputedIn, reporter: system.Reporter
+) -> dict[str, Any]:
+    """Score forecasts of a table's values up to `horizon` ahead, such as "30" or "6h"; return the metrics.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
@@ -162,35 +156,21 @@ def _evaluate_forecasts(
     from rotarymae.pipeline import Pipeline
     from rotarymae.scoring import evaluate_forecasts
 
-    with reporter.catching_warnings():
-        pipeline = Pipeline.load(model, precision).pretrained
-        known = pipeline.require_series()
-        with reporter.bar("reading"):
-            dataset = tables.read_table(
-                table,
-                pipeline.layout(asdict(columns)),
-                channel_names=known.channel_names,
-                value_names=known.value_columns,
-            )
-        _warn_of_training_series(model, dataset.ids)
-        with reporter.bar("forecasting") as on_step:
-            span = _span("--horizon", horizon, dataset.time_unit)
-            rows = evaluate_forecasts(pipeline, dataset, span, on_step)
-    metrics = {"series": len(dataset), "noun": dataset.noun, "horizon": horizon.lstrip("+"), "interpolation": rows}
-    if out is not None:
-        system.write_text(out, system.as_json(metrics))
-    print_metrics(metrics, reporter)
+    pipeline = Pipeline.load(model, precision).pretrained
+    with reporter.bar("reading"):
+        dataset, _ = _read_series(pipeline, table, columns)
+    _warn_of_training_series(model, dataset.ids)
+    with reporter.bar("forecasting") as on_step:
+        span = _span("--horizon", horizon, dataset.time_unit)
+        rows = evaluate_forecasts(pipeline, dataset, span, on_step)
+    return {"series": len(dataset), "noun": dataset.noun, "horizon": horizon.lstrip("+"), "interpolation": rows}
 
 
 def _span(option: str, text: str, unit: str | None) -> float:
-    """Return the time span `text`, such as "30", "6h" or "+2d", as a number of `unit`.
-
-    Args:
-        option: the command's option, for messages.
-        unit: unit of the data set's times: "day", or None for numbers without a unit.
+    """Return the time span `text` of an option, such as "30", "6h" or "+2d", as a number of the times' unit.
 
     Raises:
-        InputError: text that is no span; d, h, min or s where the times have no unit.
+        InputError: text that is no span; d, h, min or s where the times have no unit (None).
     """
     from rotarymae.series.dates import parse_span
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from rotarymae import system
 from rotarymae.cli.inputs import ModelPath, Quiet
-from rotarymae.cli.output import new_reporter
 from rotarymae.errors import InputWarning
 
 
@@ -33,7 +33,7 @@ def export_command(
     from rotarymae.export import export_program, make_program
     from rotarymae.pipeline import Pipeline
 
-    reporter = new_reporter(quiet)
+    reporter = system.Reporter(quiet)
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model)
         pipeline.require_series()  # refuses a model of pictures or sounds, before anything is said of it

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from rotarymae import tables
+from rotarymae import system, tables
 from rotarymae.cli.inputs import Columns, Quiet, TablePath
-from rotarymae.cli.output import check_new, new_reporter
+from rotarymae.cli.output import check_new
 
 
 def features_command(
@@ -31,7 +31,7 @@ def features_command(
         errors: Columns with the standard errors of the values, in their order. Name them if the table has them: values
             with large errors then count less.
     """
-    reporter = new_reporter(quiet)
+    reporter = system.Reporter(quiet)
     check_new(out)
     layout = replace(tables.TableSchema.resolve(asdict(columns)), errors=errors)
     with reporter.catching_warnings(), reporter.bar("reading"):

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from tyro.conf import Positional, arg
 
-from rotarymae import series, tables
+from rotarymae import series, system, tables
 from rotarymae.cli.inputs import Columns, Flag, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
 from rotarymae.cli.interruption import how_to_resume, saying
-from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
+from rotarymae.cli.output import print_outcome, typed_command
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.tables.schema import option
 from rotarymae.training.fit_config import (
     ClassificationOptions,
     FinetuningOptions,
@@ -70,15 +71,8 @@ class LabelOptions(LabelColumn):
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """Read the column of --split-by, which decides what series are kept out for scoring; None without it.
 
-        A column whose name looks like an id, such as patient_id, is read as text: its values are groups without order.
-
-        Args:
-            dataset: the S series, in whose order the values are returned.
-            layout: of the table of observations.
-            table: the table of observations, where no other table has the column.
-
-        Returns:
-            The column with its S values, or None.
+        It has a value for each series of `dataset`, from the table of labels or of objects, or from `table`. A column
+        whose name looks like an id, such as patient_id, is read as text: its values are groups without order.
 
         Raises:
             InputError: a column that no table has, or that differs within a series.
@@ -94,12 +88,9 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError for options about labels where no option names any labels.
-
-        They are --label-id, --task, --folds and --event.
-        """
+        """Raise InputError for --label-id, --task, --folds or --event where no option names any labels."""
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
-        unused = [f"--{name.replace('_', '-')} {x}" for name, x in {**given, "event": self.event}.items() if x]
+        unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:
             raise InputError(
                 f"{', '.join(unused)} is for labels, and none are named; name their column by --label (of times to an "
@@ -147,7 +138,7 @@ def fit_command(
     from rotarymae.run_folder import check_folder
     from rotarymae.train import open_start
 
-    reporter = new_reporter(quiet)
+    reporter = system.Reporter(quiet)
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     if not folder.given:
@@ -187,8 +178,7 @@ def fit_command(
             outcome = run_fit(dataset, targets, config, out, holdout=labels.holdout, **how)
         else:
             outcome = run_folds(dataset, targets, config, out, labels.folds, **how)
-    print_metrics(outcome.metrics, reporter)
-    print_end(outcome.seconds, out / PAGE, reporter)
+    print_outcome(outcome, out / PAGE, reporter)
 
 
 def _read_table(
@@ -196,9 +186,7 @@ def _read_table(
 ) -> tuple[series.SeriesDataset, Any, SplitColumn | None, dict[str, Any]]:
     """Read the table of observations, its labels and the column of --split-by, as the options say.
 
-    Args:
-        start: the trained pipeline of --pretrained; its columns, channels and errors count where no option says
-            otherwise. None for a new model.
+    Where there is a pipeline to `start` from, its columns, channels and errors count where no option says otherwise.
 
     Returns:
         The data set; the labels in the order of its series, or None; the column of --split-by, or None; and how the
@@ -229,11 +217,7 @@ def _read_table(
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn, with an InputWarning, where the label's name is that of a duration and a column's name that of its status.
-
-    Args:
-        columns: names of all columns of the labels' table.
-    """
+    """Warn, with an InputWarning, where a label is named as a duration and another column as its status."""
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
@@ -265,7 +249,7 @@ def demo_command(
     from rotarymae.run import run_fit
     from rotarymae.run_folder import check_folder
 
-    reporter = new_reporter(quiet)
+    reporter = system.Reporter(quiet)
     check_folder(out, resume=False)
     dataset, labels = plasticc.sample()
     reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {out}")
@@ -290,17 +274,11 @@ def demo_command(
                 ),
             ),
         )
-    print_metrics(outcome.metrics, reporter)
-    print_end(outcome.seconds, out / PAGE, reporter)
+    print_outcome(outcome, out / PAGE, reporter)
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:
-    """Return the settings of the demo.
-
-    Args:
-        seed: fixes every random choice.
-        quick: whether to make one pass of pre-training and two of fine-tuning only, instead of 12 and 40.
-    """
+    """Return the settings of the demo; `quick` makes one or two passes only, instead of 12 and 40."""
     # Rather more passes than the defaults: on 900 objects the labels are what is scarce. Six minutes on two cores.
     return FitConfig(
         pretrain_epochs=1 if quick else 12,

@@ -13,6 +13,7 @@ from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, TablePath
 from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable
 from rotarymae.series.mapped import is_mapped, row_chunks
+from rotarymae.tables.schema import option
 
 MAX_CHANNELS_SHOWN = 12  # channels
 ROWS_SHOWN = 5
@@ -64,18 +65,10 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
 ) -> tuple[series.SeriesDataset, list[str]]:
-    """Read the table; where rows repeat the series, time and channel of others, read it again with their means.
+    """Read the table but for the columns `others`; return the data set and [].
 
-    Args:
-        source: the opened table.
-        schema: what each column is.
-        others: columns that are no values, such as the label.
-
-    Returns:
-        The data set, and a list with one text on the repeated rows; an empty list without any.
-
-    Raises:
-        InputError: anything else that `tables.read_table` refuses.
+    Where rows repeat the series, time and channel of others, read it again with their means, and return a text on them.
+    Raises InputError for anything else that `tables.read_table` refuses.
     """
     try:
         return tables.read_table(source, schema, others=others), []
@@ -97,9 +90,6 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     They are on series, times, gaps, channels and values. Only the 12 channels with most observations are shown. Each of
     them has a line on its values where there is a single column of values; otherwise there is a line for each column.
     For a table larger than memory, gaps and values are those of a sample of series, which is said.
-
-    Args:
-        dataset: the table, as it was read.
     """
     import numpy as np
 
@@ -152,12 +142,7 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
-    """Return the first rows of the first series, at most five, as an aligned text table with the names of the columns.
-
-    Args:
-        dataset: the table, as it was read.
-        schema: names the columns of time and channel.
-    """
+    """Return the first rows of the first series, at most five, as an aligned text table with the table's names."""
     count = min(ROWS_SHOWN, int(dataset.offsets[1]))
     table = dataset.select([0]).to_arrow(time=schema.time, channel=schema.channel or "channel").slice(0, count)
     columns = {name: table[name].to_pylist() for name in table.column_names}
@@ -174,9 +159,7 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
     """Return the `rotarymae fit` command for a table, with an option for each field of `schema` that is no default.
 
-    Args:
-        label: column of labels or, with `event`, of durations; None for a command without labels.
-        event: column that says whether durations ended in the event.
+    `label` is the column of labels or, with a column `event`, of durations; None for a command without labels.
     """
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
@@ -185,8 +168,8 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
         value = getattr(schema, field.name)
         if value == getattr(usual, field.name) and not (field.name == "values" and schema.wide):
             continue
-        option = f"--{field.name.replace('_', '-')}"
-        words += [option] if value is True else [option, *(value if isinstance(value, tuple) else [str(value)])]
+        given = value if isinstance(value, tuple) else () if value is True else (str(value),)
+        words += [option(field.name), *given]
     words += ["--label" if event is None else "--duration", label] if label else []
     words += ["--event", event] if event else []
     return shlex.join([*words, "--out", "run"])

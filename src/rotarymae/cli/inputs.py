@@ -12,6 +12,7 @@ from rotarymae import series, tables
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, did_you_mean, listed
 from rotarymae.system import field_docs
+from rotarymae.tables.schema import option
 
 if TYPE_CHECKING:
     from rotarymae import arrays
@@ -167,7 +168,7 @@ class LabelColumn:
 
 def _changed(options: Any) -> list[str]:
     """Return the options of a group (a dataclass) that differ from their defaults, as typed: "--patch-size"."""
-    return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
+    return [option(one.name) for one in fields(options) if getattr(options, one.name) != one.default]
 
 
 def read_folder(
@@ -225,9 +226,7 @@ class FolderOptions:
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
         """Raise InputError for options that do not go together: of tables and folders, or of pictures and sounds.
 
-        Args:
-            columns: the options of the table's layout.
-            others: further options of tables, {name: value}; a value that counts as false is not given.
+        Options of tables are `columns`, its layout, and `others` {name: value}; a false value is not given.
         """
         if not self.given:
             if _changed(self):
@@ -238,7 +237,7 @@ class FolderOptions:
             return
         if self.images and self.audio:
             raise InputError("--images and --audio are both given; give the one that TABLE holds.")
-        unread = [f"--{name.replace('_', '-')}" for name, value in {**asdict(columns), **others}.items() if value]
+        unread = [option(name) for name, value in {**asdict(columns), **others}.items() if value]
         if self.audio and self.longest_side != FolderOptions.longest_side:
             unread.append("--longest-side")
         if unread:

@@ -19,11 +19,7 @@ AROUND = 100  # observations of the same channel that are drawn on either side; 
 def draw_oddest(scores: Path, picture: Path) -> None:
     """Draw the oddest observations and stretches of a file of scores as a PNG picture; nothing where none has a score.
 
-    Of several columns of values the first is drawn.
-
-    Args:
-        scores: a file that `rotarymae anomalies` has written.
-        picture: the new file.
+    Of several columns of values the first is drawn. The file is one that `rotarymae anomalies` has written.
     """
     table = pq.read_table(scores) if scores.suffix == ".parquet" else pyarrow.csv.read_csv(scores)
     names = table.column_names
@@ -42,8 +38,7 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
 
     Args:
         table: what `rotarymae anomalies` has written, a row per observation.
-        value: name of the column of values that is drawn.
-        column: name of the column of scores.
+        value, column: names of the columns of values and of scores.
         noun: "observation" or "stretch", what the scores are of.
     """
     names = table.column_names[:1] + [name for name in table.column_names if name == "channel"]

@@ -11,15 +11,11 @@ from rotarymae import system
 from rotarymae.errors import InputError
 
 if TYPE_CHECKING:
+    from rotarymae.outcome import Outcome
     from rotarymae.report.content import Table
 
 
 MOST_COLUMNS = 6  # of a printed table
-
-
-def new_reporter(quiet: bool) -> system.Reporter:
-    """Return a reporter that prints progress to standard error; with `quiet`, only warnings and errors."""
-    return system.Reporter(quiet)
 
 
 def typed_command() -> str:
@@ -42,22 +38,15 @@ def check_new(out: Path) -> None:
 def are_shards(table: Path, out: Path, workers: int) -> bool:
     """Return whether each file of a folder of tables gets an output file of its own, in the folder `out`.
 
-    This is so where `out` has no suffix and `table` is not a single file; neither may be "-". If it is not so, `out`
-    must be a file that can be written.
-
-    Args:
-        table: a file, a folder of tables, a pattern, or "-" for standard input.
-        out: a file, a folder, or "-" for standard output.
-        workers: number of processes that the user asks for; more than one needs a folder of tables.
+    This is so where `out` has no suffix and `table` is not a single file; neither may be "-", standard input or output.
 
     Raises:
-        InputError: fewer than one worker; for a single output more than one, or an `out` that `check_new` refuses.
+        InputError: fewer than one worker, or several for a single output.
     """
     if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
             raise InputError(f"--workers is {workers}; wanted at least 1.")
         return True
-    check_new(out)
     if workers != 1:
         raise InputError(
             f"--workers {workers} is for a folder of tables, and TABLE or --out is a single file; give folders as "
@@ -67,11 +56,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print the tables of metrics that a report shows to standard output; nothing if `reporter` is quiet.
-
-    Args:
-        metrics: content of metrics.json.
-    """
+    """Print the tables that a report shows of metrics.json to standard output; nothing if `reporter` is quiet."""
     from rotarymae.report.comparisons import comparisons
 
     for table in comparisons(metrics):
@@ -107,14 +92,8 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
         console.print(table.caption, highlight=False, markup=False)
 
 
-def print_end(seconds: float, page: Path, reporter: system.Reporter) -> None:
-    """Print how long a run took, and where its report is; nothing if the reporter is quiet.
-
-    Args:
-        seconds: duration of the run.
-        page: path of the report, which may not exist.
-        reporter: prints the line to standard error.
-    """
-    reporter.say(
-        f"took {system.duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}")
-    )
+def print_outcome(outcome: Outcome, page: Path, reporter: system.Reporter) -> None:
+    """Print the metrics of a run, its duration, and whether its report is at `page`; nothing if `reporter` is quiet."""
+    print_metrics(outcome.metrics, reporter)
+    where = f"the report is {page}" if page.exists() else f"there is no {page}"
+    reporter.say(f"took {system.duration(outcome.seconds)}; {where}")
