@@ -220,15 +220,9 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return labels in the order of the series.
+        """Return labels [S] in the order of the series, None for a series without one.
 
-        Args:
-            dataset: the S series.
-            X: what the data set was made of: a data frame may hold the labels, or ids that they refer to.
-            y: labels in any form that `fit` accepts.
-
-        Returns:
-            [S], None for a series without a label.
+        `X`, of which the data set was made, may hold the labels, or ids to which the labels `y` refer.
         """
         return labels_of(dataset, X, y, self.id, unlabelled="none")
 
@@ -293,12 +287,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, for the pipeline.
 
-        With a `start` that the command trained, it is its layout with this frame's names of id, time and channel.
-
-        Args:
-            X: the data; for anything but a data frame None is returned.
-            start: the pipeline from which training starts, or None.
-            config: names the columns of errors.
+        It is None for other data. With a `start` that the command trained, it is its layout with this frame's names of
+        id, time and channel.
         """
         if not is_frame(X):
             return None

@@ -77,11 +77,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         return self
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as `train` takes them; here as they are. Subclasses raise InputError for another kind.
-
-        Args:
-            y: targets in any form that `fit` accepts.
-        """
+        """Return targets of any form that `fit` accepts as `train` takes them; InputError for those of another kind."""
         return y
 
     def predict(self, X: Any) -> np.ndarray:
@@ -126,12 +122,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
 
     @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return the score of predictions of S series whose labels are all known: accuracy, R² or concordance.
-
-        Args:
-            truth: labels [S] or [S, outputs], or events and durations [S].
-            predicted: what `predict` returned for these series.
-        """
+        """Return the accuracy, R² or concordance of what `predict` returned for S series whose labels are all known."""
 
 
 @documented
@@ -157,12 +148,23 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def _targets(self, y: Any) -> Any:
-        """Return class labels, those of one column [S, 1] flat; raise InputError for measurements.
+        """Return class labels as they are, those of one column [S, 1] flat.
 
-        Args:
-            y: labels in any form that `fit` accepts.
+        Raises InputError for floats that are measurements rather than classes, as scikit-learn judges.
         """
-        return _class_labels(y)
+        if isinstance(y, str | Mapping):
+            return y
+        labels = np.asarray(y)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            flat = column_or_1d(y, warn=True)
+            return y.iloc[:, 0] if hasattr(y, "iloc") else flat  # whose index may be ids
+        known = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels[:0]  # NaN is no label
+        if labels.ndim and len(known) and np.isfinite(known).all():
+            try:
+                check_classification_targets(known)
+            except ValueError as error:
+                raise InputError(str(error)) from None
+        return y
 
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
@@ -278,13 +280,7 @@ class RoMAESurvival(_Supervised):
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
         """Return events and durations as one structured array [S], from any form of `y` that `fit` accepts.
 
-        Args:
-            dataset: the S series.
-            X: what the data set was made of.
-            y: a structured array; a data frame of two columns; or a tuple of two arrays or names of columns.
-
-        Raises:
-            InputError: a tuple of other than two parts; durations or events that cannot be used.
+        Raises InputError for a tuple of other than two parts, and for durations or events that cannot be used.
         """
         aligned = super()._labels_of
         if hasattr(y, "iloc") and np.shape(y)[1:] == (2,):
@@ -323,23 +319,3 @@ class RoMAESurvival(_Supervised):
             Times below 0 or above `edges_[-1]`.
         """
         return self._fitted().survival(self._read(X), times)
-
-
-def _class_labels(y: Any) -> Any:
-    """Return class labels as they are, those of one column [S, 1] flat.
-
-    Raises InputError for floats that are measurements rather than classes, as scikit-learn judges.
-    """
-    if y is None or isinstance(y, str | Mapping):
-        return y
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        flat = column_or_1d(y, warn=True)
-        return y.iloc[:, 0] if hasattr(y, "iloc") else flat  # whose index may be ids
-    known = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels[:0]  # NaN is no label
-    if labels.ndim and len(known) and np.isfinite(known).all():
-        try:
-            check_classification_targets(known)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-    return y

@@ -72,12 +72,7 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part of a loaded pipeline that interpolates, without labels.
-
-        Args:
-            pipeline: the loaded pipeline; InputError if it has no autoencoder.
-            folder: where it is from.
-        """
+        """Return the part of a loaded pipeline that interpolates; raise InputError if it has no autoencoder."""
         return pipeline.pretrained
 
     def _keep(self, pipeline: Pipeline) -> None:
@@ -178,12 +173,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, or the whole pipeline if it has no autoencoder.
-
-        Args:
-            pipeline: the loaded pipeline.
-            folder: where it is from.
-        """
+        """Return the pre-trained part of a loaded pipeline, or the whole pipeline if it has no autoencoder."""
         return pipeline if pipeline.autoencoder is None else pipeline.pretrained
 
     def __sklearn_tags__(self) -> Any:
