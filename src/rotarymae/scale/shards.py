@@ -123,8 +123,8 @@ def answer_shards(
     done_before, failed = len(shards) - len(left), {}
     random.shuffle(left)  # so that processes on one folder seldom take the same shard
     try:
-        answers = _in_this_process(work, left) if workers == 1 else _in_workers(work, left, workers)
-        for done, (shard, reason) in enumerate(answers, done_before + 1):
+        answer = _in_this_process if workers == 1 else partial(_in_workers, workers=workers)
+        for done, (shard, reason) in enumerate(answer(work, left) if left else (), done_before + 1):
             if reason is not None:
                 failed[shard.name] = reason
             if on_step is not None:
@@ -185,10 +185,7 @@ def model_checksum(model: Path) -> str:
 
 
 def _open_folder(out: Path, identity: dict[str, Any]) -> None:
-    """Create the folder with its manifest, unless it has the manifest of the same job.
-
-    Args:
-        identity: what `ShardedJob.identity` returns.
+    """Create the folder with its manifest, a `ShardedJob.identity`, unless it has the manifest of the same job.
 
     Raises:
         InputError: a folder that cannot be written, has files and no manifest, or has that of another job
@@ -220,28 +217,22 @@ Answered = tuple[Shard, str | None]  # and why it could not be answered
 
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
-    """Answer the shards one after another; yield (shard, None), or (shard, reason) where it failed."""
-    question = work.open() if shards else None
+    """Answer the shards, at least one, one after another; yield (shard, None), or (shard, reason) where it failed."""
+    question = work.open()
     for shard in shards:
-        assert question is not None
         yield shard, _answer(question, work.layout, shard)
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
     """Answer the shards in worker processes; yield (shard, None) for each success, (shard, why it failed) otherwise.
 
-    They come in the order in which they are done. The workers end when the generator or this process does; other
-    children of this process are left alone.
-
-    Args:
-        workers: number of processes; no more than there are shards are started.
-
-    Raises:
-        RotaryMAEError: a worker was killed.
+    They come in the order in which they are done. No more processes than shards are started; they end when the
+    generator or this process does, and other children of this process are left alone. RotaryMAEError is raised if a
+    worker was killed.
     """
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
     ending, open_end = context.Pipe(duplex=False)
-    pool, done = ProcessPoolExecutor(min(workers, len(shards) or 1), context, _start, (work, threads, ending)), 0
+    pool, done = ProcessPoolExecutor(min(workers, len(shards)), context, _start, (work, threads, ending)), 0
     try:
         for future in as_completed([pool.submit(_answer_in_worker, shard) for shard in shards]):
             yield future.result()

@@ -110,14 +110,8 @@ def _answer_parts(
 ) -> Iterator[pa.Table]:
     """Answer a question for a table part by part; yield the answers of each part, in the order of the series.
 
-    Parts wait until the columns are known, from the question or from the first answer.
-
-    Args:
-        question: what is computed for each series.
-        reader: the table, with its columns.
-        on_step: called with (observations done, observations in all).
-        totals: is updated to what has been yielded.
-        required: whether a table without any answer is refused.
+    Parts wait until the columns are known, from the question or from the first answer. Arguments are those of
+    `answer_table`, and whether a table without any answer is refused.
     """
     total, done = reader.source.observations(reader.columns), 0
     schema, name = question.schema, reader.id_name or reader.id
@@ -215,8 +209,7 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
 
     Files that could not be read get a row with their name alone, at the end; in the totals they are `empty`.
 
-    Args:
-        on_step: handed to the question.
+    `on_step` is handed to the question.
     """
     ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
     answers = question.answer(dataset, on_step)
@@ -260,13 +253,10 @@ def embed_table(
         model: a pipeline, or what `Pipeline.load` reads.
         layout: columns of the table; None means as the pipeline's training table. `Pipeline.layout` changes single
             columns of it.
-        pool: the mean or maximum over a series' observations, the [CLS] token, or what the model was trained to use
-            ("auto").
-        stage: the pre-trained or the fine-tuned model of a folder; a `Pipeline` is taken as it is.
+        pool, stage: as in `answers.embeddings`, whose errors are raised, too.
 
     Raises:
-        InputError: a table that cannot be read; stage "finetuned" of a folder without such a model.
-        ModelDirectoryError: a folder that is no whole model.
+        InputError: a table that cannot be read.
     """
     return answer_arrow(embeddings(model, pool, stage), table, layout)
 
