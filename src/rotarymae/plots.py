@@ -156,11 +156,8 @@ def interpolation(
     styles, columns = channel_style(channel_names), min(2, len(drawn))
     rows = -(-len(drawn) // columns)
     figure = Figure((5.6, 0.9 + (1.5 * rows if len(drawn) > 1 else 2.4)))
-    panels = figure.subplots(rows, columns, sharex=True, squeeze=False).ravel()
-    for spare in panels[len(drawn) :]:
-        spare.set_visible(False)
     entries: dict[str, Any] = {}
-    for i, (axes, c) in enumerate(zip(panels, drawn)):
+    for i, (axes, c) in enumerate(zip(_panels(figure, rows, columns, len(drawn), sharex=True), drawn)):
         colour, marker = styles[c]
         if curve is not None:
             at = np.asarray(curve.channels) == c
@@ -195,6 +192,14 @@ def interpolation(
     return figure
 
 
+def _panels(figure: Figure, rows: int, columns: int, count: int, **how: Any) -> np.ndarray:
+    """Return the first `count` panels of a grid; the others are not shown."""
+    panels = figure.subplots(rows, columns, squeeze=False, **how).ravel()
+    for spare in panels[count:]:
+        spare.set_visible(False)
+    return panels[:count]
+
+
 def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.ndarray, colour: str) -> None:
     """Draw an arrow from each limit to the side on which the value lies.
 
@@ -209,25 +214,16 @@ def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.nda
 
 
 def _limit(axes: Any, values: np.ndarray) -> None:
-    """Limit a panel's value axis to twice the range of the observations beyond them, however wide a band is.
-
-    Args:
-        axes: the panel, of matplotlib.
-        values: the observations.
-    """
+    """Limit a panel's value axis to twice the range of the observations beyond them, however wide a band is."""
     if np.ptp(values) > 0:
         low, high, (bottom, top) = values.min(), values.max(), axes.get_ylim()
         axes.set_ylim(max(bottom, low - 2 * (high - low)), min(top, high + 2 * (high - low)))
 
 
 def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
-    """Return times in the form in which matplotlib draws them: as float64, or with `dates` as datetime64.
-
-    Args:
-        times: [n], with `dates` in days since 1970-01-01 UTC.
-        dates: datetime64, in milliseconds, is drawn alike whatever epoch the caller has set in matplotlib.
-    """
+    """Return times as matplotlib draws them: as float64 or, if they are dates in days since 1970, as datetime64."""
     days = np.asarray(times, np.float64)
+    # Milliseconds are drawn alike whatever epoch the caller has set in matplotlib.
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
 
 
@@ -265,19 +261,11 @@ class Excerpt(NamedTuple):
 
 @styled
 def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
-    """Draw parts of series, at least one, in a panel each, with the odd observations marked.
-
-    Args:
-        parts: one for each panel.
-        value: name of the values, for the axis.
-    """
+    """Draw parts of series, at least one, in a panel each, with the odd observations marked; `value` names the axis."""
     columns = min(3, len(parts))
     rows = -(-len(parts) // columns)
     figure = Figure((3.2 * columns, 2.3 * rows))
-    panels = figure.subplots(rows, columns, squeeze=False)
-    for spare in panels.flat[len(parts) :]:
-        spare.set_visible(False)
-    for axes, part in zip(panels.flat, parts):
+    for axes, part in zip(_panels(figure, rows, columns, len(parts)), parts):
         times, values, odd, sides = (np.asarray(column) for column in part[2:])
         seen = sides == 0
         axes.plot(times[seen], values[seen], color=FAINT, linewidth=0.8, marker=".", markersize=3)

@@ -207,7 +207,8 @@ class ArrayDataset:
     @property
     def lengths(self) -> np.ndarray:
         """Number of patches of each array, int64 [S]."""
-        return np.array([math.prod(patch_counts(one.shape[:-1], self.patch_size)) for one in self.arrays], np.int64)
+        counts = (np.floor_divide(one.shape[:-1], self.patch_size) for one in self.arrays)
+        return np.array([math.prod(each.tolist()) for each in counts], np.int64)
 
     def select(self, index: np.ndarray | Sequence[int]) -> ArrayDataset:
         """Return the arrays at integer `index`, in that order (repeats allowed), or where a boolean mask [S] is True.
@@ -264,11 +265,6 @@ def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int
     if axes not in (None, len(patch)):
         raise InputError(f"patch_size is {patch}; wanted {axes} numbers.")
     return patch
-
-
-def patch_counts(sizes: Sequence[int], patch_size: Sequence[int]) -> tuple[int, ...]:
-    """Return the number of whole patches along each axis; what is left over at the end of an axis does not count."""
-    return tuple(size // patch for size, patch in zip(sizes, patch_size, strict=True))
 
 
 def crop(array: np.ndarray, patch_size: Sequence[int]) -> np.ndarray:

@@ -138,22 +138,13 @@ def sha256_of(content: Any) -> str:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8; a file that is there is replaced in one step, so that a reader never sees a half.
-
-    Args:
-        path: the file; folders above it are created.
-        text: its whole content.
-    """
+    """Write a text file in UTF-8, as `replacing` does: folders above it are created, and a reader never sees a half."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def flush(path: Path) -> None:
-    """Force a file, or the entries of a folder, to disk; do nothing for folders on Windows, which cannot.
-
-    Args:
-        path: an existing file or folder.
-    """
+    """Force a file, or the entries of a folder, to disk; do nothing for folders on Windows, which cannot."""
     windows = os.name == "nt"
     if windows and path.is_dir():
         return

@@ -24,10 +24,7 @@ from rotarymae.errors import InputError, did_you_mean, listed
 def field_docs(group: type) -> dict[str, str]:
     """Return the documentation of a dataclass's fields, {field: text}: the string below each in the source.
 
-    Texts are on one line. Fields of base classes are included.
-
-    Args:
-        group: a dataclass whose source can be read.
+    Texts are on one line. Fields of base classes are included; the source must be at hand.
     """
     docs: dict[str, str] = {}
     for kind in reversed(group.__mro__):
@@ -43,21 +40,12 @@ def field_docs(group: type) -> dict[str, str]:
 
 
 def as_json(content: Any, indent: int | None = 2) -> str:
-    """Return content as strict JSON with a newline at its end.
-
-    Args:
-        content: anything that `plain_json` converts.
-        indent: spaces of each level; None writes a single line.
-    """
+    """Return content that `plain_json` converts as strict JSON and a newline; without an indent it is one line."""
     return json.dumps(plain_json(content), indent=indent, allow_nan=False) + "\n"
 
 
 def plain_json(content: Any) -> Any:
-    """Return content as JSON can hold it: numpy's values as Python's, paths as text, NaN and infinity as None.
-
-    Args:
-        content: dictionaries, lists, tuples, arrays, numbers and texts, nested in any way.
-    """
+    """Return nested content as JSON holds it: numpy's values as Python's, paths as text, NaN and infinity as None."""
     if hasattr(content, "tolist"):
         content = content.tolist()
     if isinstance(content, Mapping):
@@ -78,12 +66,7 @@ class Range(NamedTuple):
     below: float = math.inf
 
     def check(self, name: str, value: Any) -> None:
-        """Raise InputError unless a value is a finite number in the range; None, True and False are no numbers.
-
-        Args:
-            name: of the setting, for the message.
-            value: what was given.
-        """
+        """Raise InputError, with the setting's name, unless a value is a finite number in the range, and no bool."""
         if not (_is_number(value) and self.least <= value <= self.most and self.above < value < self.below):
             words = {"least": "at least", "most": "at most", "above": "more than", "below": "less than"}
             limits = [f"{words[key]} {limit:g}" for key, limit in self._asdict().items() if math.isfinite(limit)]
@@ -190,15 +173,9 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Return a JSON value as an annotation demands: lists become tuples, dictionaries dataclasses.
+    """Return a JSON value as the annotation `kind` of a field demands: lists become tuples, dictionaries dataclasses.
 
-    Args:
-        value: what JSON holds.
-        kind: the annotation of the field.
-        name: of the field, for messages.
-
-    Raises:
-        InputError: a value that does not fit.
+    Raises InputError, with the name of the field, for a value that does not fit.
     """
     origin, options = get_origin(kind), get_args(kind)
     if not fits(value, kind):

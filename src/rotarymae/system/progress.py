@@ -24,12 +24,7 @@ class Reporter:
     """
 
     def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
-        """Create a reporter.
-
-        Args:
-            quiet: whether to print nothing but warnings of this library.
-            every: seconds between lines of progress where standard error is no terminal.
-        """
+        """Create a reporter; the class says what `quiet` and `every` do."""
         self.quiet = quiet
         self.every = every
         self.console = Console(stderr=True, highlight=False)
@@ -65,11 +60,7 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as a bar on the terminal, in a `with` block; yield on_step(done, total, loss=None), to move it.
-
-        Args:
-            title: name of the stage.
-        """
+        """Show a stage as a bar on the terminal, in a `with` block; yield on_step(done, total, loss=None)."""
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -94,21 +85,13 @@ class Reporter:
 
         There is a line at the start, one every `every` seconds, and one at the end. A stage of less than a second has
         no line at its end, unless it counted steps; nor has one that an error ends.
-
-        Args:
-            title: name of the stage.
         """
         self.say(f"{title} ...")
         started = said = time.monotonic()
         steps, ended = "", ""
 
         def on_step(done: int, total: int, loss: float | None = None) -> None:
-            """Print how far the stage is, unless a line was printed less than `every` seconds ago.
-
-            Args:
-                done, total: number of steps done, and in all.
-                loss: running mean loss of a training, or None.
-            """
+            """Print how far the stage is, unless a line was printed less than `every` seconds ago."""
             nonlocal said, steps, ended
             now = time.monotonic()
             if loss is not None:
@@ -136,12 +119,7 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning; `catching_warnings` says which are printed, and how often.
-
-        Args:
-            message, category: the warning and its class, as `warnings.showwarning` gets them; other arguments are not
-                used.
-        """
+        """Print a warning, as `warnings.showwarning` gets it; `catching_warnings` says which, and how often."""
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))
