@@ -30,14 +30,7 @@ class RotaryMAEError(Exception):
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
-        """Keep the message, its code and the settings that would help.
-
-        Args:
-            message: what is wrong; its control codes are escaped, and the middle of one over 2,000 characters is cut
-                out.
-            code: kebab-case name of the kind of error, which programs compare.
-            settings: pairs (option, value) that would avoid the error.
-        """
+        """Keep the message, its code and the settings that would help, as the class describes them."""
         self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
@@ -82,12 +75,7 @@ class NoObservations(InputError):
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
-        """Keep the message and the report on the rows that were read.
-
-        Args:
-            message: what is wrong, and what to do.
-            reading: as the class describes.
-        """
+        """Keep the message and the report on the rows that were read."""
         self.reading = reading
         super().__init__(message, code="no-observations")
 

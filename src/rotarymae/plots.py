@@ -203,9 +203,7 @@ def _panels(figure: Figure, rows: int, columns: int, count: int, **how: Any) -> 
 def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.ndarray, colour: str) -> None:
     """Draw an arrow from each limit to the side on which the value lies.
 
-    Args:
-        times, values: [n], values at which limits are drawn.
-        sides: int [n], -1 for upper limits, 1 for lower ones, 0 for what is no limit and is not drawn.
+    `sides` int [n] are -1 for upper limits, 1 for lower ones, 0 for what is no limit and is not drawn.
     """
     for side, label, marker in ((-1, "upper limit", r"$\downarrow$"), (1, "lower limit", r"$\uparrow$")):
         at = sides == side

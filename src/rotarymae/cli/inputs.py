@@ -270,12 +270,8 @@ class FolderOptions:
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
     """Return the label of each file [S]: the name of the top folder inside `folder` that holds it, None for none.
 
-    Args:
-        files: what was read from the folder.
-        classes: those of the model; empty for a model that predicts numbers.
-
     Raises:
-        InputError: no file in a folder whose name is a class of the model, or one whose name is none.
+        InputError: no file in a folder whose name is among the `classes` of the model, or one whose name is not.
     """
     folders = {label for label in ([] if files.labels is None else files.labels) if label is not None}
     unknown = sorted(map(str, folders - set(classes)))

@@ -178,15 +178,9 @@ class Interpolations(Program):
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
-    """Return for each query the numbers of its channel, out of those of all channels of its time.
+    """Return for each query the numbers of its channel [B, M, V, ...], out of those of all channels of its time.
 
-    Args:
-        part: [B, M, C · V, ...] for B series, M queries, C channels and V values.
-        number: int [B, M], the channel of each query, from 0.
-        channels: C.
-
-    Returns:
-        [B, M, V, ...].
+    They are `part` [B, M, C · V, ...]; `number` int [B, M] is the channel of each query, from 0.
     """
     each = part.unflatten(2, (channels, -1))
     index = number.view(*number.shape, *(1 for _ in each.shape[2:]))

@@ -118,13 +118,9 @@ def _per_cent(share: float) -> str:
 def _compared(
     says: str, methods: Mapping[str, Mapping[str, float]], name: str, chosen: str, form: Callable[[float], str]
 ) -> str:
-    """Return a sentence with a metric of the chosen method and of the best other one.
+    """Return a sentence that begins with `says`, with {} for the metric `name` of the chosen method, as text by `form`.
 
-    Args:
-        says: the beginning of the sentence, with {} for the value.
-        methods: {method: {metric: value}}.
-        name: the metric.
-        form: returns a value as text.
+    It ends with the same of the best other method; `methods` is {method: {metric: value}}.
     """
     known = {method: row[name] for method, row in methods.items() if method != chosen and math.isfinite(row[name])}
     first = f"{says.replace('{}', form(methods[chosen][name]))} ({method_words(chosen)})"

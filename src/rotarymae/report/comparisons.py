@@ -95,10 +95,7 @@ def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, captio
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
     """Return a table of metrics with a row per method; the best value of each metric with a direction is bold.
 
-    Args:
-        title, caption: above and below the table.
-        methods: {method: {metric: value}}; among them "model", the trained one, whose metrics the others are compared
-            by.
+    `methods` is {method: {metric: value}}; the table shows the metrics of "model", the trained one.
     """
     rows: dict[str, dict[str, object]] = {name: {**row} for name, row in rows_in_words(methods).items()}
     for metric in (metric_of(name) for name in methods["model"]):

@@ -261,10 +261,7 @@ def draw_classes(outcome: Outcome) -> Parts:
 def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...], scored: str) -> Table:
     """Return a table of precision, recall and F1 of each class, and of their means as in metrics.json.
 
-    Args:
-        labels, predicted: int [n], class numbers from 0.
-        names: of the classes.
-        scored: words for the series that are scored.
+    `labels` and `predicted` are int [n], class numbers from 0; `scored` are words for the series that are scored.
     """
     each: Any = precision_recall_fscore_support(labels, predicted, labels=range(len(names)), zero_division=0)  # pyright: ignore
     mean: Any = precision_recall_fscore_support(labels, predicted, average="macro", zero_division=0)  # pyright: ignore
@@ -299,10 +296,7 @@ def confusions(
 ) -> Iterator[tuple[int, str]]:
     """Yield (index, caption) of the most certain mistake of each of the three most frequent confusions.
 
-    Args:
-        labels, predicted: int [n], class numbers from 0.
-        probabilities: [n, K].
-        names: of the classes.
+    `labels` and `predicted` are int [n], class numbers from 0, and `probabilities` [n, K].
     """
     wrong = np.flatnonzero(labels != predicted)
     pairs, counts = np.unique(np.stack([labels[wrong], predicted[wrong]], 1), axis=0, return_counts=True)

@@ -44,10 +44,7 @@ class Reporter:
         """Show the progress of a stage in a `with` block; yield on_step(done, total, loss=None) for the work to call.
 
         On a terminal it is a bar; elsewhere a line at the start, every `every` seconds, and at the end; nothing if
-        quiet.
-
-        Args:
-            title: name of the stage, such as "reading".
+        quiet. The title is the name of the stage, such as "reading".
         """
         if self.quiet:
             yield lambda *step, **loss: None
