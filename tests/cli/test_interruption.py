@@ -4,9 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from conftest import TINY, command
@@ -83,6 +85,15 @@ def test_handlers_are_put_back_and_notes_go_on(signum):
         time.sleep(60)
     assert caught.value.signum == signum and caught.value.__notes__ == ["Half."]
     assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+@pytest.mark.parametrize("signum", SIGNALS)
+def test_a_signal_during_a_query_is_a_stop(signum):
+    """DuckDB raises RuntimeError in the place of what the handler raised."""
+    with pytest.raises(Stopped) as caught, stopping_on_signals(), saying(lambda: "Half."):
+        threading.Timer(0.2, os.kill, (os.getpid(), signum)).start()
+        duckdb.connect(config={"threads": 1}).sql("select sum(sqrt(a)) from range(1000000000) t(a)").fetchall()
+    assert caught.value.signum == signum and caught.value.__notes__ == ["Half."]
 
 
 STAGES = {

@@ -30,22 +30,31 @@ def stopping_on_signals() -> Iterator[None]:
 
     After the first signal, the same one again ends the process at once, and the other one is ignored, as launchers
     pass Ctrl-C on as SIGTERM, too. Signals that the process ignores already, as under `nohup`, stay ignored. Outside
-    the main thread, the only one that may set handlers, nothing is changed.
+    the main thread, the only one that may set handlers, nothing is changed. DuckDB turns what a handler raises during a
+    query into an error of its own: after a signal, any error that leaves the block becomes Stopped, with its notes.
     """
     watched = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     former: dict[int, Any] = {signum: signal.getsignal(signum) for signum in watched}
     former = {signum: handler for signum, handler in former.items() if handler not in (None, signal.SIG_IGN)}
+    stopped: list[Stopped] = []
 
     def stop(signum: int, frame: object) -> None:
         """Raise Stopped; from now on a second `signum` ends the process at once, and the other signal is ignored."""
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
-        raise Stopped(signum)
+        stopped.append(Stopped(signum))
+        raise stopped[0]
 
     try:
         for signum in former:
             signal.signal(signum, stop)
         yield
+    except Exception as error:
+        if not stopped:
+            raise
+        for note in getattr(error, "__notes__", ()):
+            stopped[0].add_note(note)
+        raise stopped[0] from error
     finally:
         for signum, handler in former.items():
             signal.signal(signum, handler)
@@ -89,13 +98,13 @@ def ending(command: str, note: str) -> Iterator[None]:
 
 @contextmanager
 def saying(advise: Callable[[], str]) -> Iterator[None]:
-    """Add the text of `advise()` as a note to a KeyboardInterrupt that leaves the `with` block, and raise it on.
+    """Add the text of `advise()` as a note to a stop, or an error, that leaves the `with` block, and raise it on.
 
     Of nested blocks the innermost adds the first note, which is the one that `main` prints.
     """
     try:
         yield
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, Exception) as error:  # a stop may look like an error, see `stopping_on_signals`
         error.add_note(advise())
         raise
 
