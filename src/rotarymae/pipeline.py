@@ -113,8 +113,10 @@ class Pipeline:
         model = self.require_autoencoder()
         if model is self.model and self.labels is None:
             return self
-        fresh = None if self.preprocessor is None else without_head(self.preprocessor)
-        return replace(self, preprocessor=fresh, model=model, autoencoder=model, labels=None, partners=None)
+        known: Any = self.preprocessor
+        if known is not None and known.static:
+            known = known.replace(static=())
+        return replace(self, preprocessor=known, model=model, autoencoder=model, labels=None, partners=None)
 
     def require_autoencoder(self) -> MaskedAutoencoder:
         """Return the pre-trained model, or raise.
@@ -853,12 +855,3 @@ class AnySeriesPipeline(Pipeline):
         """
         choose("pool", pool or "mean", ("mean",))
         return embed_any(self.require_autoencoder(), self.dataset(X), self.error_columns, on_step)
-
-
-def without_head(preprocessor: Any) -> Any:
-    """Return a preprocessor without columns of one value per series: a copy if it has some, else itself.
-
-    Args:
-        preprocessor: of series or of arrays.
-    """
-    return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor

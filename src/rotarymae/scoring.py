@@ -44,7 +44,7 @@ from rotarymae.reconstruction import reconstruct
 from rotarymae.series import SeriesDataset, channel_index, hide, known_at, measured
 from rotarymae.splits import Split
 from rotarymae.system import Reporter
-from rotarymae.targets import has_label, narrowed, one_per_series, truth_at
+from rotarymae.targets import has_label, one_per_series, truth_at
 
 DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hidden observations, in units of position
 ORIGINS = 8  # times from which each series is forecast
@@ -209,7 +209,7 @@ def evaluate_predictions(
     rows = np.flatnonzero(has_label(targets))
     if not len(rows):
         raise InputError("no series has a label; give the labels of some.")
-    truth = labels.truth(narrowed(targets[rows]))
+    truth = labels.truth(targets[rows])
     part = dataset.select(rows)
     every, choice = pipeline.every(part, on_step), pipeline.predictor.choice
     measure = _measure(labels, truth)

@@ -23,7 +23,6 @@ from rotarymae.targets import (
     MIN_SERIES_TO_JUDGE,
     Target,
     has_label,
-    narrowed,
     numbers_of,
     one_per_series,
     refuse_class_options,
@@ -236,7 +235,7 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     status, known = np.asarray(event), has_label(time) & has_label(event)
     out = np.zeros(len(status), EVENT_TIME)
     out["time"] = np.nan
-    out["time"][known] = numbers_of(narrowed(np.asarray(time)[known]), int(known.sum())).reshape(-1)
+    out["time"][known] = numbers_of(np.asarray(time)[known], int(known.sum())).reshape(-1)
     negative = out["time"] < 0
     if negative.any():
         first = int(negative.argmax())

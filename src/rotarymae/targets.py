@@ -187,11 +187,13 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return an array of objects, none of them None, as one of numbers, strings or booleans.
+    """Return an array of objects as one of numbers, strings or booleans; with None, or text among others, as it is.
 
-    Text among other labels stays objects. Arrays of other types, and empty ones, are returned as they are.
+    Arrays of other types, and empty ones, are returned as they are.
     """
-    return np.array(labels.tolist()) if labels.dtype == object and len(labels) and not are_mixed(labels) else labels
+    if labels.dtype != object or not labels.size or are_mixed(labels) or not has_label(labels).all():
+        return labels
+    return np.array(labels.tolist())
 
 
 def are_mixed(labels: np.ndarray) -> bool:
@@ -200,7 +202,7 @@ def are_mixed(labels: np.ndarray) -> bool:
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array [series, ...], a copy only if they were no array.
+    """Return targets as an array [series, ...]; one of objects becomes one of numbers, strings or booleans.
 
     Args:
         series: the number of series.
@@ -212,7 +214,7 @@ def one_per_series(targets: Any, series: int) -> np.ndarray:
     if given.ndim == 0 or len(given) != series:
         count = "one value" if given.ndim == 0 else f"{len(given)} labels"
         raise InputError(f"{count} for {series} series; give one label for each, in their order.")
-    return given
+    return narrowed(given)
 
 
 def truth_at(labels: Any, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -229,7 +231,7 @@ def truth_at(labels: Any, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
     Raises:
         InputError: as `labels.truth`.
     """
-    known = labels.truth(narrowed(targets[rows]))
+    known = labels.truth(targets[rows])
     truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)
     truth[rows] = known
     return truth

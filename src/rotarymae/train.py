@@ -23,17 +23,16 @@ from rotarymae.calibration import calibrate
 from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
-from rotarymae.heads import Classifier, Regressor, encoder_of
+from rotarymae.heads import encoder_of
 from rotarymae.labels import LABELS, Labels, choose_labels
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
-from rotarymae.pipeline import Pipeline, without_head
+from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import (
     Inputs,
     ObservationPreprocessor,
     PatchPreprocessor,
-    StaticColumn,
     fit_static,
     maskable,
     require_maskable,
@@ -45,7 +44,7 @@ from rotarymae.splits import Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter, plain_json
 from rotarymae.targets import as_targets, has_label, narrowed, truth_at
 from rotarymae.training import Pretraining, TrainResult, fit, with_gradients
-from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
+from rotarymae.training.cost import Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
 # Options that mean nothing to pictures, videos and sounds.
@@ -139,7 +138,8 @@ def train(
     if start is None and config.pretrained is not None:
         start = open_start(config.pretrained)
     if start is not None:
-        start = _without_head(start)
+        # Of a pipeline without the pre-trained autoencoder, the encoder under the head is used.
+        start = start.pretrained if start.autoencoder is not None else replace(start, labels=None, partners=None)
         reporter.say(f"started from {config.pretrained or 'a pipeline'}: {start}")
     if targets is not None:
         targets = as_targets(targets)
@@ -152,22 +152,29 @@ def train(
             )
     kind, rows, strata = labelled(dataset, targets, task, config)
     if kind is not None and targets is not None and dataset.kind == "observations":
-        kind.check_spans(targets[rows], _spans(dataset)[rows])  # pyright: ignore
-    split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
-    static: tuple[StaticColumn, ...] = ()
+        spans = dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]  # pyright: ignore
+        kind.check_spans(targets[rows], spans[rows])
+    shares = holdout, config.validation_fraction
+    split, method = make_split(len(dataset), rows, strata, *shares, config.seed, split_by)
+    if split_by is not None:
+        reporter.say(split_words(method))
+    if len(split.unlabelled):
+        reporter.say(
+            f"{len(split.unlabelled):,} of {len(dataset):,} {dataset.noun} have no label: they are pre-trained on and "
+            "embedded"
+        )
     members = 1
     if kind is not None and targets is not None:  # before a training that could not be used
-        learnt = kind.check(narrowed(targets[split.train]), len(split.train))
-        if config.static:
-            static = fit_static(dataset.select(split.train), config.static)
+        learnt = kind.check(targets[split.train], len(split.train))
+        static = fit_static(dataset.select(split.train), config.static)
         members = config.members or 1
         if config.members is None and config.minutes is None:
-            members = kind.default_members(config.decide, narrowed(targets[split.train]))
-        if config.members is None and members > 1:
-            reporter.say(
-                f"{members} networks are trained and averaged, as few series are of the rarer class (members=1 trains "
-                "one)"
-            )
+            members = kind.default_members(config.decide, learnt)
+            if members > 1:
+                reporter.say(
+                    f"{members} networks are trained and averaged, as few series are of the rarer class (members=1 "
+                    "trains one)"
+                )
         config = replace(config, members=members)
     part = dataset.select(split.pretrain)
     validation = dataset.select(split.validation) if len(split.validation) else None
@@ -202,15 +209,21 @@ def train(
                 calibration = calibrate(result.pipeline, *unseen, seed=config.seed)
                 result.pipeline = replace(result.pipeline, calibration=calibration)
     if kind is not None and targets is not None:
-        partners = _fit_partners(dataset, split, targets, kind.fit(learnt), static, config, plan, reporter)
+        labels, known = kind.fit(learnt), np.sort(np.concatenate([split.train, split.validation]))
+        truth = truth_at(labels, targets, known)
+        every, of = _with_early_copies(dataset, config)
+        learns, judges = (np.flatnonzero(np.isin(of, rows)) for rows in (split.train, split.validation))
+        given = (every, labels.for_partners(truth)[of], learns, judges, labels.outputs, static, config.seed, reporter)
+        partners = fit_partners(config.predictor, kind.task, *given, budget=plan)
         choosing = None
         if validation is not None:
-            choosing = _with_early_copies(validation, narrowed(targets[split.validation]), config)
+            copies, of = _with_early_copies(validation, config)
+            choosing = copies, targets[split.validation][of]
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
                 result.pipeline,
                 dataset.select(split.train),
-                narrowed(targets[split.train]),
+                learnt,
                 config,
                 task=kind.task,
                 validation=choosing,
@@ -218,7 +231,7 @@ def train(
                 **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
-        _choose(result, targets, partners, config, reporter)
+        _choose(result, truth, known, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
@@ -249,7 +262,7 @@ def labelled(
     given = targets
     if targets.ndim and len(targets) == len(dataset):
         rows = np.flatnonzero(has_label(targets))
-        given = narrowed(targets[rows])
+        given = narrowed(targets[rows])  # whose type shows the kind
         if not len(rows):
             raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
     kind = choose_labels(given, task)
@@ -257,82 +270,10 @@ def labelled(
     return kind, rows, kind.strata(kind.check(given, len(rows)))
 
 
-def _spans(dataset: SeriesDataset) -> np.ndarray:
-    """Return the time from the first to the last observation of each series [S]."""
-    return dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]
-
-
-def _split(
-    dataset: AnyDataset,
-    rows: np.ndarray,
-    strata: np.ndarray | None,
-    holdout: float,
-    split_by: SplitColumn | Fold | None,
-    config: FitConfig,
-    reporter: Reporter,
-) -> tuple[Split, dict[str, Any]]:
-    """Split a data set into training, validation and scored series, and say how, through the reporter.
-
-    Args:
-        dataset: S series or arrays.
-        rows: indices of the labelled series.
-        strata: classes of the labelled series, whose shares all parts have; or None.
-        holdout: share of the labelled series that is kept out for scoring.
-        split_by: a column or a fold that decides the split instead of chance, or None.
-        config: only its `validation_fraction` and `seed` are used.
-        reporter: prints a line on a split by a column or fold, and how many series have no label.
-
-    Returns:
-        The split, with indices into `dataset` and the series that are not in `rows` as its `unlabelled`; and how it was
-        made, as in metrics.json.
-    """
-    shares = holdout, config.validation_fraction
-    split, method = make_split(len(dataset), rows, strata, *shares, config.seed, split_by)
-    if split_by is not None:
-        reporter.say(split_words(method))
-    if len(split.unlabelled):
-        reporter.say(
-            f"{len(split.unlabelled):,} of {len(dataset):,} {dataset.noun} have no label: they are pre-trained on and "
-            "embedded"
-        )
-    return split, method
-
-
-def _fit_partners(
-    dataset: AnyDataset,
-    split: Split,
-    targets: np.ndarray,
-    labels: Labels,
-    static: tuple[StaticColumn, ...],
-    config: FitConfig,
-    plan: Plan | None,
-    reporter: Reporter,
-) -> FittedPartners:
-    """Fit boosting and the other methods that predict next to the network, on training and validation series.
-
-    With `config.early` copies of the series that end early are among them.
-
-    Args:
-        dataset: S series or arrays.
-        split: its training and validation series are used.
-        targets: [S] labels.
-        labels: the fitted classes, or scale of numbers.
-        static: the columns with one value per series that these methods read.
-        config: names the methods (`predictor`); its seed counts.
-        plan: limits their time; None does not.
-        reporter: shows progress.
-    """
-    rows = np.sort(np.concatenate([split.train, split.validation]))
-    truth = truth_at(labels, targets, rows)
-    every, learnt = _with_early_copies(dataset, labels.for_partners(truth), config)
-    train, validation = (_in_each_copy(part, len(dataset), len(every)) for part in (split.train, split.validation))
-    parts = (train, validation, labels.outputs, static, config.seed, reporter)
-    return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
-
-
 def _choose(
     result: FitResult,
-    targets: np.ndarray,
+    truth: np.ndarray,
+    rows: np.ndarray,
     fitted: FittedPartners,
     config: FitConfig,
     reporter: Reporter,
@@ -343,21 +284,17 @@ def _choose(
 
     Args:
         result: the training so far, with a fine-tuned pipeline.
-        targets: [S] labels of all series.
+        truth: [S, ...] classes, numbers or times to an event of all series, as the labels' `truth` returns them.
+        rows: indices of the training and the validation series.
         fitted: boosting and the other methods, with their predictions of validation series.
         config: its `predictor`, `decide` and `costs` count.
         reporter: says what was chosen, and why.
     """
-    pipeline, split = result.pipeline, result.split
-    assert pipeline.labels is not None and split is not None
-    rows = np.sort(np.concatenate([split.train, split.validation]))
-    truth = truth_at(pipeline.labels, targets, rows)
-    of_model = np.zeros((0, pipeline.labels.outputs))
-    if fitted.held is not None:
-        of_model = predict_outputs(pipeline, fitted.held)
-    partners, outputs = choose_predictor(config.predictor, pipeline.labels.task, fitted, of_model, reporter)
+    pipeline, labels, split = result.pipeline, result.pipeline.require_labels(), result.split
+    assert split is not None
+    of_model = np.zeros((0, labels.outputs)) if fitted.held is None else predict_outputs(pipeline, fitted.held)
+    partners, outputs = choose_predictor(config.predictor, labels.task, fitted, of_model, reporter)
     result.validation_outputs = {name: part[: len(split.validation)] for name, part in outputs.items()}
-    labels = pipeline.labels
     if labels.task == "regression":
         known = truth[split.validation]
         errors = {name: sorted_errors(part, known) for name, part in result.validation_outputs.items()}
@@ -367,26 +304,14 @@ def _choose(
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
 
-def _with_early_copies(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """Return series and targets; with `config.early`, followed by three copies of each series that end early.
+def _with_early_copies(dataset: Any, config: FitConfig) -> tuple[Any, np.ndarray]:
+    """Return S series, with `config.early` followed by three copies of each that end early; and whose copy each is.
 
-    Args:
-        dataset: S series.
-        targets: [S, ...]; they are repeated for the copies.
-        config: its `early` and seed count.
+    Returns:
+        The series and copies; and for each the index of its series in `dataset`, int [S] or [4 S].
     """
-    if not config.early:
-        return dataset, targets
-    return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
-
-
-def _in_each_copy(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
-    """Return the indices `rows` in each of several stacked copies of `series` series.
-
-    Args:
-        copied: number of series in all copies together.
-    """
-    return np.concatenate([rows + start for start in range(0, copied, series)])
+    every = with_early(dataset, EARLY, config.seed) if config.early else dataset
+    return every, np.arange(len(every)) % len(dataset)
 
 
 # ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
@@ -415,17 +340,6 @@ def open_start(source: Any) -> Pipeline:
             "the pretrained model has no preprocessor, as it was not trained on a data set; give one that was."
         )
     return source
-
-
-def _without_head(start: Pipeline) -> Pipeline:
-    """Return the part of a trained pipeline from which a new training starts: without labels and partners.
-
-    Its model is the pre-trained autoencoder; a pipeline that has none keeps its model, whose encoder is used.
-    """
-    if start.autoencoder is not None:
-        return start.pretrained
-    assert start.preprocessor is not None
-    return replace(start, preprocessor=without_head(start.preprocessor), labels=None, partners=None)
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
@@ -550,8 +464,7 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
     if (preprocessor.channel_names is None or preprocessor.join_times) and config.changed(["channel_spacing"]):
         text = "channel_spacing has no effect, as this table has no axis of channels; leave it out."
         warnings.warn(text, InputWarning, stacklevel=3)
-    if config.static:  # columns that cannot be used are refused before any training
-        fit_static(dataset, config.static)
+    fit_static(dataset, config.static)  # columns that cannot be used are refused before any training
     if config.neighbours == "on" and preprocessor.position_names:
         raise InputError(
             "neighbours are looked up by time alone, and the positions have further axes "
@@ -639,9 +552,17 @@ def pretrain(
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = scaling.examples(windows.select(hides), seed=config.seed, masking=masking) if hides.any() else None
+
+    def new_model(seed: int) -> MaskedAutoencoder:
+        """Return a copy of the autoencoder of `start`; without one, an autoencoder drawn by the seed."""
+        if start is not None:
+            return copy.deepcopy(start.require_autoencoder())
+        sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
+        return build(lambda: MaskedAutoencoder(sizes), make_generator(seed, 0))
+
     networks, results = [], []
     for one, options in _of_members(config, members, how):
-        model = _new_autoencoder(scaling, one, start)
+        model = new_model(one.seed)
         objective = Pretraining(model, beta=config.reconstruction_beta if model.likelihood.has_spread else 0.0)
         data, training = scaling.examples(train, seed=one.seed, masking=masking), one.pretraining()
         training = training if schedule is None else schedule(objective, data, held, training)
@@ -655,20 +576,6 @@ def pretrain(
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset), others=tuple(networks[1:]))
 
 
-def _new_autoencoder(scaling: AnyPreprocessor, config: FitConfig, start: Pipeline | None) -> MaskedAutoencoder:
-    """Return the masked autoencoder that pre-training begins with: a copy of that of `start`, or one drawn by the seed.
-
-    Args:
-        scaling: the preprocessor, which decides the number of axes and features.
-        config: its sizes and seed count.
-        start: a trained pipeline, or None.
-    """
-    if start is not None:
-        return copy.deepcopy(start.require_autoencoder())
-    sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
-    return build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
-
-
 def _of_members(config: FitConfig, members: int, how: dict[str, Any]) -> Iterator[tuple[FitConfig, dict[str, Any]]]:
     """Yield (options, how it is trained) of each of several networks that are trained one after another.
 
@@ -680,11 +587,14 @@ def _of_members(config: FitConfig, members: int, how: dict[str, Any]) -> Iterato
         members: number of networks.
         how: folder, resume, on_step and on_resume of `training.fit`, as far as they are given.
     """
-    on_step, folder = how.get("on_step"), how.get("folder")
+    on_step, folder = how.get("on_step") or (lambda *_: None), how.get("folder")
+
+    def count(before: int, step: int, steps: int, loss: float) -> None:
+        """Call `on_step` with steps that count those of the networks before, and with those of all networks."""
+        on_step(before * steps + step, members * steps, loss)
+
     for member in range(members):
-        options = dict(how)
-        if on_step is not None:
-            options["on_step"] = partial(_count_steps, on_step, member, members)
+        options = how | {"on_step": partial(count, member)}
         if folder is not None and member:
             options["folder"] = folder.with_name(f"{folder.name}-{member + 1}")
         yield replace(config, seed=config.seed + member), options
@@ -740,15 +650,19 @@ def finetune(
         preprocessor.check(windows.dataset)
         of_windows = labels.encode(validation[1])[windows.series]
         held = preprocessor.examples(windows.dataset, seed=config.seed, targets=of_windows)
-    pool = pool_of(config, preprocessor)
+    pool = config.pool
+    if pool == "auto":  # a mean would hide short events in a sound
+        pool = "attention" if getattr(preprocessor, "sample_rate", None) is None else "max"
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
     targets = encoded[windows.series]
     models, results = [], []
     starts = (pretrained.model, *(others or [pretrained.model] * ((config.members or 1) - 1)))
+    sizes, static_features = encoder_of(pretrained.model).config, preprocessor.static_features
     for start, (one, options) in zip(starts, _of_members(config, config.members or 1, how), strict=True):
-        model = _with_new_head(start, labels, one, pool, preprocessor.static_features)
-        model.encoder.requires_grad_(config.tune != "probe")
+        # A new head, on an encoder with new weights that is replaced.
+        model = build(lambda: labels.model(Encoder(sizes), pool, static_features), make_generator(one.seed, 1))
+        model.encoder = copy_encoder(start, one).requires_grad_(config.tune != "probe")
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
         data = preprocessor.examples(windows.dataset, seed=one.seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
@@ -761,50 +675,6 @@ def finetune(
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)
     pipeline.precision = config.precision
     return FitResult(pipeline, finetuning=result)
-
-
-def _with_new_head(
-    pretrained: torch.nn.Module, labels: Labels, config: FitConfig, pool: str, static_features: int
-) -> Classifier | Regressor:
-    """Return a copy of a pre-trained encoder with a new head, whose weights are drawn from a generator of its own.
-
-    Args:
-        pretrained: the encoder, or a model that contains it.
-        labels: the fitted labels; they decide the kind of head and its number of outputs.
-        config: its dropout rates and seed count.
-        pool: how the head sums up tokens: "mean", "max", "cls" or "attention".
-        static_features: number of columns with one value per series that the head reads.
-    """
-    encoder = copy_encoder(pretrained, config)
-    model = build(lambda: labels.model(Encoder(encoder.config), pool, static_features), make_generator(config.seed, 1))
-    model.encoder = encoder
-    return model
-
-
-def _count_steps(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
-    """Call `on_step` for one of several networks that are trained one after another, counted over all of them.
-
-    Args:
-        on_step: called with (step, steps in all, loss).
-        member: number of this network, from 0.
-        members: how many there are.
-        step, steps, loss: of this network.
-    """
-    on_step(member * steps + step, members * steps, loss)
-
-
-def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
-    """Return how the head sums up tokens: as the options say; "auto" is attention, or for sounds the maximum.
-
-    A mean would hide short events in a sound.
-
-    Args:
-        config: its `pool` counts.
-        preprocessor: one of sounds has a sample rate.
-    """
-    if config.pool != "auto":
-        return config.pool
-    return "attention" if getattr(preprocessor, "sample_rate", None) is None else "max"
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
