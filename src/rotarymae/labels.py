@@ -20,7 +20,7 @@ from torch import Tensor
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.losses import REGRESSION_LOSSES, classification, regression
-from rotarymae.partners.decide import check_decide, decide, decision_weights, resolve
+from rotarymae.partners.decide import decide, decision_weights, resolve
 from rotarymae.series import as_text, plain
 from rotarymae.survival import EventTimes
 from rotarymae.targets import (
@@ -107,7 +107,13 @@ class ClassLabels(Target):
         `targets` are the labels [S] of all series.
         """
         choose("loss", config.loss, ("auto",))
-        check_decide(config.decide, config.costs, len(np.unique(targets)))
+        classes, costs = len(np.unique(targets)), config.costs
+        if config.decide == "cost" and (len(costs) != classes or min(costs) <= 0):
+            raise InputError(f"costs are {list(costs)}; wanted {classes} positive numbers, one for each class.")
+        if config.decide != "cost" and costs:
+            raise InputError(
+                f"costs have no effect with decide={config.decide!r}; leave them out, or say decide='cost'."
+            )
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:

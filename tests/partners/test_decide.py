@@ -6,6 +6,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
+from rotarymae.labels import ClassLabels
 from rotarymae.partners.decide import decide, decision_weights
 from rotarymae.train import finetune
 from rotarymae.training.fit_config import FitConfig
@@ -105,11 +106,11 @@ def test_a_fitted_classifier_decides_as_it_was_asked_to(tmp_path):
 @pytest.mark.parametrize("costs", [(), (1.0,), (1.0, -1.0), (1.0, np.nan)])
 def test_costs_are_one_positive_number_for_each_class(costs):
     with refuses("costs"):
-        decision_weights("cost", np.array([5, 5]), np.full((2, 2), 0.5), costs)
+        ClassLabels.check_config(FitConfig(decide="cost", costs=costs), np.array([0, 1]))
 
 
 def test_costs_and_names_without_effect_are_refused():
     with refuses("costs", "f1"):
-        decision_weights("f1", np.array([5, 5]), np.full((2, 2), 0.5), (1.0, 2.0))
+        ClassLabels.check_config(FitConfig(decide="f1", costs=(1.0, 2.0)), np.array([0, 1]))
     with refuses("decide"):
-        decision_weights("luck", np.array([5, 5]), np.full((2, 2), 0.5))
+        FitConfig(decide="luck")

@@ -19,11 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rotarymae.errors import InputError, choose
 from rotarymae.partners.base import Floats
 from rotarymae.partners.combine import MIN_PROBABILITY
 
-WAYS = ("auto", "accuracy", "f1", "balanced", "cost")
 RARE = 0.2  # the share of the training series below which the rarer of two classes is sought
 EXPONENTS = np.linspace(0, 1.5, 61)
 PRIOR_STEPS = 50  # until mean probabilities are the shares
@@ -44,8 +42,7 @@ def resolve(by: str, counts: NDArray[np.integer]) -> str:
 
     Args:
         by: "auto", "accuracy", "f1", "balanced" or "cost"; see the top of this file.
-        counts: [K] training series of each class. "auto" means "f1" if there are two classes and the rarer one has less
-            than a fifth of the series.
+        counts: [K] training series of each class.
     """
     if by != "auto":
         return by
@@ -53,26 +50,16 @@ def resolve(by: str, counts: NDArray[np.integer]) -> str:
 
 
 def decision_weights(
-    by: str,
-    counts: NDArray[np.integer],
-    probabilities: Floats,
-    costs: Sequence[float] = (),
+    by: str, counts: NDArray[np.integer], probabilities: Floats, costs: Sequence[float] = ()
 ) -> tuple[float, ...]:
     """Return the weights by which probabilities are multiplied before the largest is taken; () for accuracy.
 
     Args:
-        by: the rule. "accuracy": no weights. "balanced": 1 over a class's share of training. "cost": the costs. "f1":
-            the weights with the best F1 that `probabilities` expect of themselves. "auto": "f1" if there are two
-            classes and the rarer one has less than a fifth of the training series, else "accuracy".
+        by: "auto", "accuracy", "f1", "balanced" or "cost"; see the top of this file.
         counts: [K] training series of each class.
         probabilities: [S, K] of series that training did not see. Only "f1" reads them; without any it returns ().
-        costs: [K] for by="cost"; else ().
-
-    Raises:
-        InputError: an unknown rule; by="cost" with costs that are not one positive number for each class; costs with
-            another rule.
+        costs: [K] positive numbers for by="cost"; else ().
     """
-    check_decide(by, costs, len(counts))
     by = resolve(by, counts)
     if by == "cost":
         return tuple(float(cost) for cost in costs)
@@ -82,20 +69,6 @@ def decision_weights(
     if by == "accuracy" or not len(probabilities):
         return ()
     return tuple(_best_for_f1(share, probabilities).tolist())
-
-
-def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
-    """Raise InputError unless the decision rule `by` is known and the costs suit it.
-
-    Args:
-        costs: one positive number for each class if by="cost", else ().
-        classes: number of classes.
-    """
-    choose("decide", by, WAYS)
-    if by == "cost" and (len(costs) != classes or not all(np.isfinite(cost) and cost > 0 for cost in costs)):
-        raise InputError(f"costs are {list(costs)}; wanted {classes} positive numbers, one for each class.")
-    if by != "cost" and costs:
-        raise InputError(f"costs have no effect with decide={by!r}; leave them out, or say decide='cost'.")
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
