@@ -46,12 +46,12 @@ class Split:
 
     @property
     def scored(self) -> np.ndarray:
-        """Return the indices of the scored series: those of `test`, else of `validation`, else of `train`."""
-        return next((part for part in (self.test, self.validation) if len(part)), self.train)
+        """Return the indices of the series of the part that is scored."""
+        return getattr(self, self.scored_part)
 
     @property
     def scored_part(self) -> str:
-        """Return the part that is scored: "test", "validation" or "train"."""
+        """Return the part that is scored: "test", or where that is empty "validation", or else "train"."""
         return next((name for name in ("test", "validation") if len(getattr(self, name))), "train")
 
 
@@ -215,12 +215,25 @@ def make_split(
                 f"every series has the value {plain(column.values[rows[0]])!r} in the column {column.name!r}; a split "
                 "needs two different ones."
             )
-    drawn_from = rows[:0] if method == "random" and len(rows) < MIN_SERIES_FOR_HOLDOUT else rows
-    drawn = [
-        PARTS[part]
-        for part, share in ((TEST, holdout), (VALIDATION, validation))
-        if part not in done and _hold_out(part_of, part, share, drawn_from, classes, group, seed, method == "latest")
-    ]
+    drawn, few = [], method == "random" and len(rows) < MIN_SERIES_FOR_HOLDOUT
+    for part, name, share in ((TEST, "holdout", holdout), (VALIDATION, "validation_fraction", validation)):
+        if part in done:
+            continue
+        if not 0 <= share < 1:
+            raise InputError(f"{name} is {share}; wanted at least 0 and less than 1, a share of the series.")
+        left = np.flatnonzero(part_of[rows] == TRAIN)
+        if few or share == 0 or len(left) < 2:
+            continue
+        if group is None or len(np.unique(group[rows[left]])) < 2:  # series are drawn one by one
+            part_of[rows[split_off(left, classes, share, seed)[1]]] = part
+            drawn.append(PARTS[part])
+            continue
+        groups = group[rows[left]]
+        if method == "latest":
+            held = groups >= latest(groups, share)
+        else:
+            held = some_groups(groups, None if classes is None else classes[left], share, seed)
+        part_of[np.isin(group, groups[held])] = part
     words = {"random": "at random", "fold": getattr(by, "name", "")}.get(method, f"by the column {how['by']!r}")
     split = _parts(part_of, rows, classes, words)
     how |= {"method": method, "drawn": drawn if method in SPLIT_METHODS else [], "left_out": len(split.left_out)}
@@ -303,53 +316,6 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
         "no whole group can be held out: each is all there is of a class. Split by another column, or leave that class "
         "out."
     )
-
-
-def _hold_out(
-    part_of: np.ndarray,
-    part: int,
-    share: float,
-    rows: np.ndarray,
-    classes: np.ndarray | None,
-    group: np.ndarray | None,
-    seed: int,
-    latest_first: bool = False,
-) -> bool:
-    """Move a share of the training series to another part: whole groups if there are two or more, else random series.
-
-    Nothing is moved if the share is 0 or fewer than two series are left.
-
-    Args:
-        part_of: [S] the part of each series, which is changed in place.
-        part: the part to which series are moved, `TEST` or `VALIDATION`.
-        share: of the training series among `rows`.
-        rows: indices of the labelled series; others move only with their group.
-        classes: [rows], whose shares a draw of single series keeps; None draws without classes.
-        group: [S] groups that stay together; None moves single series.
-        latest_first: hold out the groups with the largest numbers instead of random ones.
-
-    Returns:
-        Whether series were drawn one by one, because there are no groups, or only one is left.
-
-    Raises:
-        InputError: a share outside 0 to 1, or one that leaves too few series.
-    """
-    if not 0 <= share < 1:
-        name = "holdout" if part == TEST else "validation_fraction"
-        raise InputError(f"{name} is {share}; wanted at least 0 and less than 1, a share of the series.")
-    left = np.flatnonzero(part_of[rows] == TRAIN)
-    if share == 0 or len(left) < 2:
-        return False
-    if group is None or len(np.unique(group[rows[left]])) < 2:
-        part_of[rows[split_off(left, classes, share, seed)[1]]] = part
-        return True
-    groups = group[rows[left]]
-    if latest_first:
-        held = groups >= latest(groups, share)
-    else:
-        held = some_groups(groups, None if classes is None else classes[left], share, seed)
-    part_of[np.isin(group, groups[held])] = part
-    return False
 
 
 def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by: str) -> Split:
