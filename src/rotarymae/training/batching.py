@@ -5,8 +5,6 @@ Nothing remembers where it was, so a run can be resumed anywhere with the same b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 # Batches sorted by length together: enough for batches of nearly equal lengths, few enough to stay shuffled.
@@ -32,25 +30,22 @@ def plan(
         batch_size, batch_tokens: one of them; the other is None.
     """
     permute, shuffle = (np.random.default_rng([seed, epoch, stream]) for stream in (0, 1))
+    order = permute.permutation(len(lengths))
+    before = np.arange(len(order)) if batch_tokens is None else np.cumsum(lengths[order], dtype=np.int64)
+    pool_of = before // (POOL_BATCHES * (batch_tokens or batch_size or 1))
     batches: list[np.ndarray] = []
-    for pool in _pools(permute.permutation(len(lengths)), lengths, batch_size, batch_tokens):
-        ordered = pool[np.argsort(lengths[pool], kind="stable")]
-        cuts = in_order(lengths[ordered], batch_size, batch_tokens)
-        parts = [ordered[cut] for cut in cuts]
+    for pool in np.split(order, np.flatnonzero(np.diff(pool_of)) + 1):
+        parts = [pool[batch] for batch in by_length(lengths[pool], batch_size, batch_tokens)]
         batches += [parts[i] for i in shuffle.permutation(len(parts))]
     return batches
 
 
 def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Return all examples as batches of nearly equal lengths, shortest first, for evaluation: always the same ones.
+    """Return all examples as batches of nearly equal lengths, shortest first: arrays of indices, always the same ones.
 
     Args:
         lengths: [S] tokens of each example.
-        batch_size: examples of a batch; None where `batch_tokens` is given.
-        batch_tokens: most tokens of a batch, padding counted; None where `batch_size` is given.
-
-    Returns:
-        Arrays of indices of the examples; each example is in one of them.
+        batch_size, batch_tokens: size of a batch, as of `in_order`.
     """
     order = np.argsort(lengths, kind="stable")
     return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]
@@ -75,21 +70,3 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
         batches.append(np.arange(start, start + max(1, int(room))))
         start = int(batches[-1][-1]) + 1
     return batches
-
-
-def _pools(
-    order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
-) -> Iterator[np.ndarray]:
-    """Yield consecutive pieces of the shuffled order, of about `POOL_BATCHES` batches each.
-
-    Args:
-        order: indices of the examples.
-        lengths: [S] tokens of all examples, which `order` indexes.
-        batch_size, batch_tokens: size of a batch, in examples or in tokens; the other one is None.
-    """
-    if batch_tokens is None:
-        size = POOL_BATCHES * (batch_size or 1)
-        yield from (order[i : i + size] for i in range(0, len(order), size))
-        return
-    pool = np.cumsum(lengths[order], dtype=np.int64) // (POOL_BATCHES * batch_tokens)
-    yield from np.split(order, np.flatnonzero(np.diff(pool)) + 1)

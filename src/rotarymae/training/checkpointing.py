@@ -33,7 +33,7 @@ from rotarymae.system import (
     versions,
     write_text,
 )
-from rotarymae.training.optimizer import check_state
+from rotarymae.training.optimizer import STATE
 
 CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINT_FORMAT = 4  # 3 counted epochs without a better loss
@@ -146,11 +146,14 @@ class RunFolder:
         """
         if state == self._saved:
             return
-        parts = {
-            MODEL_TENSORS: model.state_dict(),
-            OPTIMIZER_TENSORS: _optimizer_state(model, optimizer),
-            BEST_TENSORS: best or {},
+        names = _optimised(model, optimizer)
+        of_optimizer = {
+            f"{names[number]}/{key}": value
+            for number, values in optimizer.state_dict()["state"].items()
+            for key, value in values.items()
+            if value is not None
         }
+        parts = {MODEL_TENSORS: model.state_dict(), OPTIMIZER_TENSORS: of_optimizer, BEST_TENSORS: best or {}}
         tensors = {
             f"{part}.{name}": torch.as_tensor(value).detach().cpu().contiguous()
             for part, values in parts.items()
@@ -191,9 +194,9 @@ class RunFolder:
                 parts[part][name] = tensor
                 if not torch.isfinite(tensor).all():
                     raise ValueError(f"{name} holds numbers that are not finite")
+            if parts[BEST_TENSORS]:  # which must be of this model, too
+                model.load_state_dict(parts[BEST_TENSORS])
             model.load_state_dict(parts[MODEL_TENSORS])
-            if parts[BEST_TENSORS] and _shapes(parts[BEST_TENSORS]) != _shapes(parts[MODEL_TENSORS]):
-                raise ValueError("the best weights are of other shapes or types than the last ones")
             _restore_optimizer(model, optimizer, parts[OPTIMIZER_TENSORS])
         except (RuntimeError, ValueError, KeyError) as error:
             raise ModelDirectoryError(
@@ -252,24 +255,16 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return the optimiser's tensors as {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg".
-
-    Args:
-        model: the model whose parameters the optimiser trains; it gives their names.
-        optimizer: AdamW or SGD, after any number of steps.
-    """
+def _optimised(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
+    """Return the names of the parameters of a model that an optimiser trains, in the optimiser's order."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    return {
-        f"{names[id(parameter)]}/{key}": value
-        for parameter, values in optimizer.state.items()
-        for key, value in values.items()
-        if value is not None
-    }
+    return [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
     """Load the saved tensors of an optimiser into a new one.
+
+    torch does not check them, and a fused step would write beyond the end of a tensor that is too small.
 
     Args:
         model: gives the names of the parameters.
@@ -277,21 +272,17 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
         saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg".
 
     Raises:
-        ValueError: a name that the model does not have, or a state that does not fit its parameter.
+        ValueError: a name that the model does not have, or a state that no step on its parameter could leave.
     """
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    order = [names[id(parameter)] for parameter in parameters]
+    parameters, order = dict(model.named_parameters()), _optimised(model, optimizer)
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in saved.items():
         owner, _, key = name.rpartition("/")
         # A copy, because a tensor inside the file's own memory is aligned otherwise.
         state.setdefault(order.index(owner), {})[key] = tensor.clone()
-    for number, values in state.items():
-        check_state(optimizer, parameters[number], values)
+        expected = torch.Size() if key == "step" else parameters[owner].shape
+        if tensor.shape != expected or tensor.dtype != parameters[owner].dtype:
+            raise ValueError(f"the optimiser's {name} is of another shape or type than its parameter")
+    if any(set(values) != STATE[type(optimizer)] for values in state.values()):
+        raise ValueError("the optimiser's state lacks tensors, or has others")
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
-    """Return {name: (shape, dtype)} of tensors by name, to compare two sets of weights."""
-    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}

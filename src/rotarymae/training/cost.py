@@ -353,16 +353,6 @@ def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
     return replace(training, epochs=epochs, epoch_steps=each, min_steps=0)
 
 
-def median_step(ends: list[float]) -> float:
-    """Return the median seconds of a training step, without the first, slower steps.
-
-    Args:
-        ends: times in seconds at which consecutive steps ended, at least two.
-    """
-    seconds = np.diff(ends)
-    return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
-
-
 class _Measured(Exception):
     """Raised to end a training that only measures its steps."""
 
@@ -386,7 +376,8 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
     some = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, keep_best=False)
     with suppress(_Measured):
         fit(copy.deepcopy(objective), examples, some, on_step=on_step)
-    return median_step(ends)
+    seconds = np.diff(ends)
+    return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:

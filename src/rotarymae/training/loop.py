@@ -123,15 +123,7 @@ class _Loop:
         validation: Examples | None,
         folder: str | Path | None,
     ) -> None:
-        """Move the model to the default device; create its optimiser and an empty state.
-
-        Args:
-            objective: model and loss.
-            examples: training data.
-            config: settings.
-            validation: data that are evaluated after every epoch; None for none.
-            folder: where log.jsonl and checkpoints go; None keeps nothing.
-        """
+        """Move the model to the default device; create its optimiser and an empty state; arguments as of `fit`."""
         self.objective, self.examples, self.config = objective, examples, config
         self.validation = validation
         self.device = default_device()
@@ -154,18 +146,8 @@ class _Loop:
     ) -> TrainResult:
         """Train all epochs, evaluate after each, and save checkpoints; return the history and totals.
 
-        The model then has its last weights, or with `keep_best` those of the best validation loss.
-
-        Args:
-            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one.
-            on_step: called with (step, steps in all, running mean loss); None for none.
-            on_resume: called with a sentence that says where a resumed run begins; None for none.
-
-        Raises:
-            InputError: a folder with another run, or in which another process trains.
-            TrainingDiverged: too many steps had non-finite numbers, or a weight became non-finite.
-            ModelDirectoryError: the checkpoint is damaged or does not fit the model.
-            OSError: a checkpoint or the log could not be written.
+        The model then has its last weights, or with `keep_best` those of the best validation loss. Arguments and errors
+        are those of `fit`.
         """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
@@ -197,13 +179,7 @@ class _Loop:
         return self.result
 
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
-        """Open the folder, and load its checkpoint into model, optimiser and state if there is one.
-
-        Args:
-            folder: the folder of this training.
-            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint.
-            on_resume: called with a sentence that says where a resumed run begins; None for none.
-        """
+        """Open the folder, and load its checkpoint into model, optimiser and state if there is one; see `fit`."""
         folder.open(resume)
         if folder.checkpoint.exists():
             restored = folder.restore(self.objective.model, self.optimizer, self.state)
@@ -234,7 +210,8 @@ class _Loop:
             steps: the number of steps of the schedule.
         """
         config, state = self.config, self.state
-        self.generator.manual_seed(_step_seed(config.seed, state.step))
+        drawn = np.random.SeedSequence([config.seed, state.step, 0]).generate_state(1, np.uint64)[0]
+        self.generator.manual_seed(int(drawn >> np.uint64(1)))  # torch's seeds are below 2^63
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
         rate = learning_rate(at, steps, warmup, config.base_lr)
         for group in self.optimizer.param_groups:
@@ -244,7 +221,7 @@ class _Loop:
             loss = self.objective(batch.to(self.device))
         loss.sum.backward()
         summed, count = float(loss.sum.detach()), float(loss.count)
-        state.tokens += int(_tokens(batch))
+        state.tokens += sum(int(part.real.sum()) for part in (batch.inputs, batch.masked) if part is not None)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if gradients and count:
             torch._foreach_mul_(gradients, 1 / count)  # from the sum to the mean over all real terms
@@ -255,26 +232,24 @@ class _Loop:
                 nn.utils.clip_grads_with_norm_(self.parameters, config.gradient_clip, norm)
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        if not finite:
-            self._record_skipped_step(batch)
-            return None
-        return summed / count if count else None
-
-    def _record_skipped_step(self, batch: Batch) -> None:
-        """Count a skipped step, and log it with the names of the series in its batch.
-
-        Args:
-            batch: the batch whose loss or gradient was not finite.
-        """
-        series, state = self.examples.names(batch.series), self.state
+        if finite:
+            return summed / count if count else None
+        series = self.examples.names(batch.series)
         state.skipped += 1
         self.last_skip_message = f"with series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
         self._record({"step": state.step + 1, "epoch": state.epoch, "skipped": state.skipped, "series": series})
+        return None
 
-    def _end_if_diverged(self) -> None:
-        """Raise TrainingDiverged if a weight is not finite, or if more than `max_skipped` steps were skipped.
+    @property
+    def _too_many_skipped(self) -> bool:
+        """Whether more steps were skipped than `max_skipped` allows, one of them by this process."""
+        return self.state.skipped > self.config.max_skipped and bool(self.last_skip_message)
 
-        In the second case a checkpoint is written first, as its weights are still good.
+    def _save(self) -> None:
+        """Save a checkpoint now, if there is a folder, and start the clock of the next one.
+
+        Raises TrainingDiverged, before anything is saved, if a weight is not finite; and afterwards, as the weights are
+        still good, if too many steps were skipped.
         """
         state, config = self.state, self.config
         advice = [f"lower base_lr ({config.base_lr:g})"]
@@ -285,8 +260,11 @@ class _Loop:
                     f"the weight {name} is no longer finite after step {state.step}. To train anew, "
                     f"{' or '.join(advice)}.{self._last_good()}"
                 )
-        if state.skipped > config.max_skipped and self.last_skip_message:
-            self._write()
+        if self.run_folder is not None:
+            model, best = self.objective.model, self.best_weights
+            self.run_folder.save(model, self.optimizer, state, best, self.result.history)
+        self.last_checkpoint = time.monotonic()
+        if self._too_many_skipped:
             low = taken_precision(config.precision, self.device) == "bf16"
             advice += ["use precision fp32"] if low else []
             raise TrainingDiverged(
@@ -371,28 +349,13 @@ class _Loop:
                 self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
     def _checkpoint_if_due(self) -> None:
-        """Save a checkpoint if its time has come: by `checkpoint_minutes` or `checkpoint_steps`.
-
-        One is also due when more steps were skipped than `max_skipped` allows.
-        """
+        """Save a checkpoint if one is due, by `checkpoint_minutes` or `checkpoint_steps`, or if the run must end."""
         state, config = self.state, self.config
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
         late = time.monotonic() - self.last_checkpoint > 60 * config.checkpoint_minutes
-        if (state.skipped > config.max_skipped and self.last_skip_message) or due or late:
+        if self._too_many_skipped or due or late:
             self._save()
-
-    def _save(self) -> None:
-        """Save a checkpoint now, if there is a folder; raise TrainingDiverged if the run has diverged."""
-        self._end_if_diverged()
-        self._write()
-
-    def _write(self) -> None:
-        """Save a checkpoint now, if there is a folder, whatever its weights; start the clock of the next one."""
-        if self.run_folder is not None:
-            model, best = self.objective.model, self.best_weights
-            self.run_folder.save(model, self.optimizer, self.state, best, self.result.history)
-        self.last_checkpoint = time.monotonic()
 
 
 @contextmanager
@@ -419,13 +382,3 @@ def compile_blocks(model: nn.Module) -> Iterator[None]:
     finally:
         for block in eager:
             block._compiled_call_impl = None
-
-
-def _tokens(batch: Batch) -> float:
-    """Return the number of real tokens of a batch, visible and masked."""
-    return float(batch.inputs.real.sum()) + (0.0 if batch.masked is None else float(batch.masked.real.sum()))
-
-
-def _step_seed(seed: int, step: int) -> int:
-    """Return a seed for the random numbers of a step, below 2^63; it depends on the run's seed and the step."""
-    return int(np.random.SeedSequence([seed, step, 0]).generate_state(1, np.uint64)[0] >> np.uint64(1))

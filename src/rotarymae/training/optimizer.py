@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rotarymae.training.fit_config import TrainConfig
 
@@ -18,27 +18,8 @@ OPTIMIZERS: dict[str, Callable[[ParameterGroups, TrainConfig], torch.optim.Optim
     "adamw": lambda groups, config: torch.optim.AdamW(groups, lr=config.base_lr, betas=config.betas, fused=True),
     "sgd": lambda groups, config: torch.optim.SGD(groups, lr=config.base_lr, momentum=config.momentum),
 }
-
-
 # What a step of each leaves of a parameter, besides "step" in the parameter's shape.
 STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: {"momentum_buffer"}}
-
-
-def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict[str, Tensor]) -> None:
-    """Raise ValueError for a saved optimiser state of one parameter that no step on this parameter could leave.
-
-    torch does not check it, and a fused step would write beyond the end of a tensor that is too small.
-
-    Args:
-        optimizer: the AdamW or SGD that is to load the state.
-        parameter: the trained tensor.
-        state: {key: tensor}, such as "exp_avg" of AdamW, in the shape of the parameter.
-    """
-    shapes = {key: torch.Size() if key == "step" else parameter.shape for key in STATE[type(optimizer)]}
-    if {key: tensor.shape for key, tensor in state.items()} != shapes:
-        raise ValueError("the optimiser's state lacks tensors, has others, or has them in another shape")
-    if any(tensor.dtype != parameter.dtype for tensor in state.values()):
-        raise ValueError(f"the optimiser's state is of another type than {parameter.dtype}")
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
@@ -79,8 +60,6 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> ParameterGroups:
         At most two dictionaries with "params" and "weight_decay"; a group without parameters is left out.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [parameter for parameter in trained if (parameter.ndim >= 2) == decays], "weight_decay": rate}
-        for decays, rate in ((True, weight_decay), (False, 0.0))
-    ]
+    matrices, others = ([one for one in trained if (one.ndim >= 2) == decays] for decays in (True, False))
+    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
