@@ -37,7 +37,7 @@ from rotarymae.model_files import (
     write_config,
 )
 from rotarymae.partners import Predictor
-from rotarymae.preprocess import preprocessor_class
+from rotarymae.preprocess import ObservationPreprocessor, preprocessor_class
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableSchema
 from rotarymae.training.fit_config import FitConfig
@@ -60,8 +60,8 @@ class Described:
 
     Attributes:
         preprocessor: its kind and settings; None without one.
-        model, autoencoder: class, sizes and head, as `_module_settings` returns them; an autoencoder that is the model
-            itself is None.
+        model, autoencoder: {"kind": name of the class, "config": sizes, "head": settings of the head, None without};
+            an autoencoder that is the model itself is None.
         labels: their task and fields; None of a model without a head.
         columns, parameters, forecasts: as those of `Pipeline`.
         calibrated: whether the file of weights holds a calibration.
@@ -111,7 +111,7 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
                 pipeline.partners.save(temporary / PARTNERS_FOLDER)
         except SafetensorError as error:
             raise OSError(f"{folder} could not be written: {error}") from None
-        write_config(temporary, {"format": PIPELINE_FORMAT, **dataclasses.asdict(_described(pipeline))})
+        write_config(temporary, {"format": PIPELINE_FORMAT, **_described(pipeline)})
         (temporary / CARD).write_text(_card(pipeline, note, license), encoding="utf-8")
 
 
@@ -131,19 +131,28 @@ def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
     return modules | ({} if pipeline.preprocessor is None else {"preprocessor": pipeline.preprocessor})
 
 
-def _described(pipeline: Pipeline) -> Described:
-    """Return the settings of all parts of a pipeline, without their weights, as config.json keeps them.
-
-    Args:
-        pipeline: the pipeline.
-    """
-    known = pipeline.preprocessor
-    preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
-    models = {part: module for part, module in _modules(pipeline).items() if part in ("model", "autoencoder")}
-    modules = {part: _module_settings(module) for part, module in models.items()}
-    labels = None if pipeline.labels is None else {"task": pipeline.labels.task, **dataclasses.asdict(pipeline.labels)}
-    settings = (pipeline.columns, pipeline.parameters, pipeline.forecasts, "calibration" in _modules(pipeline))
-    return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
+def _described(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the settings of all parts of a pipeline, without their weights: {field of `Described`: value}."""
+    known, labels, modules = pipeline.preprocessor, pipeline.labels, _modules(pipeline)
+    settings = {
+        part: {
+            "kind": type(modules[part]).__name__,
+            "config": dataclasses.asdict(encoder_of(modules[part]).config),
+            "head": head_settings(modules[part]),
+        }
+        for part in ("model", "autoencoder")
+        if part in modules
+    }
+    return {
+        "preprocessor": None if known is None else {"kind": known.kind, **known.to_dict()},
+        "model": settings["model"],
+        "autoencoder": settings.get("autoencoder"),
+        "labels": None if labels is None else {"task": labels.task, **dataclasses.asdict(labels)},
+        "columns": pipeline.columns,
+        "parameters": pipeline.parameters,
+        "forecasts": pipeline.forecasts,
+        "calibrated": "calibration" in modules,
+    }
 
 
 def _card(pipeline: Pipeline, note: str, license: str) -> str:
@@ -178,21 +187,6 @@ def _card(pipeline: Pipeline, note: str, license: str) -> str:
         predicts=isinstance(model, Classifier | Regressor),
         interpolates=pipeline.autoencoder is not None and known is not None and known.kind == "observations",
     )
-
-
-def _module_settings(model: nn.Module) -> dict[str, Any]:
-    """Return the settings of a model, from which `_built` builds it again: "kind" (its class), "config" and "head".
-
-    The head is None for a model without one.
-
-    Args:
-        model: of one of the classes in `KINDS`.
-    """
-    return {
-        "kind": type(model).__name__,
-        "config": dataclasses.asdict(encoder_of(model).config),
-        "head": head_settings(model),
-    }
 
 
 def check_replaceable(folder: str | Path) -> None:
@@ -264,12 +258,19 @@ def read(folder: Path) -> dict[str, Any]:
         modules = {"model": _built(described.model, len(tensors))}
         if described.autoencoder is not None:
             modules["autoencoder"] = _built(described.autoencoder, len(tensors))
-        labels = None if described.labels is None else _labels(described.labels)
+        labels = None
+        if described.labels is not None:
+            task = described.labels.pop("task", None)
+            choose("task", task, tuple(LABELS))
+            labels = from_fields(LABELS[task], described.labels, "labels")
         if described.preprocessor is not None:
             kind, settings = described.preprocessor.pop("kind"), described.preprocessor
             modules["preprocessor"] = preprocessor_class(kind).from_dict(settings)
         if described.calibrated:
-            modules["calibration"] = _calibration(modules)
+            model, known = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
+            if not isinstance(model, MaskedAutoencoder) or not isinstance(known, ObservationPreprocessor):
+                raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
+            modules["calibration"] = Calibration.of(known, model.likelihood)
     except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise ModelDirectoryError(f"{path}: {str(error).rstrip('.')}. Fit or fetch the model anew.") from None
     check_names(nn.ModuleDict(modules).state_dict(), tensors, folder / WEIGHTS)
@@ -332,11 +333,11 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """Build a model from its settings, without memory for weights (on the meta device).
 
     Args:
-        settings: what `_module_settings` returned, after JSON.
+        settings: kind, config and head, as `Described` has them.
         tensors: the number of saved tensors, which bounds what a damaged file may ask for.
 
     Raises:
-        InputError: settings that `_module_settings` would not return, or that ask for more than the tensors.
+        InputError: settings that no model has, or that ask for more than the tensors.
         TypeError: a head with unknown settings.
     """
     if set(settings) != {"kind", "config", "head"}:
@@ -352,36 +353,6 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
         raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
     with torch.device("meta"):
         return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)
-
-
-def _labels(content: dict[str, Any]) -> Labels:
-    """Build the labels of a pipeline from what config.json says.
-
-    Args:
-        content: their task under "task", and their fields.
-
-    Raises:
-        InputError: an unknown task, or other fields.
-    """
-    task = content.get("task")
-    choose("task", task, tuple(LABELS))
-    return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
-
-
-def _calibration(modules: dict[str, nn.Module]) -> Calibration:
-    """Return a calibration of the loaded model's size, whose tensors are filled later.
-
-    Args:
-        modules: the parts built so far, by name.
-
-    Raises:
-        InputError: the parts are not those of a model that interpolates series.
-    """
-    model = modules.get("autoencoder", modules["model"])
-    preprocessor: Any = modules.get("preprocessor")
-    if not isinstance(model, MaskedAutoencoder) or getattr(preprocessor, "kind", "") != "observations":
-        raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
-    return Calibration.of(preprocessor, model.likelihood)
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
