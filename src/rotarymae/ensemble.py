@@ -97,22 +97,6 @@ class Ensemble(Pipeline):
         """Raise InputError ("several-models"), always: an ensemble of folds only predicts."""
         raise several_models(len(self.members))
 
-    def require_autoencoder(self) -> Any:
-        """Raise InputError ("several-models"), always: the folds share no network."""
-        return self.require_one()
-
-    def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-        """Raise InputError ("several-models"), always: the embeddings of several networks cannot be averaged."""
-        return self.require_one().embed(X, pool, on_step)
-
-    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
-        """Raise InputError ("several-models"), always: importances are of one network."""
-        return self.require_one().importance(X, on_step)
-
-    def save(self, folder: str | Path, note: str = "", license: str = "unknown") -> None:
-        """Raise InputError ("several-models"), always: each fold's pipeline is saved by itself."""
-        self.require_one().save(folder, note, license)
-
 
 def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
     """Load a saved pipeline; the run of a cross-validation is an `Ensemble` of the pipelines of its folds.

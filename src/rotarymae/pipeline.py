@@ -131,12 +131,13 @@ class Pipeline:
         InputError
             The pipeline has no autoencoder.
         """
-        if self.autoencoder is None:
+        model = self.require_one().autoencoder
+        if model is None:
             raise InputError(
                 f"this needs a pre-trained MaskedAutoencoder, and the pipeline has a {type(self.model).__name__} "
                 "alone; give the run of a `rotarymae fit`, which has one."
             )
-        return self.autoencoder
+        return model
 
     def require_one(self) -> Pipeline:
         """Return the pipeline itself; an `Ensemble` raises, because it only predicts.
@@ -440,7 +441,7 @@ class Pipeline:
         ndarray of shape [S, D]
             The vectors, float32, in the order of `dataset(X)`; D is the width of the encoder.
         """
-        return embed(self, self.dataset(X), pool, on_step)
+        return embed(self.require_one(), self.dataset(X), pool, on_step)
 
     def interpolate(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Predict values of the series at other times, with standard deviations if wanted.
@@ -522,7 +523,7 @@ class Pipeline:
         InputError
             Data that are not series; a model that is not fine-tuned; series longer than the model's window.
         """
-        self.require_series()
+        self.require_one().require_series()
         return importance(self, self.dataset(X), on_step)
 
     def anomaly_score(self, X: Any, on_step: Any = None) -> np.ndarray:
@@ -729,7 +730,7 @@ class Pipeline:
         OSError
             The files cannot be written; the message names the folder, and what was there is untouched.
         """
-        write(self, Path(folder), note, license)
+        write(self.require_one(), Path(folder), note, license)
 
     @classmethod
     def load(cls, source: str | Path, precision: Precision = "auto") -> Self:
