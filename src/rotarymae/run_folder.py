@@ -289,7 +289,7 @@ def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any
 
     Args:
         dataset: the series.
-        scores: {kind: [n, V]} of the n observations and V value columns.
+        scores: {kind: [n, V]} of the n observations and V value columns, or [n, 1] of all columns together.
     """
     several = len(next(iter(scores.values())).T) > 1
     called = {
@@ -299,17 +299,6 @@ def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any
     }
     columns = observation_columns(dataset, *called)
     return columns | {name: pa.array(column, from_pandas=True) for name, column in called.items()}
-
-
-def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
-    """Return observations and their importance as columns of a table; where it is NaN, the cell is empty.
-
-    Args:
-        dataset: the series.
-        importance: an array for each series, from `importance.importance`.
-    """
-    columns = observation_columns(dataset, "importance")
-    return columns | {"importance": pa.array(np.concatenate(importance).astype(np.float64), from_pandas=True)}
 
 
 def interpolation_columns(

@@ -937,7 +937,7 @@ def test_dates_without_a_zone_are_of_the_series_zone(tmp_path):
 def test_columns_of_values_that_are_called_as_ours(tmp_path):
     names = ("importance", "distance")
     data = SeriesDataset.from_arrays([[0.0, 1.0]], [np.ones((2, 2))], value_names=names)
-    found = outputs.importance_columns(data, [np.array([0.5, 0.25])])
+    found = outputs.score_columns(data, importance=np.array([[0.5], [0.25]]))
     assert list(found) == ["time", "importance_value", "distance", "importance"]
     assert found["importance"].to_pylist() == [0.5, 0.25] and found["importance_value"].to_pylist() == [1, 1]
     answer = Interpolation(np.array([2.5]), np.ones((1, 2)), None, torch.ones(1, 2, 1), LIKELIHOODS["point"])

@@ -25,7 +25,6 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.queries import Queries, QueryTable, grid, queries_at
 from rotarymae.run_folder import (
     embedding_columns,
-    importance_columns,
     interpolation_columns,
     prediction_columns,
     score_columns,
@@ -209,7 +208,7 @@ def importances(pipeline: Pipeline) -> Question:
                 InputWarning,
                 stacklevel=2,
             )
-        columns = importance_columns(dataset, importance)
+        columns = score_columns(dataset, importance=np.concatenate(importance).astype(np.float64)[:, None])
         rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
         predicted = prediction_columns(labels, pipeline.outputs(dataset, "model"))
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
