@@ -365,11 +365,10 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
     Warns:
         InputWarning: with "auto", ten or more different whole numbers, which are taken as classes.
     """
-    choose("task", name, ("auto", *LABELS))
     numbers = np.asarray(targets)
-    if numbers.dtype.names is not None and name != "auto":
-        choose("task", name, ("survival",))
-    if numbers.dtype.names is not None:
+    structured = numbers.dtype.names is not None
+    choose("task", name, ("auto", "survival") if structured else ("auto", *LABELS))
+    if structured:
         return EventTimes
     if are_mixed(numbers):
         raise InputError(MIXED)

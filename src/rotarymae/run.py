@@ -81,8 +81,7 @@ def run_fit(
             "(--labels, --label), or pretrain_epochs (--pretrain-epochs) to continue pre-training."
         )
     if labels is None:
-        options = [f.name for group in (FinetuningOptions, ClassificationOptions) for f in dataclasses.fields(group)]
-        unused = config.changed(options)
+        unused = config.changed(FinetuningOptions, ClassificationOptions)
         if unused:
             reporter.warn(
                 f"{', '.join(unused)} concern labels, and there are none: they have no effect. Give labels, or leave "

@@ -13,10 +13,10 @@ from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder
 from rotarymae.series import is_number, plain
+from rotarymae.training.fit_config import ClassificationOptions, FitConfig
 
 if TYPE_CHECKING:
     from rotarymae.system import Reporter
-    from rotarymae.training.fit_config import FitConfig
 
 LARGEST_TARGET = float(np.finfo(np.float32).max)
 MIN_SERIES_TO_JUDGE = 10  # with fewer series, the values of labels do not show what these are
@@ -112,10 +112,8 @@ def refuse_class_options(config: FitConfig, task: str) -> None:
         config: the options of the fit.
         task: the other task in the words of the message, such as "a regression".
     """
-    defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
-    for name, unused in defaults.items():
-        if getattr(config, name) != unused:
-            raise InputError(f"{name}={getattr(config, name)!r} is for classification only; leave it out of {task}.")
+    for name in config.changed(ClassificationOptions):
+        raise InputError(f"{name}={getattr(config, name)!r} is for classification only; leave it out of {task}.")
 
 
 def numbers_of(targets: Any, series: int) -> np.ndarray:

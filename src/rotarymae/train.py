@@ -53,6 +53,7 @@ SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, next to once whole; validation series, too
+DEFAULT_BETA = 0.5  # power of the predicted variance by which pre-training weighs its loss
 LONG = 8192  # observations; longer series are read in windows
 WINDOW_LENGTHS = (4096, 2048, 1024, 512, 256)  # observations of a window
 STEP = 1 << 15  # observations of a step's windows together
@@ -419,7 +420,7 @@ def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipelin
     Raises:
         InputError: options that do not suit the data; data unlike those of `start`.
     """
-    changed = config.changed((*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY)
+    changed = config.changed(*SERIES_ONLY, *(["neighbours"] if config.neighbours == "on" else []))
     if changed:
         raise InputError(
             f"{', '.join(changed)}: {dataset.noun} have no times, channels or columns as series have; leave these "
@@ -461,7 +462,7 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
         before = start.require_series()
         preprocessor = before.replace(static=(), window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
-    if (preprocessor.channel_names is None or preprocessor.join_times) and config.changed(["channel_spacing"]):
+    if (preprocessor.channel_names is None or preprocessor.join_times) and config.changed("channel_spacing"):
         text = "channel_spacing has no effect, as this table has no axis of channels; leave it out."
         warnings.warn(text, InputWarning, stacklevel=3)
     fit_static(dataset, config.static)  # columns that cannot be used are refused before any training
@@ -560,10 +561,11 @@ def pretrain(
         sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
         return build(lambda: MaskedAutoencoder(sizes), make_generator(seed, 0))
 
+    beta = DEFAULT_BETA if config.beta is None else config.beta
     networks, results = [], []
     for one, options in _of_members(config, members, how):
         model = new_model(one.seed)
-        objective = Pretraining(model, beta=config.reconstruction_beta if model.likelihood.has_spread else 0.0)
+        objective = Pretraining(model, beta=beta if model.likelihood.has_spread else 0.0)
         data, training = scaling.examples(train, seed=one.seed, masking=masking), one.pretraining()
         training = training if schedule is None else schedule(objective, data, held, training)
         results.append(fit(objective, data, training, validation=held, **options))

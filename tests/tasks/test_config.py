@@ -41,7 +41,7 @@ READ_ELSEWHERE = {
 
 def meaning(config):
     parts = (config.pretraining(), config.finetuning(), config.model_config(1, 1), config.strategy("observations"))
-    return (*parts, config.reconstruction_beta)
+    return (*parts, config.beta)
 
 
 def test_the_choices_are_those_that_exist():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -382,12 +382,10 @@ class FitConfig(
         """
         if self.pretrained is None:
             return
-        groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
-        options = [field.name for group in groups for field in dataclasses.fields(group) if field.name != "pretrained"]
-        changed = self.changed(options)
+        changed = [name for name in self.changed(ModelOptions, ScalingOptions) if name != "pretrained"]
+        instead = ", or go on pre-training it by pretrain_epochs" if not changed else ""
+        changed += [] if self.pretrains else self.changed(MaskingOptions)
         if changed:
-            of_masking = {field.name for field in dataclasses.fields(MaskingOptions)}
-            instead = ", or go on pre-training it by pretrain_epochs" if set(changed) <= of_masking else ""
             are, them = ("are set", "them") if len(changed) > 1 else ("is set", "it")
             raise InputError(f"{', '.join(changed)} {are} by the pretrained model; leave {them} out{instead}.")
 
@@ -396,21 +394,11 @@ class FitConfig(
         """Whether there is any pre-training: always of a new model, else if `pretrain_epochs` is above 0."""
         return self.pretrained is None or bool(self.pretrain_epochs)
 
-    @property
-    def reconstruction_beta(self) -> float:
-        """Exponent of the beta-NLL loss in pre-training: `beta`, or 0.5; 0 for a likelihood without a spread."""
-        if self.likelihood == "point":
-            return 0.0
-        return 0.5 if self.beta is None else self.beta
-
-    def changed(self, names: Iterable[str]) -> list[str]:
-        """Return which of some options differ from their defaults, in the order given.
-
-        Args:
-            names: names of fields.
-        """
+    def changed(self, *options: str | type) -> list[str]:
+        """Return the names of those among some options, or groups of options, that differ from their defaults."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        return [name for name in names if getattr(self, name) != defaults[name]]
+        groups = [[one] if isinstance(one, str) else [each.name for each in dataclasses.fields(one)] for one in options]
+        return [name for group in groups for name in group if getattr(self, name) != defaults[name]]
 
     def pretraining(self) -> TrainConfig:
         """Return the settings of pre-training: the options of this fit, with `pretrain_epochs` passes."""
