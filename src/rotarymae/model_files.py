@@ -25,7 +25,6 @@ METRICS_FILE = "metrics.json"  # of a run
 MODEL = "model"  # the folder of a run in which its pipeline is saved
 FOLDS_FOLDER = "folds"  # the folder of a cross-validation in which each fold is a run: 1, 2, ..
 FILES = (CONFIG, WEIGHTS, CARD)
-PARTNER_FILE = re.compile(rf"{PARTNERS_FOLDER}/[a-z0-9_-]+\.(json|safetensors|txt)")
 MAX_JSON_BYTES = 64 << 20  # more is nothing that this library wrote
 ANY_SERIES = "any-series"  # the shipped model that answers any table without training
 SHIPPED = Path(__file__).parent / "models"  # a folder for each model that ships with the library
@@ -80,14 +79,7 @@ def find_model(source: str | Path) -> Path:
 def _within_run(folder: Path) -> Path:
     """Return the folder of the model in a run folder; a folder with a config.json, or without `model`, as it is.
 
-    If the run has a metrics.json, the checksum in it is compared.
-
-    Args:
-        folder: an existing folder, or a file.
-
-    Raises:
-        ModelDirectoryError: the pipeline is not the one that the run's metrics.json was computed with, or that is no
-            JSON.
+    Raises ModelDirectoryError where the run has a metrics.json that is no JSON, or was computed with another pipeline.
     """
     if (folder / CONFIG).exists() or not (folder / MODEL).is_dir():
         return folder
@@ -102,43 +94,23 @@ def _within_run(folder: Path) -> Path:
     return folder / MODEL
 
 
-def known_file(name: str) -> bool:
-    """Return whether a saved pipeline may have a file of this name, relative to its folder, with slashes."""
-    return name in FILES or PARTNER_FILE.fullmatch(name) is not None
-
-
 def files_of(folder: Path) -> list[str]:
     """Return which files in a folder decide the predictions of a saved pipeline, as relative paths.
 
-    They are config.json and model.safetensors, as far as they exist, and everything in the folder of partners; not the
+    They are config.json and model.safetensors, as far as they exist, and the files in the folder of partners; not the
     model card.
-
-    Args:
-        folder: a folder that may be a saved pipeline.
     """
-    names = [name for name in FILES if name != CARD and (folder / name).is_file()]
-    partners = folder / PARTNERS_FOLDER
-    inside = sorted(f"{PARTNERS_FOLDER}/{path.name}" for path in partners.iterdir()) if partners.is_dir() else []
-    return [*names, *inside]
+    paths = [folder / CONFIG, folder / WEIGHTS, *sorted((folder / PARTNERS_FOLDER).glob("*"))]
+    return [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
 
 
 def fold_folders(run: Path) -> list[Path]:
-    """Return the run folders of a cross-validation's folds, run/folds/1, 2, ..., by number.
-
-    Args:
-        run: the folder of the cross-validation. FileNotFoundError if it has no folds.
-    """
+    """Return the run folders of a cross-validation's folds, run/folds/1, 2, ..., by number."""
     return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
 
 
 def several_models(count: int) -> InputError:
-    """Return the error, to be raised, that the models of a cross-validation can only predict together.
-
-    Its code is "several-models".
-
-    Args:
-        count: the number of folds.
-    """
+    """Return the error ("several-models"), to be raised, that the models of `count` folds can only predict together."""
     return InputError(
         f"this run has {count} models, one for each fold, which together can only predict (rotarymae.load). For "
         f"anything else name the folder of one of them, such as {FOLDS_FOLDER}/1 inside the folder of the run.",
@@ -147,14 +119,9 @@ def several_models(count: int) -> InputError:
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:
-    """Write config.json, with the checksums of all files that decide the predictions of a saved pipeline.
+    """Write config.json: `content`, which JSON can hold, and under "files" the checksums of a saved pipeline.
 
-    They are SHA-256 under the key "files": of `content` itself, and of each file in `files_of`, which must be there
-    already.
-
-    Args:
-        folder: the folder of the pipeline.
-        content: what JSON can hold, without the key "files".
+    They are SHA-256 of `content` itself, and of each file in `files_of`, which must be in the folder already.
     """
     sums = {name: sha256(folder / name) for name in files_of(folder) if name != CONFIG}
     dump_json(folder / CONFIG, content | {"files": {CONFIG: sha256_of(content), **sums}})
@@ -179,20 +146,20 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         raise ModelDirectoryError(f"{path} has no list of files and their checksums; fit or fetch the model anew.")
     if sums.pop(CONFIG, None) != sha256_of(content):
         raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum. Fit or fetch the model anew.")
-    for name in sums:
-        if not known_file(name):
-            raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model; fit or fetch it anew.")
+    there = [name for name in files_of(folder) if name != CONFIG]
+    for name in sorted({WEIGHTS, *sums} - set(there)):  # before any is opened
+        if name == WEIGHTS:
+            read_tensors(folder / name)  # which says what lies there instead
+        raise ModelDirectoryError(
+            f"{folder}: {name} is missing, or no file of a model, and {CONFIG} lists it; fit or fetch the model anew."
+        )
     for name in sorted({WEIGHTS, *sums}):
         file = folder / name
-        if name == WEIGHTS and not file.is_file():
-            read_tensors(file)  # which says what lies there instead
-        if not file.is_file():
-            raise ModelDirectoryError(f"{file} is missing, and {CONFIG} lists it; fit or fetch the model anew.")
         if sha256(file) != sums.get(name):
             raise ModelDirectoryError(
                 f"{file} has changed: it does not match its checksum in {CONFIG}. Fit or fetch the model anew."
             )
-    surplus = [name for name in files_of(folder) if name not in (CONFIG, *sums)]
+    surplus = [name for name in there if name not in sums]
     if surplus:
         raise ModelDirectoryError(
             f"{folder / surplus[0]} is no part of this model: {CONFIG} does not list it. Move it away."
@@ -211,13 +178,9 @@ def read_version(path: Path, version: int) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON object, and return it as a dictionary.
+    """Read a JSON object from a file, and return it as a dictionary.
 
-    Args:
-        path: a file.
-
-    Raises:
-        ModelDirectoryError: the file is missing, larger than 64 MiB, not JSON, with NaN or infinity, or no object.
+    Raises ModelDirectoryError if the file is missing, larger than 64 MiB, not JSON, with NaN or infinity, or no object.
     """
     if not path.is_file():
         raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder.")
@@ -241,23 +204,14 @@ def _refuse_constant(name: str) -> Any:
 
 
 def dump_json(path: Path, content: Any) -> None:
-    """Write content to a file as indented JSON.
-
-    Args:
-        path: a new file, or one that is replaced.
-        content: what JSON can hold; ValueError for NaN or infinity in it.
-    """
+    """Write content, which JSON can hold, to a file as indented JSON. Raises ValueError for NaN or infinity in it."""
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """Read all tensors of a safetensors file, and return them by name, on the CPU.
 
-    Args:
-        path: the file.
-
-    Raises:
-        ModelDirectoryError: the file is missing or not in that format; a pickle is never read.
+    Raises ModelDirectoryError if the file is missing or not in that format; a pickle is never read.
     """
     if not path.is_file():
         pickles = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
@@ -305,13 +259,7 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
 
 
 def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelDirectoryError where a tensor is missing or has an unexpected name.
-
-    Args:
-        expected: names.
-        tensors: by name.
-        path: where they are from, for the message.
-    """
+    """Raise ModelDirectoryError, which names the file `path`, where a tensor is missing or has an unexpected name."""
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
         raise ModelDirectoryError(
