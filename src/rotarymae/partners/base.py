@@ -135,14 +135,9 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 
 
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
-    """Return an object of the dataclass `kind`, whose fields were read from JSON, after checking their types.
+    """Return an object of the dataclass `kind` from settings {field: value} as JSON gives them, with lists for tuples.
 
-    Args:
-        settings: {field: value} as JSON gives it, with lists for tuples.
-        path: the file to name in a message.
-
-    Raises:
-        ModelDirectoryError: a field that is missing, unknown or of another type.
+    Raises ModelDirectoryError, which names the file `path`, for a field that is missing, unknown or of another type.
     """
     try:
         return from_fields(kind, settings, "the record of settings")

@@ -87,7 +87,16 @@ def fit_trees(
         least = 2 * COMMON["min_data_in_leaf"]
         if len(features) < least:  # without any split LightGBM fails for a loss of one's own
             raise InputError(f"boosted hazards need {least} series to learn from, and have {len(features)}; add some.")
-        objective = {"objective": lambda log_risk, _: _gradients(log_risk, target, follow_up)}
+
+        def gradients(log_risk: Floats, _: Any) -> tuple[Floats, Floats]:
+            """Return the gradient [S] of Cox's negative log partial likelihood by log-risks [S], and its curvature [S].
+
+            The curvature is about the expected number of events, as of a Poisson likelihood.
+            """
+            expected = follow_up.expected(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
+            return expected - target, expected
+
+        objective = {"objective": gradients}
     options = {name: value for name, value in settings.items() if name != "balanced"}
     share = max(settings["feature_fraction"], min(1.0, MIN_FEATURES / features.shape[1]))
     parameters = COMMON | options | {"seed": seed % 2**31, "feature_fraction": share}
@@ -99,32 +108,10 @@ def fit_trees(
     return _canonical(text, features.shape[1], classes)
 
 
-def _gradients(log_risk: Floats, events: Floats, follow_up: FollowUp) -> tuple[Floats, Floats]:
-    """Return the gradient [S] of Cox's negative log partial likelihood by log-risks [S], and about its curvature [S].
-
-    The curvature is the expected number of events, as of a Poisson likelihood.
-
-    Args:
-        events: number of observed events [S].
-    """
-    expected = follow_up.expected(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
-    return expected - events, expected
-
-
-def _seeds(seed: int) -> list[int]:
-    """Return the SEEDS different seeds of the fits that are averaged; two values of `seed` share none."""
-    return [seed * SEEDS + i for i in range(SEEDS)]
-
-
 def _canonical(text: str, features: int, classes: int) -> str:
     """Rewrite a model of LightGBM, given as text, in the one form that `check_trees` accepts; return that text.
 
-    It has no statistics of training and no names of features.
-
-    Args:
-        text: what LightGBM wrote.
-        features: number of features.
-        classes: number of classes; 0 for a regression or survival.
+    It has no statistics of training and no names of features. `features` and `classes` are numbers, as there.
     """
     trees = text[: text.index("end of trees")].split("\nTree=")[1:]
     blocks = [
@@ -164,12 +151,9 @@ def check_trees(text: str, features: int, classes: int) -> None:
 
 
 def _check_tree(tree: dict[str, list[str]], number: int, features: int) -> None:
-    """Raise ValueError unless a tree has the expected counts, finite numbers, and no cycle.
+    """Raise ValueError unless a tree {field: its words} has the expected counts, finite numbers, and no cycle.
 
-    Args:
-        tree: {field: its words}.
-        number: index of the tree in the model, which the text must repeat.
-        features: number of features.
+    `number` is the index of the tree in the model, which its text must repeat.
     """
     inner = len(tree["leaf_value"]) - 1
     counts = tree["Tree"] + tree["num_leaves"] + tree["num_cat"]
@@ -221,20 +205,21 @@ class BoostedTrees:
         Raises:
             InputError: a single class; LightGBM failed.
         """
+        seeds = [seed * SEEDS + i for i in range(SEEDS)]  # two values of `seed` share none
         if task == "survival":
             follow_up = FollowUp.of(truth)
             events = follow_up.events.sum(1)
-            texts = [fit_trees(features, events, 0, RISK, one, follow_up) for one in _seeds(seed)]
+            texts = [fit_trees(features, events, 0, RISK, one, follow_up) for one in seeds]
             trees = cls(0, tuple(texts))
             return replace(trees, rates=tuple(follow_up.rates(trees.log_risk(features)).tolist()))
         if task == "classification":
             classes = int(truth.max()) + 1
             settings = SLOW if classes == 2 else QUICK | {"balanced": True}
-            texts = [fit_trees(features, truth, classes, settings, one, weight=weight) for one in _seeds(seed)]
+            texts = [fit_trees(features, truth, classes, settings, one, weight=weight) for one in seeds]
             return cls(classes, tuple(texts))
         texts, center, scale = [], np.nanmean(truth, 0), np.nanstd(truth, 0)
         scale = np.where(scale > 0, scale, 1.0)
-        for one in _seeds(seed):
+        for one in seeds:
             for column in ((truth - center) / scale).T:
                 known = np.isfinite(column)
                 texts.append(fit_trees(features[known], column[known], 0, SLOW, one))
@@ -347,10 +332,7 @@ class BoostedFeatures(Partner):
         return cls(names, static, BoostedTrees.fit(task, features, truth[series], seed, weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities [S, classes] or, for survival, [S, K + 1]; or values [S, outputs] of a regression.
-
-        Raises InputError if the S series have other channels or value columns than those of training.
-        """
+        """Return what the trees predict for the S series, as `Partner.predict`."""
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 
     def save(self, path: Path) -> dict[str, Any]:
@@ -360,11 +342,7 @@ class BoostedFeatures(Partner):
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Return the method from the text file and the settings that `save` wrote and returned, checking everything.
-
-        Raises:
-            ModelDirectoryError: a file or settings that `save` would not have written for this task.
-        """
+        """Return the method from the text file and the settings that `save` wrote and returned, as `Partner.load`."""
         read = read_settings(cls, settings, path)
         trees = read.trees
         check(trees.classes >= 2 if task == "classification" else trees.classes == 0, path, "classes")

@@ -29,9 +29,7 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
     """Return the weighted mean [S, K] of several predictions [S, K]: of values, or of log-probabilities, renormalised.
 
-    Args:
-        task: "regression" averages values; any other task averages log-probabilities.
-        weights: [methods], in the order of `predictions`; they sum to 1.
+    The task "regression" averages values. Weights, in the order of the predictions, sum to 1.
     """
     if task != "regression":
         predictions = [np.log(np.clip(one, MIN_PROBABILITY, 1)) for one in predictions]
@@ -82,8 +80,7 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
     """Return the temperature that calibrates probabilities [S, K] best, with a normal prior around 0 on its logarithm.
 
-    Args:
-        truth: class numbers [S], or weights of the classes [S, K].
+    `truth` is as of `log_loss`.
     """
 
     def cost(log: float) -> float:

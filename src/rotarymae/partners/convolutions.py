@@ -97,7 +97,7 @@ class RandomConvolutions(Partner):
         if dataset.kind == "patches":
             sounds = data.sample_rate is not None and data.arrays[0].shape[1:] == (BINS, 1)
             return sounds and sum(len(array) for array in data.arrays) <= MOST_POINTS * FRAMES
-        points = _distinct_per_series(data)
+        points = _points(data)
         since = np.asarray(data.times) - np.repeat(np.asarray(data.times)[data.offsets[:-1]], data.lengths)
         ticks = np.unique(np.round(since / max(since.max() * 1e-6, 1e-300)))
         return LENGTH <= points <= MAX_LENGTH and len(ticks) <= SPARSE * points
@@ -114,18 +114,12 @@ class RandomConvolutions(Partner):
     ) -> Self:
         """Draw kernels and biases, and fit the ridge regression from their outputs to the classes.
 
-        Args:
-            task: "classification".
-            dataset: S sounds, or S series that share a grid of times.
-            truth: class numbers [S] from 0, every class present.
-            static: not read.
-            seed: of the draw; the same gives the same classifier.
-            rows: not read.
+        Arguments are those of `Partner.fit`, of which `static` and `rows` are not read.
         """
         from sklearn.linear_model import RidgeCV
 
         draw = np.random.default_rng(seed)
-        length = _points(dataset)
+        length = min(max(LENGTH + 1, round(_points(dataset))), MAX_LENGTH)  # of the grid
         variables = _variables(dataset, length)
         points = sum(one.shape[1] for one in variables)
         center = np.sum([one.sum(1) for one in variables], 0) / points
@@ -176,15 +170,7 @@ class RandomConvolutions(Partner):
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read the file that `save` wrote, and check everything in it.
-
-        Args:
-            task: must be "classification".
-            settings: must be {}.
-
-        Raises:
-            ModelDirectoryError: another task, settings, or arrays that `save` would not write.
-        """
+        """Read the file that `save` wrote, and check everything in it, as `Partner.load`."""
         check(not settings and task == "classification", path, "settings")
         arrays = load_arrays(path, STORED_ARRAYS)
         length, dilation = arrays["length"][0], arrays["dilation"]
@@ -200,31 +186,19 @@ class RandomConvolutions(Partner):
         return cls(**arrays)
 
 
-def _points(dataset: Any) -> int:
-    """Return the number of points of the grid, at least `LENGTH` + 1 and at most `MAX_LENGTH`.
-
-    It is the median number of different times in a series, or of a sound's points, two frames of the filterbank each.
-    """
+def _points(dataset: Any) -> float:
+    """Return the median number of different times in a series, or of a sound's points, each of two frames."""
     if dataset.kind == "patches":
-        points = float(np.median([len(array) for array in dataset.arrays])) // FRAMES
-    else:
-        points = _distinct_per_series(dataset)
-    return min(max(LENGTH + 1, round(points)), MAX_LENGTH)
-
-
-def _distinct_per_series(dataset: Any) -> float:
-    """Return the median, over the series, of the number of different times in a series."""
+        return float(np.median([len(array) for array in dataset.arrays])) // FRAMES
     new = np.diff(np.asarray(dataset.times), prepend=np.nan) != 0
     new[dataset.offsets[:-1]] = True
     return float(np.median(np.add.reduceat(new.astype(np.int64), dataset.offsets[:-1])))
 
 
 def _variables(dataset: Any, length: int) -> Sequence[Floats]:
-    """Return an array of V variables [V, points] for each series or sound.
+    """Return an array of V variables [V, points] for each series, on a grid of `length` points, or each sound.
 
-    Args:
-        dataset: series, whose variables are their channels' value columns; or sounds, whose variables are bands.
-        length: number of points of each series; a sound keeps its length.
+    Variables of series are their channels' value columns; those of a sound, which keeps its length, are bands.
     """
     if dataset.kind == "patches":
         return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
@@ -286,13 +260,9 @@ def _biases(
     each: int,
     draw: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Return biases [84, each]: random quantiles of each kernel's output, each for a random series.
+    """Return biases [84, each]: random quantiles of each kernel's output, each for a random one of the series [V, L].
 
-    Args:
-        sample: series [V, L].
-        mix: which variables each kernel reads, from `_choose_variables`.
-        dilation: spacing of the kernels' weights.
-        each: biases per kernel.
+    `mix` and `dilation` are those of a group of kernels; see `_convolve`.
     """
     outputs = [_convolve(one, mix, dilation) for one in sample]
     drawn = [
@@ -308,13 +278,9 @@ def _shares(
     mix: NDArray[np.float32],
     bias: NDArray[np.float32],
 ) -> Floats:
-    """Return features [S, F] of series [V, L]: the share of points at which each kernel's output exceeds each bias.
+    """Return features [S, F]: the share of points at which each kernel's output exceeds each bias.
 
-    Args:
-        x: S series, each [V, L] with a length L of its own.
-        dilation: [G] spacing of the kernels' weights in each group of 84 kernels.
-        mix: [G, 84, V] 1 where a kernel reads a variable.
-        bias: [G, 84, E] thresholds of each kernel's output.
+    The S series are arrays [V, L], each with a length L of its own; of the kernels see `RandomConvolutions`.
     """
     rows = []
     for one in x:

@@ -74,13 +74,7 @@ class CoxFeatures(Partner):
     ) -> Self:
         """Compute and standardise features, choose the penalty by cross-validation, and fit the weights.
 
-        Args:
-            task: "survival".
-            dataset: S series or arrays.
-            truth: weights of the intervals in the likelihood [S, K + 1].
-            static: columns of `dataset` with one value per series, which become features.
-            seed: of the folds by which the penalty is chosen.
-            rows: not read.
+        Arguments are those of `Partner.fit`; `seed` is that of the folds, and `rows` is not read.
         """
         features, names = series_features(dataset, static)
         known = np.where(np.isfinite(features), features, np.nan)
@@ -102,10 +96,7 @@ class CoxFeatures(Partner):
         return cls(names, static, center, scale, weight, follow_up.rates(x @ weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return the probability [S, K + 1] of the event in each interval, and after all of them.
-
-        Raises InputError if the S series have other channels or value columns than those of training.
-        """
+        """Return the probability [S, K + 1] of the event in each interval, and after all, as `Partner.predict`."""
         features, _ = series_features(dataset, self.static, self.features)
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
@@ -116,10 +107,7 @@ class CoxFeatures(Partner):
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Return the regression from the file and the settings that `save` wrote and returned.
-
-        Raises ModelDirectoryError for another task than "survival", or anything that `save` would not write.
-        """
+        """Return the regression from the file and the settings that `save` wrote and returned, as `Partner.load`."""
         check(task == "survival", path, "task")
         read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, COX_ARRAYS)
         width = len(read.features) + sum(column.width for column in read.static)
@@ -132,8 +120,7 @@ def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None
     """Return the weights [F] that maximise the partial likelihood minus a ridge penalty.
 
     Args:
-        x: standardised features [S, F].
-        follow_up: times at risk and events of the same series.
+        x: standardised features [S, F] of the series in `follow_up`.
         penalty: the factor of half the sum of squared weights.
         start: weights [F] to start from; None means zeros.
     """

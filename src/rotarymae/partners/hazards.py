@@ -67,9 +67,7 @@ class FollowUp:
 def interval_probabilities(log_risk: Floats, rates: Floats) -> Floats:
     """Return the probability [S, K + 1] that the event falls into each interval, and after all of them.
 
-    Args:
-        log_risk: [S], clipped to ±20.
-        rates: [K] hazard of each interval at a log-risk of 0.
+    The log-risks [S] are clipped to ±20; rates [K] are the hazards of the intervals at a log-risk of 0.
     """
     risk = np.exp(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
     survival = np.exp(-risk[:, None] * np.cumsum(np.concatenate([[0.0], rates])))

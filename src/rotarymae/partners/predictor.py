@@ -69,32 +69,25 @@ class Predictor:
         """Create a predictor that uses the network only, uncalibrated."""
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
-    def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
+    def predict(self, of_model: Floats, dataset: AnyDataset, choice: str = "auto") -> Floats:
         """Return predictions [S, K] of the chosen predictor: calibrated probabilities, or values.
 
         Args:
             of_model: the network's predictions [S, K] of the same series, uncalibrated.
             dataset: the same S series, which the partners read.
-            choice: "model", "features" or "combined"; None means the choice of the fit.
+            choice: "model", "features" or "combined"; "auto" means the choice of the fit.
 
         Raises:
             InputError: a choice that is not available; series whose channels or columns are not those of training.
         """
-        choice = self.check(choice or "auto")
+        choice = self.check(choice)
         needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
         """Return {predictor: predictions [S, K]} of the network, each partner and, if there are partners, all combined.
 
-        Probabilities are calibrated; values of a regression are as they are.
-
-        Args:
-            of_model: the network's predictions [S, K] of the same series, uncalibrated.
-            dataset: the S series, which the partners read.
-
-        Raises:
-            InputError: series whose channels or columns are not those of training.
+        Probabilities are calibrated; values of a regression are as they are. Arguments and errors as of `predict`.
         """
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 

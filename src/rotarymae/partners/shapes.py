@@ -54,9 +54,7 @@ class Groups:
     """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
-        """Sort observations into groups.
-
-        Observations whose value is not finite, or whose error is NaN or negative, are left out.
+        """Sort observations into groups, without those that the class leaves out.
 
         Args:
             keys: [n] group of each observation, 0 .. total - 1, in any order.
@@ -346,11 +344,7 @@ def _power_of_decay(g: Groups) -> Floats:
 
 
 def _quiet(g: Groups, where: Mask) -> Floats:
-    """Return the root mean square distance from the median, over the peak's height, of some observations of each group.
-
-    Args:
-        where: a mask of observations; a group without any is NaN.
-    """
+    """Return the root mean square distance from the median, over the height, of each group where the mask is true."""
     return divide(np.sqrt(g.mean((g.x - g.base[g.group]) ** 2, where)), g.height)
 
 
@@ -367,11 +361,7 @@ def _stetson_j(g: Groups) -> Floats:
 
 
 def _noise(g: Groups, where: Mask) -> Floats:
-    """Return the mean squared distance from the median, in standard errors, of some observations of each group.
-
-    Args:
-        where: a mask of observations; a group without any is NaN.
-    """
+    """Return the mean squared distance from the median, in standard errors, of each group where the mask is true."""
     return g.mean(divide(g.x - g.base[g.group], g.e) ** 2, where)
 
 
@@ -561,11 +551,7 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 
 
 def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
-    """Return the index of the leading channel [S]: of the greatest height, or with errors of the largest x / e.
-
-    Args:
-        tables: {feature: [S, channels]}; a channel without observations is NaN.
-    """
+    """Return the index of the leading channel [S]: of the greatest height, or with errors of the largest x / e."""
     rank = tables["height" if groups.e is None else "largest signal to noise"]
     return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
 
@@ -579,10 +565,7 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     between the maxima.
 
     Args:
-        groups: one for each channel of each series, series by series.
-        tables: {feature: [series, channels]} of all features, from `compute`.
-        name: the value column, for the names of the features.
-        channel_names: of the channels, for the names of the features.
+        groups, tables, name, channel_names: as of `course`.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)
