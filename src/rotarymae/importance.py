@@ -70,12 +70,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
 
 
 def _without_each(dataset: SeriesDataset, preprocessor: ObservationPreprocessor, i: int) -> Tokens:
-    """Return n rows of tokens for series number `i`, which has n observations: the k-th row lacks observation k alone.
-
-    Args:
-        dataset: has the series.
-        preprocessor: the model's.
-    """
+    """Return n rows of tokens for series number `i` of n observations: the k-th row lacks observation k alone."""
     one = dataset.select([i])
     tokens, n = preprocessor.tokens_of(one, np.array([0])), int(dataset.lengths[i])
     left_out = torch.zeros(n, tokens.length, tokens.features, dtype=torch.bool)

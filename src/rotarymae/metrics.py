@@ -83,11 +83,7 @@ def method_words(name: str) -> str:
 
 
 def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Replace the names of methods and of metrics, as in metrics.json, by words for people; the order stays.
-
-    Args:
-        methods: {method: {metric: value}}.
-    """
+    """Replace the names in {method: {metric: value}}, as in metrics.json, by words for people; the order stays."""
     return {
         method_words(method): {metric_of(name).words: value for name, value in row.items()}
         for method, row in methods.items()
@@ -95,11 +91,7 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 
 
 def rarest_class(truth: np.ndarray) -> int:
-    """Return the number of the class with the fewest series, of those that occur; with equal counts, the last.
-
-    Args:
-        truth: class numbers int [S] from 0.
-    """
+    """Return the class with the fewest series, of those in `truth`, class numbers [S]; with equal counts, the last."""
     counts = np.bincount(truth)
     return int(np.flatnonzero(counts == counts[counts > 0].min())[-1])
 
@@ -188,9 +180,6 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
 
     With several outputs each name ends in the output's number. A NaN in `truth` is left out; a metric without values is
     NaN.
-
-    Args:
-        truth, predicted: [S, outputs].
     """
     scores = {}
     for i in range(truth.shape[1]):
@@ -228,7 +217,8 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
 
     Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges, NaN if none
     is before the longest duration. The calibration error compares the mean predicted survival at `labels.times` with
-    Kaplan and Meier's estimate, in groups of series with similar predictions, averaged over series and times.
+    Kaplan and Meier's estimate, in five groups of series with similar expected times, averaged over series and times up
+    to a group's longest duration; NaN without such a time.
 
     Args:
         truth: {"time": durations [S], "event": bool [S]}, or a structured array.
@@ -238,11 +228,18 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
     time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
     inner = np.array(labels.edges[1:-1] or labels.edges[1:])
     at = inner[inner < time.max()]
-    survival = labels.survival(probabilities, at)
+    survival, predicted = labels.survival(probabilities, at), labels.survival(probabilities, labels.times)
+    away, weights = [], []
+    for rows in like_groups(expected, 5):
+        followed = labels.times <= time[rows].max()  # later nobody knows
+        seen = kaplan_meier(time[rows], event[rows], labels.times)
+        away.append(np.abs(seen - predicted[rows].mean(0))[followed])
+        weights.append(np.full(followed.sum(), len(rows)))
+    weight = np.concatenate(weights)
     return {
         CONCORDANCE: concordance(time, event, expected),
         BRIER: integrated_brier_score(time, event, survival, at) if len(at) else np.nan,
-        SURVIVAL_ERROR: _survival_error(truth, labels.survival(probabilities, labels.times), labels.times, expected),
+        SURVIVAL_ERROR: float(np.concatenate(away) @ weight / weight.sum()) if weight.sum() else np.nan,
     }
 
 
@@ -252,28 +249,6 @@ def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
     Each group has 20 rows or more; fewer than 40 rows are one group.
     """
     return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
-
-
-def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, expected: np.ndarray) -> float:
-    """Return the mean distance of predicted survival from Kaplan and Meier's estimate, in five groups of series.
-
-    The mean is over groups and times, weighted by the size of the group. Times after the last duration of a group do
-    not count for it; without any time that counts, the result is NaN.
-
-    Args:
-        truth: {"time": durations [S], "event": bool [S]}, or a structured array.
-        survival: predicted probabilities of survival [S, T] at `times`.
-        times: [T] at which survival is compared.
-        expected: predicted mean duration of each series [S], by which series are grouped, the shortest first.
-    """
-    away, weights = [], []
-    for rows in like_groups(expected, 5):
-        time, event = truth["time"][rows], truth["event"][rows]
-        followed = times <= time.max()  # later nobody knows
-        away.append(np.abs(kaplan_meier(time, event, times) - survival[rows].mean(0))[followed])
-        weights.append(np.full(followed.sum(), len(rows)))
-    weight = np.concatenate(weights)
-    return float(np.concatenate(away) @ weight / weight.sum()) if weight.sum() else np.nan
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
@@ -303,11 +278,7 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
 
 def interval_words(content: Mapping[str, Any]) -> str:
-    """Return a sentence with the bootstrap intervals of metrics.json, or the spread over folds; "" without either.
-
-    Args:
-        content: metrics.json as a dictionary.
-    """
+    """Return a sentence with the bootstrap intervals of a metrics.json, or the spread over folds; "" without either."""
     if "folds" in content:
         chosen = content["predictor"]["chosen"]
         spreads = [f"{metric} {text}" for metric, text in fold_rows(content)[method_words(chosen)].items()]
@@ -351,11 +322,7 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the series that were scored, such as "held-out series", or "250 of the ..." of a sample.
-
-    Args:
-        content: metrics.json as a dictionary.
-    """
+    """Return the words for the series that a metrics.json scores: "held-out series", or "250 of the ..." if sampled."""
     noun, counts = content["noun"], content["series"]
     some = f"{content['sample']['scored']:,} of the " if "sample" in content else ""
     return (
@@ -371,11 +338,7 @@ def scored_words(content: Mapping[str, Any]) -> str:
 
 
 def sample_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the examples that a run has answered when there was no time for all.
-
-    Args:
-        content: a metrics.json with "sample".
-    """
+    """Return the words for the examples that a run has answered when there was no time for all: those of "sample"."""
     sample, noun = content["sample"], content["noun"]
     words = (
         f"{sample['series']:,} of {sum(content['series'].values()):,} {noun}, drawn at random, are answered and "

@@ -110,13 +110,9 @@ class Outcome:
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the weights by which probabilities are multiplied before a class is chosen, for some series.
+        """Return the weights by which probabilities are multiplied before a class is chosen, for the series at `rows`.
 
-        Args:
-            rows: [n] indices of the series.
-
-        Returns:
-            [classes]; [n, classes] in a cross-validation, whose folds have their own weights; or () for equal weights.
+        They are [classes]; [n, classes] in a cross-validation, whose folds differ; or () for equal weights.
         """
         return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 

@@ -23,7 +23,7 @@ from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
-from rotarymae.scoring import count_parts, score, score_folds
+from rotarymae.scoring import score, score_folds
 from rotarymae.splits import Fold, Split, SplitColumn, make_split
 from rotarymae.system import Reporter
 from rotarymae.targets import as_targets
@@ -103,7 +103,14 @@ def run_fit(
         reporter=reporter,
     )
     outcome = Outcome(dataset, config, fit, labels=labels, command=command)
-    outcome.metrics |= {"split": fit.split_method, **count_parts(outcome)}
+    # Parts that most runs do not have are named only where they have series.
+    parts = {
+        name: len(rows)
+        for name, rows in vars(outcome.split).items()
+        if len(rows) or name not in ("unlabelled", "left_out")
+    }
+    outcome.metrics |= {"split": fit.split_method, "series": parts, "scored_on": outcome.split.scored_part}
+    outcome.metrics["noun"] = dataset.noun
     some = plan.answered()
     if some is not None:
         outcome = outcome.sample(*some)
@@ -189,14 +196,8 @@ def _write(
 ) -> None:
     """Write the results of a run to its folder: tables, the report, and metrics.json last, which marks it as finished.
 
-    A report that fails is left out with a warning.
-
-    Args:
-        outcome: the results; its `seconds` and `warnings` are set.
-        out: the run folder.
-        started: time.monotonic() at the start of the run.
-        reporter: holds the warnings so far.
-        report: writes the report, called with (results, folder); None for none.
+    A report that fails is left out with a warning. The outcome's `seconds` and `warnings` are set. Arguments are those
+    of `run_fit`.
     """
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
@@ -215,13 +216,7 @@ def _write(
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
-    """Return sentences for the model card on what the pipeline was trained on.
-
-    Args:
-        fit: the training.
-        noun: what the examples are, such as "series".
-        config: says whether it began with a trained model.
-    """
+    """Return sentences for the model card on what the pipeline was trained on; `noun` is that of the data set."""
     elsewhere = "" if config.pretrained is None else "elsewhere"
     and_then = " and then " if elsewhere and fit.pretrained_on else ""
     here = f"on {fit.pretrained_on:,} {noun}" if fit.pretrained_on else ""

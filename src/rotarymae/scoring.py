@@ -51,20 +51,6 @@ ORIGINS = 8  # times from which each series is forecast
 BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
 
-def count_parts(outcome: Outcome) -> dict[str, Any]:
-    """Return the numbers of series of a run as metrics.json has them: of each part of the split, and which is scored.
-
-    Returns:
-        {"series": {part: number}, "scored_on": the name of the part that `score` predicts, "noun": what messages call
-        the data, such as "series"}. Parts "unlabelled" and "left_out" are there only if they have series.
-    """
-    split = outcome.split
-    counts = {
-        name: len(rows) for name, rows in vars(split).items() if name not in ("unlabelled", "left_out") or len(rows)
-    }
-    return {"series": counts, "scored_on": split.scored_part, "noun": outcome.dataset.noun}
-
-
 def score(outcome: Outcome, reporter: Reporter) -> None:
     """Predict with a trained pipeline and score it next to simple methods, on held-out series if there are any.
 
@@ -129,24 +115,16 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """Return {method: predictions [count, K]} of the method that predicts the same for every series: see `constant`.
-
-    Args:
-        truth: encoded labels of the training series.
-        count: number of series that are predicted.
-    """
+    """Return {method: predictions [count, K]} of the `constant` prediction that training series of `truth` give."""
     same = constant(labels.task, labels.for_partners(truth))
     return {CONSTANT_NAMES[labels.task]: np.tile(same, (count, 1))}
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return the function (truth, predicted) → {metric: value} that scores predictions of a task.
+    """Return the function (truth, predicted) → {metric: value} that scores predictions of the task of these labels.
 
-    Args:
-        labels: of a pipeline; they say whether it predicts classes, numbers, or times to an event.
-        truth: encoded labels of the scored series; they decide which class is the rarest.
-        weights: factors of the classes' probabilities, by which a class is chosen; None takes those of `labels`. Only
-            classes have some.
+    Of classes, `truth` of the scored series decides which is the rarest, and a class is chosen by probabilities times
+    `weights`, or those of the labels if they are None.
     """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
@@ -279,6 +257,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         outcome.predicted[outcome.split.unlabelled] = pipeline.outputs(dataset.select(outcome.split.unlabelled))
         weights[outcome.split.unlabelled] = getattr(labels, "weights", ()) or 1.0
     outcome.baselines = {name: predicted[name][rows] for name in names if name != choice}
+    every = {name: {metric: [fold[name][metric] for fold in folds] for metric in folds[0][name]} for name in names}
     outcome.metrics |= {
         "series": {"labelled": len(rows), "unlabelled": len(outcome.split.unlabelled)},
         "scored_on": "folds",
@@ -290,7 +269,10 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
             lambda name: half[name][rows] if name in half else None,
         ),
         "folds": {
-            name: {metric: _spread([fold[name][metric] for fold in folds]) for metric in folds[0][name]}
+            name: {
+                metric: {"mean": float(np.mean(each)), "std": float(np.std(each, ddof=1)), "folds": each}
+                for metric, each in every[name].items()
+            }
             for name in names
         },
         "predictor": pipeline.predictor.describe() | {"folds": [m.predictor.describe() for m in pipeline.members]},
@@ -298,20 +280,11 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
     reporter.say(f"predictions are those of {method_words(choice)!r}: {outcome.metrics['predictor']['because']}")
 
 
-def _spread(values: list[float]) -> dict[str, Any]:
-    """Return a metric of each fold, as {"mean", "std", "folds"}: mean, sample standard deviation, and `values`."""
-    return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
-
-
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
     """Hide patches of pictures or sounds, and score the model's predictions of them next to means; store both.
 
-    Arrays of one patch are left out; if there are no others, nothing is done.
-
-    Args:
-        outcome: gets the predictions (`reconstructions`) and, in `metrics`, the errors.
-        part: the arrays to score.
-        reporter: shows progress.
+    The predictions go to `reconstructions` and the errors to `metrics` of the outcome. Arrays of one patch are left
+    out; if there are no others, nothing is done.
     """
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
@@ -338,13 +311,9 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
     """Hide observations of series, and score the model's predictions of them next to simple methods'; store both.
 
-    If nothing can be hidden, nothing is done.
-
-    Args:
-        outcome: gets the visible and the hidden observations, the predictions, and, in `metrics`, the errors.
-        train: the series on which simple methods are fitted.
-        part: the series to score.
-        reporter: shows progress; warns where a simple method is better.
+    The outcome gets the visible and the hidden observations of `part`, the predictions, and, in `metrics`, the errors.
+    Simple methods are fitted on `train`. A warning says where one has an error that is lower by over 5 %, unless few
+    observations are hidden. If nothing can be hidden, nothing is done.
     """
     forecasts = outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
@@ -356,8 +325,19 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
         answers, errors = _compare(outcome.pipeline, INTERPOLATION, train, visible, hidden, on_step)
     outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, answers
     outcome.metrics["interpolation"] = errors
-    for name, row in errors.items():
-        _warn_if_behind(outcome, name, row, reporter)
+    for value, row in errors.items():
+        scaled = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
+        closest = min(scaled, key=scaled.__getitem__)
+        if row["hidden_observations"] < MIN_HIDDEN or scaled["model"] <= BEHIND * scaled[closest]:
+            continue
+        advice = "more epochs of pre-training may help"
+        reads_nearest = outcome.pipeline.require_autoencoder().config.neighbours
+        if not reads_nearest and closest != CHANNEL_MEAN and outcome.config.pretrained is None:
+            advice = "neighbours='on' lets the model start from the straight line"
+        reporter.warn(
+            f"hidden observations of {value!r} are predicted better by {method_words(closest)} (scaled error "
+            f"{scaled[closest]:.3g}) than by the model ({scaled['model']:.3g}); {advice}."
+        )
 
 
 def _compare(
@@ -496,31 +476,6 @@ def evaluate_forecasts(
     part, rows = copies.select(np.flatnonzero(answered)), np.repeat(answered, copies.lengths)
     visible, hidden = part.mask_observations(ahead[rows] <= 0), part.mask_observations(asked[rows])
     return _compare(pipeline, FORECASTS, dataset, visible, hidden, on_step)[1]
-
-
-def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
-    """Warn if a simple method's error at hidden observations is below the model's by over 5 %, and say what may help.
-
-    With fewer than `MIN_HIDDEN` hidden observations there is no warning.
-
-    Args:
-        outcome: the results of the run.
-        value: name of the value column.
-        row: the errors of all methods for this column, from `compare_at_hidden`.
-        reporter: prints the warning.
-    """
-    errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
-    closest = min(errors, key=errors.__getitem__)
-    if row["hidden_observations"] < MIN_HIDDEN or errors["model"] <= BEHIND * errors[closest]:
-        return
-    advice = "more epochs of pre-training may help"
-    reads_nearest = outcome.pipeline.require_autoencoder().config.neighbours
-    if not reads_nearest and closest != CHANNEL_MEAN and outcome.config.pretrained is None:
-        advice = "neighbours='on' lets the model start from the straight line"
-    reporter.warn(
-        f"hidden observations of {value!r} are predicted better by {method_words(closest)} (scaled error "
-        f"{errors[closest]:.3g}) than by the model ({errors['model']:.3g}); {advice}."
-    )
 
 
 def _root_mean_square(x: np.ndarray) -> float:
