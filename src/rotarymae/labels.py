@@ -27,6 +27,7 @@ from rotarymae.targets import (
     MIN_SERIES_TO_JUDGE,
     Target,
     are_mixed,
+    has_label,
     numbers_of,
     one_per_series,
     refuse_class_options,
@@ -81,8 +82,8 @@ class ClassLabels(Target):
         labels = one_per_series(targets, series)
         if labels.ndim != 1:
             raise InputError(f"labels have the shape {labels.shape}; wanted one for each series, ({series},).")
-        missing = [i for i, label in enumerate(labels) if label is None or label != label]
-        if missing:
+        missing = np.flatnonzero(~has_label(labels))
+        if len(missing):
             raise InputError(
                 f"{len(missing)} labels are missing, first that of series {missing[0]} (counted from 0); add them, or "
                 "leave these series out."
@@ -124,10 +125,8 @@ class ClassLabels(Target):
     def default_members(decide: str, targets: np.ndarray) -> int:
         """Return the number of networks to fine-tune and average: 3 where a rare class has few series, else 1.
 
-        Args:
-            decide: the rule by which a class is decided from probabilities, "auto", "accuracy", "f1", "balanced" or
-                "cost". A class is sought as rare with "f1", or "auto" if less than a fifth of the series are of it.
-            targets: labels [S] of the training series; fewer than 200 of the rarest class are few.
+        A class is sought as rare with `decide` "f1", or "auto" if less than a fifth of the training series are of it.
+        Their labels are `targets` [S]; fewer than 200 of the rarest class are few.
         """
         counts = np.unique(targets, return_counts=True)[1]
         return MEMBERS if resolve(decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1
@@ -192,8 +191,7 @@ class ClassLabels(Target):
     def averaged(cls, each: Sequence[Self]) -> Self:
         """Return the labels for the average of several models' probabilities: the first's, with averaged weights.
 
-        Args:
-            each: the labels of each model, with the same classes; the geometric mean of their weights decides.
+        The labels of all models have the same classes; the geometric mean of their weights decides.
         """
         if not any(one.weights for one in each):
             return each[0]
@@ -201,12 +199,7 @@ class ClassLabels(Target):
         return replace(each[0], weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return by how much the log-probability of the predicted class falls, in nats, float [n].
-
-        Args:
-            whole: the model's outputs [1, classes] for a series; the largest is the predicted class.
-            without: those for the series without each of its n observations [n, classes].
-        """
+        """Return by how much the log-probability of the predicted class falls, in nats [n]; see `Target.change`."""
         predicted = int(whole.argmax())
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
@@ -308,13 +301,7 @@ class NumberTargets(Target):
         return numbers_of(targets, len(targets))
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning, such as "mse", as a module that holds the model.
-
-        Args:
-            model: the regressor to train.
-            encoded: not read.
-            config: its `loss` names the loss.
-        """
+        """Return the loss of fine-tuning that `config.loss` names, as a module that holds the model."""
         return Supervised(model, partial(regression, loss=config.loss))
 
     def decode(self, outputs: Tensor) -> Tensor:
@@ -323,13 +310,9 @@ class NumberTargets(Target):
         return outputs.double() * std + mean
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return how far the prediction moves, in deviations of the training targets, float [n].
+        """Return how far the prediction moves [n], in deviations of the training targets; see `Target.change`.
 
         It is the root mean square over outputs.
-
-        Args:
-            whole: the model's outputs [1, outputs] for a series.
-            without: those for the series without each of its n observations [n, outputs].
         """
         return (whole - without).square().mean(1).sqrt().cpu().numpy()
 

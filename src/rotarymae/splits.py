@@ -11,6 +11,7 @@ import numpy as np
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import plain
+from rotarymae.targets import has_label
 
 TRAIN, VALIDATION, TEST = range(3)
 PART_WORDS = {"train": TRAIN, "training": TRAIN, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
@@ -74,13 +75,7 @@ class SplitColumn:
     def groups(self, rows: np.ndarray) -> np.ndarray:
         """Return a group number for each series, int [S], in the order of the values; equal values share one.
 
-        Series without a value are groups by themselves.
-
-        Args:
-            rows: series that must have a value.
-
-        Raises:
-            InputError: a series in `rows` has no value.
+        Series without a value are groups by themselves. Raises InputError for one in `rows`.
         """
         known = self._known
         if not known[rows].all():
@@ -97,7 +92,7 @@ class SplitColumn:
     @cached_property
     def _known(self) -> np.ndarray:
         """Return a mask [S], True where there is a value."""
-        return np.array([value is not None and value == value for value in self.values.tolist()], bool)
+        return has_label(self.values)
 
     @cached_property
     def ordered(self) -> bool:
@@ -108,10 +103,7 @@ class SplitColumn:
     def named_parts(self) -> np.ndarray | None:
         """Return the part of each series, TRAIN, VALIDATION or TEST, int [S], if the column names parts; else None.
 
-        Series without a value are TRAIN.
-
-        Raises:
-            InputError: a word for train or test, and other words next to it.
+        Series without a value are TRAIN. Raises InputError for a word for train or test, and other words next to it.
         """
         there = self.values[self._known].tolist()
         words = {value.strip().lower() for value in there if isinstance(value, str)}
@@ -241,11 +233,7 @@ def make_split(
 
 
 def split_words(split: dict[str, Any]) -> str:
-    """Return a description of a split in words, such as "fold 2 of 5 is held out".
-
-    Args:
-        split: what `make_split` returned next to the parts.
-    """
+    """Return in words, such as "fold 2 of 5 is held out", what `make_split` returned next to the parts."""
     by = "" if split["by"] is None else f", with series of the same {split['by']!r} in one fold"
     if split["method"] == "fold":
         return f"fold {split['fold']} of {split['folds']} is held out{by}"
@@ -319,14 +307,9 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
 
 
 def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by: str) -> Split:
-    """Return the split that `part_of` [S] describes.
+    """Return the split that `part_of` [S] describes, of the labelled series `rows` with their classes or None.
 
-    Args:
-        rows, classes: the labelled series, and their classes or None.
-        by: begins the messages, such as "at random".
-
-    Raises:
-        InputError: a class has no training series; no series is left to train on.
+    Raises InputError, with a message that begins with `by`, where a class or the whole has no training series.
     """
     if classes is not None:
         trained = part_of[rows] == TRAIN

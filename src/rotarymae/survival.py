@@ -73,7 +73,7 @@ class EventTimes(Target):
             InputError: another number of targets or another form; a negative or infinite duration; an event that is
                 neither true nor false; no event at all, or none after the time 0.
         """
-        checked = _event_times(targets, series)
+        checked = _event_times(one_per_series(targets, series))
         if not checked["event"].any():
             raise InputError(
                 "the event was seen in no series; without one there is no risk to learn. Check the column of events."
@@ -94,15 +94,12 @@ class EventTimes(Target):
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
         """Warn, with an InputWarning, where observations seem to go on until the event, and so reveal the duration.
 
-        They do if durations and `spans` have nearly the same order; fewer than ten series are not judged.
-
-        Args:
-            targets: `EVENT_TIME` [S].
-            spans: time [S] from the first to the last observation of each series.
+        They do if durations and `spans` [S], from the first to the last observation, have nearly the same order. Fewer
+        than ten series are not judged.
         """
         from scipy.stats import spearmanr  # which takes long to import
 
-        time = _event_times(targets, len(targets))["time"]
+        time = _event_times(targets)["time"]
         if len(time) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
             return
         alike = float(spearmanr(spans, time).statistic)  # pyright: ignore
@@ -126,7 +123,7 @@ class EventTimes(Target):
 
         There is an interval for every ten events, at least 1 and at most 20; the last edge is the last event.
         """
-        known = _event_times(targets, len(targets))
+        known = _event_times(targets)
         times = known["time"][known["event"]]
         count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
         edges = np.unique(np.quantile(times, np.arange(1, count + 1) / count))
@@ -139,7 +136,7 @@ class EventTimes(Target):
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
         """Return the weight of each class in the likelihood of each series, float32 [S, classes]; see the class."""
-        known = _event_times(targets, len(targets))
+        known = _event_times(targets)
         edges, time = np.array(self.edges), known["time"][:, None]
         left = np.clip((edges[1:] - time) / np.diff(edges), 0, 1)
         censored = np.concatenate([left, np.ones_like(time)], 1)
@@ -149,14 +146,10 @@ class EventTimes(Target):
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
         """Return durations and events as a structured array `EVENT_TIME` [S], a copy if they have that form already."""
-        return _event_times(targets, len(targets))
+        return _event_times(targets)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return what boosted trees learn, the weight of each class in the likelihood [S, classes], as `encode` does.
-
-        Args:
-            truth: durations and events `EVENT_TIME` [S].
-        """
+        """Return the weights that boosted trees learn [S, classes], as `encode`, of durations and events [S]."""
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
@@ -200,12 +193,7 @@ class EventTimes(Target):
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return by how much each observation lengthens the expected time, float [n].
-
-        Args:
-            whole: the model's outputs [1, classes] for a series.
-            without: those for the series without each of its n observations [n, classes].
-        """
+        """Return by how much each observation lengthens the expected time [n]; see `Target.change`."""
         before, after = (self.predicted(self.decode(logits.cpu()).numpy()) for logits in (whole, without))
         return before - after
 
@@ -257,12 +245,11 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     return out
 
 
-def _event_times(targets: Any, series: int) -> np.ndarray:
-    """Return targets as `EVENT_TIME` [series], checked as by `event_times`.
+def _event_times(given: np.ndarray) -> np.ndarray:
+    """Return targets [S] as `EVENT_TIME` [S], checked as by `event_times`.
 
-    Raises InputError for another number of targets, or for no structured array with two fields, the event first.
+    Raises InputError for no structured array with two fields, the event first.
     """
-    given = one_per_series(targets, series)
     names = given.dtype.names or ()
     if len(names) != 2:
         raise InputError(
@@ -289,13 +276,9 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
 
 
 def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
-    """Return the share [T] of series not yet censored at each time, by Kaplan and Meier's estimate.
+    """Return the share [T] of series not yet censored at each time `at` [T], by Kaplan and Meier's estimate.
 
-    At equal times events come before censoring.
-
-    Args:
-        time, event: duration [S] of each series, and whether it ended in the event.
-        at: times [T].
+    At equal times events come before censoring. Arguments are those of `kaplan_meier`.
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return kaplan_meier(np.where(event, np.nextafter(time, -np.inf), time), ~event, at)
@@ -328,11 +311,11 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
     return right / pairs if pairs else np.nan
 
 
-def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> _Floats:
-    """Return the Brier score [T] of predicted survival [S, T], weighted for censoring (Graf et al. 1999).
+def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
+    """Return the Brier score of predicted survival, weighted for censoring, averaged over the span of the times.
 
-    Each series has as weight the inverse of the probability that it was not censored before; one that was censored
-    before a time counts nothing there.
+    For one time it is the score itself. Each series has as weight the inverse of the probability that it was not
+    censored before; one that was censored before a time counts nothing there (Graf et al. 1999).
 
     Args:
         time, event: duration [S] of each series, and whether it ended in the event.
@@ -343,16 +326,5 @@ def brier_scores(time: ArrayLike, event: ArrayLike, survival: _Floats, at: Array
     ended = (time[:, None] <= at) & event[:, None]
     weight = ended / np.maximum(censoring(time, event, np.nextafter(time, -np.inf)), 1e-12)[:, None]
     weight = weight + (time[:, None] > at) / np.maximum(censoring(time, event, at), 1e-12)
-    return (weight * np.square(survival - ~ended)).mean(0)
-
-
-def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
-    """Return the Brier score of predicted survival averaged over the span of the times; for one time the score itself.
-
-    Args:
-        time, event: duration [S] of each series, and whether it ended in the event.
-        survival: probabilities [S, T] of no event until each time.
-        at: ascending times [T], before the last duration.
-    """
-    scores, at = brier_scores(time, event, survival, at), np.asarray(at, np.float64)
+    scores = (weight * np.square(survival - ~ended)).mean(0)
     return float(np.trapezoid(scores, at) / (at[-1] - at[0]) if len(at) > 1 else scores.mean())

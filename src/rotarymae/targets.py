@@ -34,12 +34,7 @@ class Target(ABC):
 
     @staticmethod
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
-        """Warn where the spans of time over which series were observed reveal their targets; here do nothing.
-
-        Args:
-            targets: [S], or as the kind takes them.
-            spans: [S], from the first to the last observation of each series.
-        """
+        """Warn where the spans of time [S] over which series were observed reveal their targets; here do nothing."""
         return  # classes and numbers have nothing to warn of
 
     @staticmethod
@@ -51,9 +46,7 @@ class Target(ABC):
     def default_members(decide: str, targets: np.ndarray) -> int:
         """Return the number of networks to fine-tune and average, where no option says it; here 1.
 
-        Args:
-            decide: the option for how a class is decided from probabilities, such as "auto" or "f1".
-            targets: of the training series [S].
+        It may depend on `decide`, the option for how a class is decided, and the `targets` of the training series [S].
         """
         return 1
 
@@ -91,16 +84,23 @@ class Target(ABC):
         """Return values [S, ...], as `truth` returns them, in the form that boosted trees learn; here unchanged."""
         return truth
 
+    @abstractmethod
+    def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
+        """Return how the prediction of a series differs without each of its n observations, float [n].
+
+        Args:
+            whole: the model's outputs [1, outputs] for the series.
+            without: those for the series without each of its n observations [n, outputs].
+        """
+
     def decode(self, outputs: Tensor) -> Tensor:
         """Return float64 [S, outputs] from the model's outputs [S, outputs]; here probabilities, by softmax."""
         return outputs.double().softmax(-1)
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Convert outputs of a model that was fitted with other labels to these, so that both can be averaged.
+        """Convert outputs [S, K], decoded by other labels, `source`, to these labels, so that both can be averaged.
 
-        Args:
-            decoded: [S, K], as `decode` of `source` returns them; here they are returned as they are.
-            source: the other labels, of the same class, such as times to an event with other intervals.
+        Here they are returned as they are; times to an event may have other intervals.
         """
         return decoded
 
@@ -108,9 +108,7 @@ class Target(ABC):
 def refuse_class_options(config: FitConfig, task: str) -> None:
     """Raise InputError for an option that only classification has, if it is not at its default.
 
-    Args:
-        config: the options of the fit.
-        task: the other task in the words of the message, such as "a regression".
+    `task` names the other task in the message, such as "a regression".
     """
     for name in config.changed(ClassificationOptions):
         raise InputError(f"{name}={getattr(config, name)!r} is for classification only; leave it out of {task}.")
@@ -202,11 +200,7 @@ def are_mixed(labels: np.ndarray) -> bool:
 def one_per_series(targets: Any, series: int) -> np.ndarray:
     """Return targets as an array [series, ...]; one of objects becomes one of numbers, strings or booleans.
 
-    Args:
-        series: the number of series.
-
-    Raises:
-        InputError: a scalar, or another number of targets.
+    Raises InputError for a scalar, or another number of targets than `series`.
     """
     given = np.asarray(targets)
     if given.ndim == 0 or len(given) != series:

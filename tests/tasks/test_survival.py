@@ -32,7 +32,6 @@ from rotarymae.run import run_fit, run_folds
 from rotarymae.survival import (
     EVENT_TIME,
     EventTimes,
-    brier_scores,
     censoring,
     concordance,
     event_times,
@@ -100,9 +99,9 @@ def test_survival_and_censoring_by_hand():
 
 def test_the_brier_score_by_hand():
     time, event, survival = np.array([1.0, 2.0, 3.0]), np.array([True, False, True]), np.array([[0.2], [0.5], [0.9]])
-    assert brier_scores(time, event, survival, [1.5])[0] == pytest.approx((0.2**2 + 0.5**2 + 0.1**2) / 3)
+    assert integrated_brier_score(time, event, survival, [1.5]) == pytest.approx((0.2**2 + 0.5**2 + 0.1**2) / 3)
     # After 2 one series is censored, and the last one counts twice.
-    assert brier_scores(time, event, survival, [2.5])[0] == pytest.approx((0.2**2 + 2 * 0.1**2) / 3)
+    assert integrated_brier_score(time, event, survival, [2.5]) == pytest.approx((0.2**2 + 2 * 0.1**2) / 3)
 
 
 # Of these draws by lifelines 0.30.3 and scikit-survival 0.28.0, which cannot be installed next to the newest pandas.
