@@ -156,10 +156,6 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 
     They are predictions.parquet and embeddings.parquet, with a row per series, and interpolations.parquet, with a row
     per observation that was hidden to score the model.
-
-    Args:
-        outcome: the results of the run.
-        out: the run folder.
     """
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
@@ -201,9 +197,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 def write_metrics(outcome: Outcome, out: Path) -> None:
     """Write metrics.json, with scores, settings, versions and warnings; the file marks the run as finished.
 
-    Args:
-        outcome: the results of the run.
-        out: the run folder, in which the model has been saved.
+    The model must have been saved in the run folder `out` before.
     """
     preprocessor = outcome.pipeline.preprocessor
     content = {
@@ -225,35 +219,21 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return a table with a column of ids in front.
-
-    Args:
-        answers: a table of n rows.
-        ids: [n].
-        name: of the new column; "id" instead, if the table has a column of this name.
-    """
+    """Return a table with a column of ids in front, called `name`, or "id" if the table has a column of this name."""
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
     """Return predictions as columns of a table, {name: column [S]}.
 
-    They are class and probabilities, value and interval, or expected time and survival.
-
-    Args:
-        labels: the fitted labels of the pipeline, which decide the kind and the names.
-        predicted: probabilities [S, classes] or values [S, outputs].
-        half_widths: half the width of the intervals, [outputs] or [S, outputs]; None for no intervals.
+    They are class and probabilities, value and interval, or expected time and survival. Predicted are probabilities
+    [S, classes] or values [S, outputs]; half widths of intervals, if any, are [outputs] or [S, outputs].
     """
     columns = labels.columns(predicted)
     if half_widths is not None:
         lower, upper = labels.columns(predicted - half_widths), labels.columns(predicted + half_widths)
-        edges = {f"lower{100 * INTERVAL:.0f}": lower, f"upper{100 * INTERVAL:.0f}": upper}
-        columns = {
-            called: column
-            for name, value in columns.items()
-            for called, column in ((name, value), *((f"{name}_{edge}", part[name]) for edge, part in edges.items()))
-        }
+        parts = {"": columns, f"_lower{100 * INTERVAL:.0f}": lower, f"_upper{100 * INTERVAL:.0f}": upper}
+        columns = {f"{name}{edge}": part[name] for name in columns for edge, part in parts.items()}
     return {name: pa.array(column) for name, column in columns.items()}
 
 
@@ -334,12 +314,9 @@ def interpolation_columns(
 
 
 def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return the name of a column that belongs to a column of values, such as flux_std.
+    """Return the name of a column that belongs to the column of values `name`: flux_std for what="std".
 
-    Args:
-        name: of the column of values.
-        what: the ending, such as "std".
-        value_names: of all columns of values; if one of them has that very name, it is flux_predicted_std instead.
+    If a column of values has that very name, it is flux_predicted_std instead.
     """
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
@@ -355,11 +332,7 @@ def _time_and_channel(
 ) -> dict[str, Any]:
     """Return the columns "time" and "channel" of n rows; without channels the first alone.
 
-    Args:
-        times: [n] numbers.
-        channels: [n] places in `channel_names`, or None.
-        channel_names: names of the channels, or None.
-        time_zone: zone of times that are dates, which are then written as dates; None for numbers.
+    Times [n] with a zone are written as dates. `channels` are places [n] in `channel_names`.
     """
     when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
     columns: dict[str, Any] = {"time": when}
@@ -369,12 +342,7 @@ def _time_and_channel(
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write a table to a file in one step, as CSV or Parquet.
-
-    Args:
-        table: an Arrow table.
-        path: its suffix, .csv or .parquet, decides the format. InputError for another one.
-    """
+    """Write a table to a file in one step, as CSV or Parquet by its suffix. Raises InputError for another suffix."""
     write_parts([table], path)
 
 

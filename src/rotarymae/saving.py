@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import operator
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +52,6 @@ SAVE_SECONDS = 3600.0  # seconds; saving takes far less
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, AnySeries, Classifier, Regressor)
 }
-HEADLESS = ("Encoder", "MaskedAutoencoder", "AnySeries")
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,6 @@ def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
 
     Parts are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor", as far as there are
     any.
-
-    Args:
-        pipeline: the pipeline.
     """
     modules: dict[str, nn.Module] = {"model": pipeline.model}
     modules |= {} if pipeline.autoencoder in (None, pipeline.model) else {"autoencoder": pipeline.autoencoder}
@@ -156,13 +153,7 @@ def _described(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _card(pipeline: Pipeline, note: str, license: str) -> str:
-    """Return the text of the model card, README.md, from its template.
-
-    Args:
-        pipeline: what is described.
-        note: a paragraph on the training.
-        license: as the Hugging Face Hub writes it.
-    """
+    """Return the text of the model card, README.md, from its template; arguments are those of `write`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
@@ -213,12 +204,9 @@ def check_replaceable(folder: str | Path) -> None:
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether a folder looks like a saved pipeline, which saving may replace.
+    """Return whether an existing folder looks like a saved pipeline, which saving may replace.
 
     It does with a config.json of this library, no folder but that of partners, and no README.md but a model card.
-
-    Args:
-        folder: an existing folder.
     """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
@@ -296,21 +284,16 @@ def check_parts(pipeline: Pipeline) -> None:
     options = {each.name for each in dataclasses.fields(FitConfig)}
     FitConfig(**{name: value for name, value in pipeline.parameters.items() if name in options})
     config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
-    if pipeline.autoencoder is not None:
-        other = pipeline.autoencoder.config
-        if (other.axes, other.features, other.input_features) != (
-            config.axes,
-            config.features,
-            config.input_features,
-        ):
-            raise InputError("the autoencoder and the model read different tokens.")
+    of_tokens = operator.attrgetter("features", "axes", "input_features")
+    if pipeline.autoencoder is not None and of_tokens(pipeline.autoencoder.config) != of_tokens(config):
+        raise InputError("the autoencoder and the model read different tokens.")
     if known is not None:
         known.check_statistics()
-        made = (known.features, known.axes, known.input_features)
-        if made != (config.features, config.axes, config.input_features):
+        if of_tokens(known) != of_tokens(config):
             raise InputError(
-                f"the preprocessor makes tokens of {made[0]} features and {made[1]} axes, with {made[2]} further "
-                f"inputs; the model asks for {config.features} and {config.axes}, with {config.input_features}."
+                f"the preprocessor makes tokens of {known.features} features and {known.axes} axes, with "
+                f"{known.input_features} further inputs; the model asks for {config.features} and {config.axes}, with "
+                f"{config.input_features}."
             )
         if getattr(pipeline.model, "static_features", 0) != known.static_features and pipeline.labels is not None:
             raise InputError(
@@ -346,24 +329,21 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
         raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
-    if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
+    kind = KINDS[settings["kind"]]
+    if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):
         raise InputError(f"the head of a {settings['kind']} is {head!r}, which it cannot have.")
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
         raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
     with torch.device("meta"):
-        return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)
+        return kind(config) if head is None else kind(Encoder(config), **head)
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
-    """Load what predicts next to the network, such as boosted trees, and check that it fits the labels.
+    """Load what predicts next to the network, such as boosted trees, and check that it fits the pipeline's labels.
 
-    Args:
-        folder: the folder of partners in a saved pipeline.
-        labels: the pipeline's; None if it has none, and so can have no partners.
-
-    Raises:
-        ModelDirectoryError: it is damaged, or of another task or number of outputs than the labels.
+    Raises ModelDirectoryError if it is damaged, or of another task or number of outputs than the labels; without labels
+    there can be no partners.
     """
     try:
         partners = Predictor.load(folder)

@@ -281,15 +281,13 @@ def _choose(
 ) -> None:
     """Let validation series choose what predicts, and how a class is decided from probabilities.
 
-    Replaces `result.pipeline` and sets `result.validation_outputs`.
+    Replaces the fine-tuned `result.pipeline` and sets `result.validation_outputs`. Of the options `predictor`, `decide`
+    and `costs` count; the reporter says what was chosen, and why.
 
     Args:
-        result: the training so far, with a fine-tuned pipeline.
         truth: [S, ...] classes, numbers or times to an event of all series, as the labels' `truth` returns them.
         rows: indices of the training and the validation series.
         fitted: boosting and the other methods, with their predictions of validation series.
-        config: its `predictor`, `decide` and `costs` count.
-        reporter: says what was chosen, and why.
     """
     pipeline, labels, split = result.pipeline, result.pipeline.require_labels(), result.split
     assert split is not None
@@ -392,10 +390,19 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
         )
     if config.masking == "channels" and getattr(dataset, "channel_names", None) is None:
         raise InputError(f"masking='channels' hides channels, and the {dataset.noun} have none; use masking='ratio'.")
-    if dataset.kind == "patches":
-        preprocessor: Any = _array_preprocessor(dataset, config, start)  # pyright: ignore
+    if dataset.kind == "observations":
+        preprocessor: Any = _series_preprocessor(cast(SeriesDataset, dataset), config, start)
     else:
-        preprocessor = _series_preprocessor(dataset, config, start)  # pyright: ignore
+        changed = config.changed(*SERIES_ONLY, *(["neighbours"] if config.neighbours == "on" else []))
+        if changed:
+            raise InputError(
+                f"{', '.join(changed)}: {dataset.noun} have no times, channels or columns as series have; leave these "
+                "options out."
+            )
+        arrays = cast(ArrayDataset, dataset)
+        preprocessor = PatchPreprocessor.fit(arrays) if start is None else start.require_arrays()
+        if start is not None:
+            preprocessor.check(arrays)
     windows = preprocessor.windows(dataset).dataset
     if start is None:
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
@@ -409,43 +416,11 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     return preprocessor
 
 
-def _array_preprocessor(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
-    """Return the preprocessor of pictures, videos or sounds: a new one that is fitted to them, or that of `start`.
-
-    Args:
-        dataset: the training set.
-        config: options of the fit; those for series alone must have their defaults.
-        start: the trained model from which training starts, or None.
-
-    Raises:
-        InputError: options that do not suit the data; data unlike those of `start`.
-    """
-    changed = config.changed(*SERIES_ONLY, *(["neighbours"] if config.neighbours == "on" else []))
-    if changed:
-        raise InputError(
-            f"{', '.join(changed)}: {dataset.noun} have no times, channels or columns as series have; leave these "
-            "options out."
-        )
-    if start is None:
-        return PatchPreprocessor.fit(dataset)
-    preprocessor = start.require_arrays()
-    preprocessor.check(dataset)
-    return preprocessor
-
-
 def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
     """Return the preprocessor of series: a new one that is fitted to them, or that of `start` with this fit's windows.
 
-    Args:
-        dataset: the training set.
-        config: options of the fit.
-        start: the trained model from which training starts, or None.
-
-    Raises:
-        InputError: options that do not suit the data; data unlike those of `start`.
-
-    Warns:
-        InputWarning: a channel_spacing that has no effect, as there is no axis of channels.
+    Raises InputError for options that do not suit the data, or data unlike those of `start`; warns of a channel_spacing
+    that has no effect.
     """
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
@@ -480,13 +455,8 @@ def _choose_window(
 ) -> tuple[int | None, int]:
     """Return how series are cut: the length of windows (None for uncut series), and how much two of them share.
 
-    Options of the fit come first, then the model to start from. Otherwise series of over 8,192 observations are cut so
-    that a training step fits into 2 GB, with a warning.
-
-    Args:
-        dataset: the training set.
-        config: options of the fit; window, overlap and batch_size count.
-        before: the preprocessor of the model to start from; None without.
+    Options of the fit come first, then `before`, the preprocessor of the model to start from. Otherwise series of over
+    8,192 observations are cut so that a training step fits into 2 GB, with a warning.
     """
     if config.window is not None:
         return config.window, config.shared
@@ -680,11 +650,9 @@ def finetune(
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of a model's encoder, with all its weights, trainable, and with the dropout of fine-tuning.
+    """Return a copy of an encoder, or of that of a model, with all its weights, trainable.
 
-    Args:
-        source: an encoder, or a model that contains one; it is not changed.
-        config: its `dropout` and `drop_path` count.
+    It has the `dropout` and `drop_path` of `config`.
     """
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once

@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from rotarymae.config import NOT_NEGATIVE
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.system import (
     as_json,
@@ -61,10 +62,8 @@ class RunState:
 
     def __post_init__(self) -> None:
         """Raise InputError for a negative count, as a damaged file may hold."""
-        counts = ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count")
-        for name in counts:
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name)}; wanted a number of at least 0.")
+        for name in ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count"):
+            NOT_NEGATIVE.check(name, getattr(self, name))
 
 
 class RunFolder:
@@ -132,14 +131,8 @@ class RunFolder:
     ) -> None:
         """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the one before.
 
-        Does nothing if `state` equals that of the checkpoint which this object wrote or restored last.
-
-        Args:
-            model: its weights are saved.
-            optimizer: its tensors are saved, by the names of the model's parameters.
-            state: where the run is.
-            best: the weights of the best validation loss so far, {name: tensor}; None without.
-            history: the lines of the log so far.
+        Does nothing if `state` equals that of the checkpoint which this object wrote or restored last. Tensors of the
+        optimiser are saved by the names of the model's parameters; `history` has the lines of the log so far.
 
         Raises:
             OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
@@ -177,14 +170,8 @@ class RunFolder:
     ) -> tuple[dict[str, Tensor] | None, list[dict[str, Any]]]:
         """Load the checkpoint into `model`, `optimizer` and `state`, and cut the log to the lines up to it.
 
-        Args:
-            model, optimizer, state: changed in place; of the same model and settings as those that were saved.
-
-        Returns:
-            The weights of the best validation loss so far, or None, and the lines of the log.
-
-        Raises:
-            ModelDirectoryError: the file is absent or damaged, or does not fit the model or its optimiser.
+        Return the weights of the best validation loss so far, or None, and the lines of the log. Raises
+        ModelDirectoryError if the file is absent or damaged, or does not fit the model or its optimiser.
         """
         manifest, tensors = read_checkpoint(self.checkpoint)
         parts: dict[str, dict[str, Tensor]] = {MODEL_TENSORS: {}, OPTIMIZER_TENSORS: {}, BEST_TENSORS: {}}
@@ -266,13 +253,8 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
 
     torch does not check them, and a fused step would write beyond the end of a tensor that is too small.
 
-    Args:
-        model: gives the names of the parameters.
-        optimizer: changed in place.
-        saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg".
-
-    Raises:
-        ValueError: a name that the model does not have, or a state that no step on its parameter could leave.
+    They are {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg". Raises ValueError for a name that the model
+    does not have, or a state that no step on its parameter could leave.
     """
     parameters, order = dict(model.named_parameters()), _optimised(model, optimizer)
     state: dict[int, dict[str, Tensor]] = {}

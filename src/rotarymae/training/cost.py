@@ -83,13 +83,9 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Return the bytes that the largest batch of a training keeps for the backward pass.
+    """Return the bytes that a batch of the longest examples keeps for the backward pass of a training.
 
-    Args:
-        config: gives the size of a batch and the share that is hidden.
-        sizes: widths and depths of encoder and decoder.
-        lengths: [S] tokens of each example; a batch of the longest ones counts.
-        pretrains: whether it is pre-training, which has a decoder, or fine-tuning.
+    Args are those of `check_memory`; `pretrains` says whether it is pre-training, which has a decoder, or fine-tuning.
     """
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
@@ -175,13 +171,7 @@ class Plan:
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
     def afterwards(self, calibrates: bool = False) -> float:
-        """Return the seconds that the report will take, and the calibration of bands if that is still to come.
-
-        They are about as long for any table.
-
-        Args:
-            calibrates: whether a calibration will follow.
-        """
+        """Return the seconds that the report of any table takes, and with `calibrates` the calibration of bands."""
         return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -215,14 +205,8 @@ class Plan:
         """Return the settings of a training with as many steps as fit into its share of the time.
 
         The time of a token and of a step is measured on a copy of the model. The number of steps is kept in plan.json,
-        from which a resumed run takes it, and is printed with the time at which the run will end.
-
-        Args:
-            stage: "pre-training" or "fine-tuning".
-            objective: model and loss.
-            examples: the training data.
-            validation: the data that are evaluated after each epoch; None for none.
-            training: the settings without regard to time; without `minutes` they are returned as they are.
+        from which a resumed run takes it, and is printed with the time at which the run will end. Without `minutes` the
+        settings are returned as they are. Examples of `validation`, if any, are evaluated after each epoch.
         """
         if self.config.minutes is None:
             return training
@@ -242,26 +226,18 @@ class Plan:
         step *= self.members
         steps = self._keep(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
         training = _of_steps(training, steps, per_epoch)
-        self._say_steps(stage, training.epochs, training.epoch_steps or per_epoch, per_epoch)
+        each = training.epoch_steps or per_epoch
+        made = training.epochs * each
+        part = "" if made >= per_epoch else f" ({made / per_epoch:.1%} of the training part)"
+        self.reporter.say(f"plan: {stage} makes {training.epochs:,} epochs of {each:,} steps{part}")
+        if made < MIN_STEPS:
+            few = f"{stage} makes {made:,} steps, which are few to learn from"
+            self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size or window.")
         ahead = step * steps / share + fixed
         ahead += min(self.answers, max(self.left - ahead, LATE * self.seconds))
         whole = time.monotonic() - self.started + ahead
         self.reporter.say(f"the run takes about {duration(whole)} in all, until {moment(ahead)}")
         return training
-
-    def _say_steps(self, stage: Stage, epochs: int, each: int, per_epoch: int) -> None:
-        """Print the number of epochs and steps of a stage; warn of fewer than `MIN_STEPS` steps.
-
-        Args:
-            each: steps of an epoch.
-            per_epoch: steps of a pass over all training examples.
-        """
-        steps = epochs * each
-        part = "" if steps >= per_epoch else f" ({steps / per_epoch:.1%} of the training part)"
-        self.reporter.say(f"plan: {stage} makes {epochs:,} epochs of {each:,} steps{part}")
-        if steps < MIN_STEPS:
-            few = f"{stage} makes {steps:,} steps, which are few to learn from"
-            self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size or window.")
 
     # ── partners, and answers ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -317,13 +293,9 @@ class Plan:
     # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, name: str, number: Callable[[], int]) -> int:
-        """Return the number that plan.json has under a name; without one, compute it and store it there.
+        """Return the number that plan.json has for a stage or partner; without one, compute it and store it there.
 
         A resumed run thus makes as many steps as were planned before.
-
-        Args:
-            name: the stage or partner.
-            number: computes the number; called without arguments.
         """
         kept = self._read()
         if name not in kept:
@@ -343,10 +315,7 @@ class Plan:
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
     """Return the settings of a training changed to about, but at most, `steps` steps, in epochs of equal length.
 
-    Args:
-        training: the settings; only their numbers of epochs and steps change.
-        steps: how many steps there is time for, at least 1.
-        per_epoch: steps of a pass over all examples; an epoch is a whole pass, or a shorter part of one.
+    An epoch is a whole pass over all examples, of `per_epoch` steps, or a shorter part of one.
     """
     more = math.ceil(steps / per_epoch)
     epochs, each = max((steps // per_epoch, per_epoch), (more, steps // more), key=math.prod)
@@ -358,13 +327,7 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds of a training step: the median of some steps with a copy of the model, after a warm-up.
-
-    Args:
-        objective: model and loss, which are not changed.
-        examples: training data.
-        training: settings, of which the number of steps is replaced.
-    """
+    """Return the seconds of a training step: the median of some steps with a copy of the model, after a warm-up."""
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:
@@ -381,13 +344,7 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per token of a forward pass without gradients, measured on some batches.
-
-    Args:
-        objective: model and loss.
-        examples: the data, from which batches are taken.
-        training: size of the batches, and precision.
-    """
+    """Return the seconds per token of a forward pass without gradients, measured on some batches of the examples."""
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])
     some = every[: int(np.searchsorted(tokens, EVALUATED)) + 1]

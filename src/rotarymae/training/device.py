@@ -40,11 +40,6 @@ def has_matrix_units() -> bool:
 
 
 def autocast(config: TrainConfig, device: torch.device) -> Any:
-    """Return a context manager within which torch multiplies matrices in the precision of the settings.
-
-    Args:
-        config: its `precision` is "fp32", "bf16", or "auto", which `taken_precision` decides for the device.
-        device: where the model is.
-    """
+    """Return a context manager within which torch multiplies matrices on a device in the precision of the settings."""
     low = taken_precision(config.precision, device) == "bf16"
     return torch.autocast(device.type, torch.bfloat16) if low else nullcontext()

@@ -95,16 +95,10 @@ def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device
 
 
 def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np.ndarray]:
-    """Return batches of one in `every` examples, as arrays of indices; those of a batch have nearly equal lengths.
-
-    Args:
-        examples: the data.
-        config: its batch_size or batch_tokens is the size of a batch.
-        every: 1 for all examples; of a larger number, those that are kept have lengths of all kinds.
-    """
+    """Return batches of one in `every` examples, of every length, as arrays of indices; see `evaluate`."""
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)
-    if every > 1:  # of every length, and about a batch at least
+    if every > 1:
         step = min(every, len(batches))
         kept = np.argsort(examples.lengths, kind="stable")[step // 2 :: step]
         batches = [kept[batch] for batch in by_length(examples.lengths[kept], *sizes)]

@@ -202,12 +202,7 @@ class _Loop:
         """Take one optimiser step on a batch; return its mean loss, or None if there is none that is finite.
 
         The weights stay where the loss or the gradient is not finite, which is recorded as a skipped step, or where the
-        batch has nothing to predict.
-
-        Args:
-            batch: the examples of the step.
-            at: the place in the schedule of learning rates, in steps; may be a fraction.
-            steps: the number of steps of the schedule.
+        batch has nothing to predict. The learning rate is that at the place `at`, of `steps`, in the schedule.
         """
         config, state = self.config, self.state
         drawn = np.random.SeedSequence([config.seed, state.step, 0]).generate_state(1, np.uint64)[0]
@@ -304,11 +299,9 @@ class _Loop:
             )
 
     def _log(self, loss: float | None, epoch: float) -> None:
-        """Add a step's loss to the running means; write a line of the log every `log_every` steps.
+        """Add a step's loss, None if it had none, to the running means; log a line every `log_every` steps.
 
-        Args:
-            loss: None if the step had none.
-            epoch: passes done, as a fraction.
+        `epoch` is the number of passes done, as a fraction.
         """
         state = self.state
         if loss is not None:
@@ -331,10 +324,8 @@ class _Loop:
     def _end_epoch(self, every: int) -> None:
         """Count the epoch, evaluate, log the validation loss, and keep the weights if it is the best so far.
 
-        Without validation examples only the epoch is counted.
-
-        Args:
-            every: one in so many validation examples is evaluated; more than 1 where an epoch is a part of a pass.
+        Without validation examples only the epoch is counted. One in `every` of them is evaluated: more than 1 where an
+        epoch is a part of a pass.
         """
         state, config = self.state, self.config
         state.epoch, state.batch_index = state.epoch + 1, 0
@@ -367,12 +358,9 @@ def with_gradients() -> Iterator[None]:
 
 @contextmanager
 def compile_blocks(model: nn.Module) -> Iterator[None]:
-    """Compile the model's transformer blocks by torch.compile within the `with` block; afterwards they are as before.
+    """Compile a model's transformer blocks by torch.compile within the `with` block; afterwards they are as before.
 
     Blocks that are compiled already stay so.
-
-    Args:
-        model: any module; blocks inside it are compiled in place.
     """
     eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
     for block in eager:

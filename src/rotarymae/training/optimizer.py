@@ -23,13 +23,9 @@ STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: 
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Return the optimiser that the settings name, for all trainable parameters of a model.
+    """Return the optimiser that the settings name, for all parameters of a model with requires_grad.
 
     Weight matrices decay, other parameters do not. The training loop sets the learning rate before every step.
-
-    Args:
-        model: its parameters with requires_grad are optimised.
-        config: optimizer, base_lr, betas, momentum and weight_decay are read.
     """
     return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay), config)
 
@@ -52,12 +48,7 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
 def parameter_groups(model: nn.Module, weight_decay: float) -> ParameterGroups:
     """Return the trainable parameters as torch's groups: matrices decay; norms, biases and learned vectors do not.
 
-    Args:
-        model: its parameters with requires_grad are taken.
-        weight_decay: rate of the first group; the second one has 0.
-
-    Returns:
-        At most two dictionaries with "params" and "weight_decay"; a group without parameters is left out.
+    They are at most two dictionaries with "params" and "weight_decay"; a group without parameters is left out.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices, others = ([one for one in trained if (one.ndim >= 2) == decays] for decays in (True, False))
