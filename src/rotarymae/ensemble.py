@@ -70,10 +70,7 @@ class Ensemble(Pipeline):
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         """Return the mean of the folds' outputs, float [S, K]: probabilities of classes or intervals, or values.
 
-        Args:
-            X: S series, as a data set or anything that one is made of, such as a data frame.
-            predictor: "model", "features" or "combined"; "auto" means what every fold chose, or else "combined".
-            on_step: called with (steps done, steps) while each fold predicts; None for no progress.
+        Arguments are those of `Pipeline.outputs`; "auto" means what every fold chose, or else "combined".
         """
         dataset, choice = self.dataset(X), self.predictor.check(predictor)
         each = [(member, member.outputs(dataset, choice, on_step)) for member in self.members]
@@ -82,11 +79,7 @@ class Ensemble(Pipeline):
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {predictor: outputs [S, K]} of the network, boosting and others, each the mean over the folds.
 
-        A predictor that some fold lacks is left out.
-
-        Args:
-            X: S series, as a data set or anything that one is made of, such as a data frame.
-            on_step: called with (steps done, steps) while each fold predicts; None for no progress.
+        A predictor that some fold lacks is left out. Arguments are those of `Pipeline.every`.
         """
         dataset, labels = self.dataset(X), self.require_labels()
         each = [(member.labels, member.every(dataset, on_step)) for member in self.members]

@@ -100,16 +100,10 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
 
 
 def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
-    """Translate the content of the published model_config.json to a RoMAEConfig.
+    """Translate the content of the published model_config.json, in `folder`, to a RoMAEConfig.
 
-    Without a decoder, the decoder's sizes are those of the encoder.
-
-    Args:
-        settings: the file's content.
-        folder: where it lies, for messages.
-
-    Raises:
-        ModelDirectoryError: a missing key, a value of the wrong type, sizes that do not fit, another pos_encoding.
+    Without a decoder, the decoder's sizes are those of the encoder. Raises ModelDirectoryError for a missing key, a
+    value of the wrong type, sizes that do not fit, or another pos_encoding.
     """
     encoder = settings.get("encoder_config", {})
     decoder = settings.get("decoder_config", encoder)

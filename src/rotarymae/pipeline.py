@@ -653,16 +653,14 @@ class Pipeline:
             X = read_table(Path(X), self.layout(), **names)
         if is_flat(X):
             X = np.asarray(X)[:, None]
-        return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
-
-    def _frame_columns(self) -> TableSchema:
-        """Return the columns to read from a data frame: those of the training table, then the model's errors."""
-        known = self.require_series()
-        names = {"id", "time", "channel", "values", "static", "upper_limits", "lower_limits"}
-        given = {name: value for name, value in self.columns.items() if name in names and value}
-        lists: dict[str, Any] = {name: tuple(given[name]) for name in ("values", "static") if name in given}
-        lists["values"] = (*lists.get("values", TableSchema.values), *known.errors)
-        return TableSchema(**(given | lists))
+        columns = None
+        if is_frame(X):  # those of the training table, then the model's errors
+            names = {"id", "time", "channel", "values", "static", "upper_limits", "lower_limits"}
+            given = {name: value for name, value in self.columns.items() if name in names and value}
+            lists: dict[str, Any] = {name: tuple(given[name]) for name in ("values", "static") if name in given}
+            lists["values"] = (*lists.get("values", TableSchema.values), *known.errors)
+            columns = TableSchema(**(given | lists))
+        return as_dataset(X, known, columns, self.columns)
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         """Return how a table for this model is laid out: as the training table, with the changes in `given`.
@@ -801,11 +799,7 @@ class AnySeriesPipeline(Pipeline):
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
-        """Read data into a `SeriesDataset`, whatever its channels.
-
-        Args:
-            X: a data set, the path of a table, a data frame, arrays or lists.
-        """
+        """Read a data set, the path of a table, a data frame, arrays or lists, of any channels, into a data set."""
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
         if is_flat(X):
@@ -825,13 +819,7 @@ class AnySeriesPipeline(Pipeline):
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        """Predict values at queries, with standard deviations and bands, in the order of the queries.
-
-        Args:
-            dataset: the series.
-            queries: times and channels for each of them.
-            on_step: called with how much is done and how much there is; None for none.
-        """
+        """Predict values at queries, with standard deviations and bands; arguments as of `Pipeline.answer`."""
         dataset = dataset.with_limits(False)
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
@@ -849,10 +837,7 @@ class AnySeriesPipeline(Pipeline):
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Turn each series into one vector, the mean over its tokens; return them as an array [S, D].
 
-        Args:
-            X: data in any form that `dataset` reads.
-            pool: "mean" or None, which is the same; InputError for anything else.
-            on_step: called with how much is done and how much there is; None for none.
+        Arguments as of `Pipeline.embed`; InputError for another pool than "mean" or None.
         """
         choose("pool", pool or "mean", ("mean",))
         return embed_any(self.require_autoencoder(), self.dataset(X), self.error_columns, on_step)

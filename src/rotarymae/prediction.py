@@ -28,13 +28,8 @@ def inference(pipeline: Pipeline) -> TrainConfig:
 def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
     """Return a network's class probabilities [S, classes], or values [S, outputs] in the targets' units.
 
-    Args:
-        pipeline: has the fine-tuned network; what else predicts in it (boosted trees) is not asked.
-        dataset: S series or arrays.
-        on_step: called with (batches done, batches in all), for progress bars.
-
-    Raises:
-        InputError: a model without a head; series unlike those of training; predictions that are NaN or infinite.
+    What else predicts in the pipeline (boosted trees) is not asked. Arguments and errors are those of
+    `predict_and_embed`.
     """
     return predict_and_embed(pipeline, dataset, on_step)[0]
 
@@ -111,18 +106,13 @@ def _run(
 ) -> tuple[Windows, list[Any]]:
     """Run `read` on batches of all series; return the pieces into which long series were cut, and a result for each.
 
-    Args:
-        pipeline: has the model that `read` is called with.
-        dataset: the series or arrays.
-        read: function (model, batch) → one result per row of the batch.
-        on_step: called with (batches done, batches in all); None for none.
-
-    Raises:
-        InputError: a pipeline without a preprocessor; series unlike those of training.
+    `read` is called with the pipeline's model and a batch, and returns a result for each row. Raises InputError for a
+    pipeline without a preprocessor, or series unlike those of training.
     """
-    if pipeline.preprocessor is None:
+    preprocessor: Any = pipeline.preprocessor
+    if preprocessor is None:
         raise InputError("the model has no preprocessor; it was not trained on a data set.")
-    windows = pipeline.preprocessor.windows(dataset)  # type: ignore[arg-type]
-    pipeline.preprocessor.check(windows.dataset)  # type: ignore[arg-type]
-    examples = pipeline.preprocessor.examples(windows.dataset)  # type: ignore[arg-type]
+    windows = preprocessor.windows(dataset)
+    preprocessor.check(windows.dataset)
+    examples = preprocessor.examples(windows.dataset)
     return windows, predict(pipeline.model, examples, read, inference(pipeline), on_step)
