@@ -167,7 +167,7 @@ def train(
     members = 1
     if kind is not None and targets is not None:  # before a training that could not be used
         learnt = kind.check(targets[split.train], len(split.train))
-        static = fit_static(dataset.select(split.train), config.static)
+        static = fit_static(dataset.select(split.train), config.static) if config.static else ()
         members = config.members or 1
         if config.members is None and config.minutes is None:
             members = kind.default_members(config.decide, learnt)

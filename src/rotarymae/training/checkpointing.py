@@ -22,7 +22,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from rotarymae.config import NOT_NEGATIVE
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.system import (
     as_json,
@@ -62,8 +61,10 @@ class RunState:
 
     def __post_init__(self) -> None:
         """Raise InputError for a negative count, as a damaged file may hold."""
-        for name in ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count"):
-            NOT_NEGATIVE.check(name, getattr(self, name))
+        counts = {"step": self.step, "epoch": self.epoch, "batch_index": self.batch_index, "tokens": self.tokens}
+        counts |= {"skipped": self.skipped, "loss_count": self.loss_count}
+        if min(counts.values()) < 0:
+            raise InputError(f"counts are {counts}; wanted numbers of at least 0.")
 
 
 class RunFolder:
