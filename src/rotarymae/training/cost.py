@@ -85,7 +85,7 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
     """Return the bytes that a batch of the longest examples keeps for the backward pass of a training.
 
-    Args are those of `check_memory`; `pretrains` says whether it is pre-training, which has a decoder, or fine-tuning.
+    Arguments are those of `check_memory`; `pretrains` says whether it is pre-training, with a decoder, or fine-tuning.
     """
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
