@@ -76,15 +76,8 @@ def standardise(
     limit = 1.4826 * away.nanmedian(1).values
     limit = torch.where(limit > 0, limit, away.nansum(1) / count)
     spread = (torch.minimum(away, 5 * limit[:, None]).square().nansum(1) / count).sqrt()
-    gaps = at.diff(dim=1)
-    real = units.real[:, 1:] & (gaps > 0)
-    row, gaps = units.row[:, None].expand_as(gaps)[real], gaps[real]
-    order = row.argsort(stable=True)
-    row, gaps = row[order], gaps[order]
-    counts = torch.bincount(row, minlength=batch)
-    ragged = torch.full((batch, max(1, int(counts.max()))), torch.nan, dtype=torch.float64)
-    ragged[row, torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]] = gaps
-    unit = ragged.nanmedian(1).values.nan_to_num(1.0)
+    gaps = units.put(at.diff(dim=1, prepend=at[:, :1]), (batch, times.shape[1]))  # from the last token of the channel
+    unit = gaps.masked_fill(gaps <= 0, torch.nan).nanmedian(1).values.nan_to_num(1.0)
     origin = times.masked_fill(~visible, torch.inf).amin(1)
     centre, width = times.new_zeros(batch, most), times.new_ones(batch, most)
     centre[units.row, units.channel] = median
@@ -216,14 +209,13 @@ def fit_bank(
     alone = Answer(*(units.put(part, tuple(times.shape)) for part in left_out))  # pyright: ignore
     padded = at.masked_fill(~units.real, torch.inf)
     bank = Bank(units, padded, observed, observed, buckets, described, counts[:0], None, alone)
-    if most > 1:
-        bank = _with_joint(bank, times, channels, values, real, noise)
-    return bank._replace(residual=units.take(residuals(values, bank.left_out)))
+    bank = _with_joint(bank, times, channels, values, real, noise)
+    return bank._replace(residual=units.take(residuals(values, bank.left_out.mean, bank.left_out.log_std)))
 
 
-def residuals(values: Tensor, predicted: Answer) -> Tensor:
+def residuals(values: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
     """Return how far values lie from predictions, in predicted standard deviations, limited to ±8 (`CLIP`)."""
-    return ((values - predicted.mean) * (-predicted.log_std).exp()).clamp(-CLIP, CLIP)
+    return ((values - mean) * (-log_std).exp()).clamp(-CLIP, CLIP)
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
@@ -253,7 +245,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     grid = t.masked_fill(~there, torch.inf).sort(1).values.gather(1, pick)
     most = units.lookup.shape[1]
     curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
-    tables = torch.full((len(rows), most, len(processes.BANK_LEVELS), 3), 1e-3, dtype=torch.float64)
+    tables = torch.full((len(rows), most, processes.SHAPES, 3), 1e-3, dtype=torch.float64)
     tables[..., 0] = 1.0
     every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
     periodic, evidence = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
@@ -278,7 +270,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, evidence)
     place = rows[:, None].expand_as(order)[there], order[there]
     alone = Answer(*(part[place] for part in bank.left_out))
-    together = Answer(*(part[there] for part in processes.leave_one_out_joint(joint, y, w)))
+    together = Answer(*(part[there] for part in processes.leave_one_out(joint, y)))
     both = processes.mix(alone, together, joint.share[:, None].expand_as(t)[there])
     merged = Answer(*(old.index_put(place, new) for old, new in zip(bank.left_out, both, strict=True)))
     return bank._replace(joint_rows=rows, joint=joint, left_out=merged)
@@ -321,12 +313,12 @@ def ask_bank(
     if bank.joint is not None:
         rows = bank.joint_rows
         share[rows] = bank.joint.share[:, None] * known[rows]
-        together = processes.answer_joint(bank.joint, times[rows], inside[rows])
+        together = processes.answer(bank.joint, times[rows], inside[rows])
         both = processes.mix(Answer(*(part[rows] for part in alone)), together, share[rows])
         answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
     near = _nearest(bank, whole, at, units.take(answer.mean), units.take(answer.log_std))
     numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
-    numbers += [residuals(alone.mean, answer), alone.log_std - answer.log_std, known.double()]
+    numbers += [residuals(alone.mean, answer.mean, answer.log_std), alone.log_std - answer.log_std, known.double()]
     return answer, torch.cat([units.put(near, shape), torch.stack(numbers, -1).float()], -1)
 
 
@@ -347,25 +339,22 @@ def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tenso
     count = bank.units.real[whole].sum(1, keepdim=True)
     place = torch.searchsorted(times, at.contiguous())
 
-    def deviations(x: Tensor) -> Tensor:
-        """Return how far x lies from the prediction, in predicted standard deviations, limited to ±8 (`CLIP`)."""
-        return ((x - mean) * (-log_std).exp()).clamp(-CLIP, CLIP)
-
-    numbers = []
+    numbers, values_at, gaps = [], [], []
     for step in (-1, 0, -2, 1):
         index = place + step
         there = (index >= 0) & (index < count)
         index = torch.minimum(index.clamp(min=0), count - 1)
-        near = 1 / (1 + (at - times.gather(1, index)).abs() / HALF_AS_NEAR)
-        numbers += [deviations(values.gather(1, index)) * there, near * there, residual.gather(1, index) * there]
-    first, second = (place - 1).clamp(min=0), torch.minimum(place, count - 1)
+        value, gap = values.gather(1, index), (at - times.gather(1, index)).abs()
+        near = 1 / (1 + gap / HALF_AS_NEAR)
+        numbers += [residuals(value, mean, log_std) * there, near * there, residual.gather(1, index) * there]
+        values_at.append(value)
+        gaps.append(gap)
     opened, closed = place > 0, place < count
     inside = opened & closed
-    gaps = [(at - times.gather(1, first)).clamp(min=0), (times.gather(1, second) - at).clamp(min=0)]
-    before, after = values.gather(1, first), values.gather(1, second)
+    before, after = values_at[:2]
     line = before + (after - before) * (gaps[0] / (gaps[0] + gaps[1]).clamp(min=1e-9))
     line = torch.where(inside, line, torch.where(opened, before, after))
-    numbers += [gaps[0].log1p() * opened, gaps[1].log1p() * closed, deviations(line), inside.double()]
+    numbers += [gaps[0].log1p() * opened, gaps[1].log1p() * closed, residuals(line, mean, log_std), inside.double()]
     numbers.append(count.log().expand_as(line) / 3)
     described = bank.described[whole][:, None].expand(-1, at.shape[1], -1)
     return torch.cat([torch.stack(numbers, -1).float(), described], -1)
@@ -433,7 +422,7 @@ class AnySeries(MaskedAutoencoder):
         with torch.no_grad():
             bank = fit_bank(times, channels, values, real, noise)
         left_out = bank.left_out
-        residual = residuals(values, left_out)
+        residual = residuals(values, left_out.mean, left_out.log_std)
         count = real.sum(1, keepdim=True).log().expand_as(values) / 4
         numbers = [values.asinh(), residual, residual.square().clamp(max=16) / 4, left_out.mean.asinh()]
         numbers += [left_out.log_std, left_out.curve_log_std.clamp(min=-7), noise.log().clamp(-7, 7), count]
@@ -455,19 +444,13 @@ class AnySeries(MaskedAutoencoder):
             padding: True where there is no query; None without padding.
             target_mask: has no effect; it is there for the interface of `MaskedAutoencoder.decode`.
         """
-        batch, queries = positions.shape[:2]
-        visible = context.positions.shape[1]
-        real = positions.new_ones(batch, queries, dtype=torch.bool) if padding is None else ~padding
+        real = positions.new_ones(positions.shape[:2], dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():
             answer, numbers = ask_bank(context.observed, *_places(positions), real)  # pyright: ignore
             numbers = numbers.to(context.tokens.dtype)
-        x = torch.cat([context.tokens, self.mask_token + self.query_projection(numbers)], 1)
-        every = torch.cat([context.positions, positions.to(context.positions.dtype)], 1)
-        if context.padding is not None or padding is not None:
-            none = every.new_zeros(batch, visible, dtype=torch.bool) if context.padding is None else context.padding
-            padding = torch.cat([none, ~real], 1)
-        x = self.decoder(x, self.position_encoding.rotation(every), padding, slice(visible, None), visible)
-        return self.likelihood.clamp(self.head(self.norm(x), numbers, answer)[..., None, :])
+        queries = self.mask_token + self.query_projection(numbers)
+        x = self._decoded(context, queries, positions, padding)
+        return self.likelihood.clamp(self.head(x, numbers, answer)[..., None, :])
 
 
 def _places(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:

@@ -328,7 +328,7 @@ class MaskedAutoencoder(nn.Module):
         InputError
             Positions or padding of another shape.
         """
-        batch, visible, axes = context.positions.shape
+        batch, _, axes = context.positions.shape
         if positions.ndim != 3 or (positions.shape[0], positions.shape[2]) != (batch, axes):
             raise InputError(
                 f"query positions have shape {tuple(positions.shape)}; expected [{batch}, queries, {axes}] "
@@ -336,26 +336,37 @@ class MaskedAutoencoder(nn.Module):
             )
         if padding is not None and padding.shape != positions.shape[:2]:
             raise InputError(f"query padding has shape {tuple(padding.shape)}; expected {tuple(positions.shape[:2])}.")
-        queries = positions.shape[1]
-        query_tokens = self.mask_token.expand(batch, queries, -1)
+        query_tokens = self.mask_token.expand(*positions.shape[:2], -1)
         near = None
         if context.observed is not None:
             near = neighbours(context.observed, positions.to(context.positions.dtype), self.config.features)
             near = Neighbours(*(part.to(query_tokens.dtype) for part in near))
             query_tokens = query_tokens + self.neighbour_projection(near.numbers.flatten(2)).to(query_tokens.dtype)
-        x = torch.cat([context.tokens, query_tokens], dim=1)
-        positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
-        if context.padding is not None or padding is not None:
-            parts = (context.padding, visible), (padding, queries)
-            none = [positions.new_zeros(batch, n, dtype=torch.bool) if part is None else part for part, n in parts]
-            padding = torch.cat(none, dim=1)
-        x = self.position_encoding.add(x, positions)
-        keys = visible if self.config.decoder_attention == "context" else None
-        x = self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
-        x = self.norm(x)
+        x = self._decoded(context, query_tokens, positions, padding)
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
             out = self.head(x) if near is None else self.head(x, near, target_mask)
         return self.likelihood.parameters(out)
+
+    def _decoded(
+        self,
+        context: Context,
+        queries: Float[Tensor, "B M E"],
+        positions: Float[Tensor, "B M A"],
+        padding: Bool[Tensor, "B M"] | None,
+    ) -> Float[Tensor, "B M E"]:
+        """Run the decoder on the context and the tokens of queries; return the latter, normalised."""
+        visible = context.positions.shape[1]
+        x = torch.cat([context.tokens, queries], dim=1)
+        positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
+        if context.padding is not None or padding is not None:
+            parts = (context.padding, visible), (padding, queries.shape[1])
+            none = [x.new_zeros(len(x), n, dtype=torch.bool) if part is None else part for part, n in parts]
+            padding = torch.cat(none, dim=1)
+        x = self.position_encoding.add(x, positions)
+        keys = visible if self.config.decoder_attention == "context" else None
+        return self.norm(
+            self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
+        )
 
 
 def with_cls(
