@@ -133,14 +133,16 @@ class _Interpolating(DatasetExamples):
             epoch: ignored; it is there for the protocol `batch.Examples`.
         """
         queries, lengths = self.queries, self.queries.lengths[index]
-        starts = queries.offsets[index] - (np.cumsum(lengths) - lengths)
-        at = np.repeat(starts, lengths) + np.arange(lengths.sum())
+        at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
         times, padding = pad_rows(queries.times[at][:, None], lengths)
-        channels = None if queries.channels is None else pad_rows(queries.channels[at][:, None], lengths)[0]
+        channels, places = (
+            None if column is None else pad_rows(column[at].reshape(len(at), -1), lengths)[0]
+            for column in (queries.channels, queries.positions)
+        )
         positions = self.preprocessor.positions_of(
             times[..., 0],
             None if channels is None else channels[..., 0].long(),
-            None if queries.positions is None else pad_rows(queries.positions[at], lengths)[0],
+            places,
             torch.tensor(self.origins[index])[:, None],
         )
         if padding is not None:
@@ -179,10 +181,9 @@ def interpolate(
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     check_queries(queries, dataset)
     check_axes(queries, preprocessor)
-    windows, given, fade = preprocessor.windows(dataset), queries, None
+    windows, given = preprocessor.windows(dataset), queries
     distance = time_to_nearest(dataset, queries)
-    if len(windows.series) > len(dataset):
-        dataset, (queries, fade) = windows.dataset, queries.of_windows(windows)
+    dataset, (queries, blend) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
@@ -224,8 +225,7 @@ def interpolate(
     if preprocessor.join_times:
         parts = scaled.reshape(len(scaled), -1, len(preprocessor.value_names), scaled.shape[-1])
         scaled = parts[place, channels]
-    if fade is not None:
-        scaled, channels = fade.mixed(scaled), channels[fade.first]
+    scaled, channels = blend.mixed(scaled), channel_index(given)
     scaler = preprocessor.values
     likelihood = model.likelihood if calibration is None else calibration.answers
     parameters, widens = torch.from_numpy(scaled[..., :-1]), scaled[..., -1]

@@ -23,25 +23,21 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 
 class WindowBlend(NamedTuple):
-    """Weights that join the answers of two overlapping pieces of a long series into one answer per query.
+    """Weights that join the answers of overlapping pieces of long series into one answer per query.
 
     Attributes:
-        first, second: int [n], for each query the rows of its two answers, which are often the same row.
-        share: float [n], from 0 to 1, the weight of the second.
+        query: int [m], the query that each answer is for.
+        weight: float [m], of each answer; those of a query add up to 1.
     """
 
-    first: np.ndarray
-    second: np.ndarray
-    share: np.ndarray
+    query: np.ndarray
+    weight: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Return the answers to n queries, float [n, V, P]: the weighted means of two rows of `answers` each.
-
-        Args:
-            answers: [m, V, P] the answers of all pieces, V values with P numbers each; m is at least n.
-        """
-        share = self.share[:, None, None]
-        return (1 - share) * answers[self.first] + share * answers[self.second]
+        """Return the weighted means [n, V, P] of the answers [m, V, P] to each of n queries."""
+        order = np.argsort(self.query, kind="stable")
+        first = np.flatnonzero(np.diff(self.query[order], prepend=-1))
+        return np.add.reduceat((self.weight[:, None, None] * answers)[order], first)
 
 
 @dataclass(frozen=True)
@@ -98,16 +94,14 @@ class Queries:
         """
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
-        window, query = np.append(before, after[twice]), np.append(np.arange(len(before)), twice)
+        window = np.append(before, after[twice])
         order = np.argsort(window, kind="stable")
-        place = np.argsort(order, kind="stable")
-        first, second = place[: len(before)], place[: len(before)].copy()
-        second[twice] = place[len(before) :]
+        query = np.append(np.arange(len(before)), twice)[order]
         offsets = np.searchsorted(window[order], np.arange(len(windows.series) + 1))
-        channels = None if self.channels is None else self.channels[query[order]]
-        positions = None if self.positions is None else self.positions[query[order]]
-        blend = WindowBlend(first, second, share)
-        return Queries(self.times[query[order]], channels, offsets, positions=positions), blend
+        channels = None if self.channels is None else self.channels[query]
+        positions = None if self.positions is None else self.positions[query]
+        blend = WindowBlend(query, np.append(1 - share, share[twice])[order])
+        return Queries(self.times[query], channels, offsets, positions=positions), blend
 
     @classmethod
     def cross(
@@ -488,15 +482,12 @@ class AnswerShape(NamedTuple):
 
     Attributes:
         channels: number of channels; 0 for series without.
-        common: whether all series have the same number of query times.
-        padded: whether the series came as an array [cases, channels, time], whose layout the answers get.
-        flat: whether they came as an array [cases, time].
+        axes: 3 if the series came as an array [cases, channels, time], whose layout the answers get; 2 for an array
+            [cases, time]; else 0.
     """
 
     channels: int
-    common: bool
-    padded: bool
-    flat: bool
+    axes: int
 
 
 def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
@@ -520,13 +511,12 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
             f"at is a table, with the columns {listed(list(at.columns), 10)}; give times: one array for all series, or "
             "a list with one array for each. A file of such a table is read by `rotarymae interpolate --at`."
         )
-    flat = is_flat(X)
-    padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
+    axes = 2 if is_flat(X) else 3 if isinstance(X, np.ndarray) and X.ndim == 3 else 0
     if at is None and dataset.positions is not None and positions is None:
         points = [np.unique(np.column_stack([one.times, one.positions]), axis=0) for one in dataset]  # pyright: ignore
         at, positions = [rows[:, 0] for rows in points], [rows[:, 1:] for rows in points]
     elif at is None:
-        at = np.arange(np.shape(X)[-1]) if padded else [np.unique(one.times) for one in dataset]
+        at = np.arange(np.shape(X)[-1]) if axes else [np.unique(one.times) for one in dataset]
     times = _for_each("at", at, dataset, 1, lambda part: _as_numbers(part, dataset))
     places, width = None, len(dataset.position_names)
     if positions is not None:
@@ -540,9 +530,7 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
                     f"positions of series {i} (counted from 0) have the shape {one.shape}; give [{len(when)}, {width}]:"
                     f" one row per time, and the columns {listed(dataset.position_names)}."
                 )
-    queries = Queries.cross(dataset, times, positions=places)
-    common = len({len(one) for one in times}) == 1
-    return queries, AnswerShape(len(dataset.channel_names or ()), common, padded, flat)
+    return Queries.cross(dataset, times, positions=places), AnswerShape(len(dataset.channel_names or ()), axes)
 
 
 def _for_each(
@@ -591,12 +579,12 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
     parts = []
     for part in np.split(answers, queries.offsets[1:-1]):
         part = part.reshape(max(shape.channels, 1), -1, part.shape[-1])
-        if shape.padded:
+        if shape.axes:
             part = part[..., 0] if shape.channels else part[0].T
-            parts.append(part[0] if shape.flat else part)
+            parts.append(part[0] if shape.axes == 2 else part)
         else:
             parts.append(part if shape.channels else part[0])
-    return np.stack(parts) if shape.common else parts
+    return np.stack(parts) if len(set(queries.lengths)) == 1 else parts
 
 
 def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:

@@ -51,9 +51,9 @@ def interpolate_any(
     """
     check_queries(queries, dataset)
     distance = time_to_nearest(dataset, queries)
-    windows, fade = _windows(dataset, errors), None
+    windows, blend = _windows(dataset, errors), None
     if len(windows.series) > len(dataset):
-        queries, fade = queries.of_windows(windows)
+        queries, blend = queries.of_windows(windows)
     part, V = windows.dataset, len(dataset.value_names) - len(errors)
     typical = _typical(dataset, V)
     numbers = channel_index(queries).astype(np.int64)[:, None] * V + np.arange(V)
@@ -81,10 +81,10 @@ def interpolate_any(
         done += len(index)
         if on_step is not None:
             on_step(done, len(part))
-    if fade is not None:
+    if blend is not None:
         # Two windows may have other scales: their answers are mixed in the table's units.
-        mixed = torch.from_numpy(fade.mixed(_rescaled(parameters, width, centre).numpy()))
-        centre, width = np.moveaxis(fade.mixed(np.stack([centre, width], -1)), -1, 0)
+        mixed = torch.from_numpy(blend.mixed(_rescaled(parameters, width, centre).numpy()))
+        centre, width = np.moveaxis(blend.mixed(np.stack([centre, width], -1)), -1, 0)
         parameters = _rescaled(mixed, 1 / width, -centre / width)
     likelihood = model.likelihood
     mean = likelihood.mean(parameters).numpy() * width + centre
