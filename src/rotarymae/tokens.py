@@ -6,7 +6,7 @@ D embed_dim, H heads, K head_dim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
@@ -165,54 +165,10 @@ class Tokens:
         return Tokens(**parts, check_values=False)
 
 
-def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -> Tokens:
-    """Collate rows of any lengths into one batch, padded behind to the longest.
-
-    Parameters
-    ----------
-    rows : iterable of (Tensor, Tensor)
-        Values [n, V] and positions [n, A] of each row; at least one row, and the same V and A in all.
-
-    Returns
-    -------
-    Tokens
-        The batch.
-
-    Raises
-    ------
-    InputError
-        As `Tokens`; no rows; a row whose values and positions differ in length, or whose V or A is not that of the
-        first row.
-    """
-    rows = list(rows)
-    if not rows:
-        raise InputError("collate got no rows; a batch needs at least one.")
-    for i, (values, positions) in enumerate(rows):
-        if values.ndim != 2 or positions.ndim != 2 or len(values) != len(positions):
-            raise InputError(
-                f"row {i}: values {tuple(values.shape)} and positions {tuple(positions.shape)} "
-                "must be [n, V] and [n, A] with the same n."
-            )
-        like = rows[0]
-        if values.shape[1:] + positions.shape[1:] != like[0].shape[1:] + like[1].shape[1:]:
-            raise InputError(
-                f"row {i} has {values.shape[1]} features and {positions.shape[1]} position axes, row 0 has "
-                f"{like[0].shape[1]} and {like[1].shape[1]}; give all rows the same numbers of both."
-            )
-    lengths = [len(values) for values, _ in rows]
-    values, padding = pad_rows(torch.cat([values for values, _ in rows]), lengths)
-    positions, _ = pad_rows(torch.cat([positions for _, positions in rows]), lengths)
-    return Tokens(values, positions, padding)
-
-
 def pad_rows(
     flat: Shaped[np.ndarray | Tensor, "n C"], lengths: Sequence[int] | np.ndarray | Tensor
 ) -> tuple[Shaped[Tensor, "B N C"], Bool[Tensor, "B N"] | None]:
     """Lay out concatenated rows of different lengths as an array [B, N, C], padded at the end with zeros.
-
-    Args:
-        flat: all rows, concatenated; n is the sum of `lengths`.
-        lengths: [B], entries of each row.
 
     Returns:
         The array, with the type and device of `flat`, and its padding (True beyond a row's end), or None when all rows
@@ -269,6 +225,15 @@ def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
     index = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
     padding = None if fewest == most else torch.arange(most, device=index.device) >= count[:, None]
     return replace(tokens, padding=None, check_values=False).select(index, padding)
+
+
+def lexsort(*keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
+    """Return the indices that sort each row by the first key, then the second, and so on; equal ones stay in order."""
+    *firsts, last = keys
+    order = last.sort(dim=1, stable=True).indices
+    for key in reversed(firsts):
+        order = order.gather(1, key.gather(1, order).sort(dim=1, stable=True).indices)
+    return order
 
 
 def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, observed: Tensor | None) -> None:

@@ -16,7 +16,7 @@ from rotarymae.arrays.dataset import NOUNS, ArrayDataset, crop, sides
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.preprocess.base import Preprocessor, require_positive
 from rotarymae.tokenizers import patchify
-from rotarymae.tokens import Tokens, collate
+from rotarymae.tokens import Tokens, pad_rows
 
 SAMPLED_CELLS = 1024  # cells of each array, to see whether arrays are in training's unit
 OTHER_UNIT = 20.0  # times more or less than in training: another unit
@@ -120,10 +120,7 @@ class PatchPreprocessor(Preprocessor):
     def refuse_other(
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
     ) -> None:
-        """Raise InputError if an option that a user gives differs from the model's attribute of that name.
-
-        None means that an option is not given.
-        """
+        """Raise InputError if an option that a user gives (not None) differs from the model's attribute of its name."""
         given = {
             "patch_size": (None if patch_size is None else sides(patch_size), self.patch_size),
             "sample_rate": (sample_rate, self.sample_rate),
@@ -148,8 +145,11 @@ class PatchPreprocessor(Preprocessor):
         scaled = [self.scale(torch.tensor(np.ascontiguousarray(crop(array, self.patch_size)))) for array in rows]
         if len({array.shape for array in scaled}) == 1:
             return patchify(torch.stack(scaled), self.patch_size)
-        each = (patchify(array[None], self.patch_size) for array in scaled)
-        return collate((tokens.values[0], tokens.positions[0]) for tokens in each)
+        each = [patchify(array[None], self.patch_size) for array in scaled]
+        lengths = [tokens.length for tokens in each]
+        values, padding = pad_rows(torch.cat([tokens.values[0] for tokens in each]), lengths)
+        positions, _ = pad_rows(torch.cat([tokens.positions[0] for tokens in each]), lengths)
+        return Tokens(values, positions, padding)
 
     def check_statistics(self) -> None:
         """Raise InputError for a standard deviation that is not positive and finite."""
