@@ -360,7 +360,7 @@ class MaskedAutoencoder(nn.Module):
         positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
         if context.padding is not None or padding is not None:
             parts = (context.padding, visible), (padding, queries.shape[1])
-            none = [x.new_zeros(len(x), n, dtype=torch.bool) if part is None else part for part, n in parts]
+            none = [x.new_zeros(x.shape[0], n, dtype=torch.bool) if part is None else part for part, n in parts]
             padding = torch.cat(none, dim=1)
         x = self.position_encoding.add(x, positions)
         keys = visible if self.config.decoder_attention == "context" else None
@@ -390,10 +390,10 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
     Weights of linear layers are Xavier uniform, as in MAE; those of attention pooling ("scores"), which starts as the
     mean over tokens, and what a NeighbourHead adds to the straight line ("correction", "readout") are 0. The bias of
     the input projection is normal, with the spread of its weights: with a zero bias the first RMSNorm would leave of a
-    one-feature token nothing but its sign. Other biases are 0, and scales of an RMSNorm 1. [CLS] and [MASK] are
-    N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient of 4e5. An embedding of features is N(0, 0.5²).
+    one-feature token nothing but its sign. Other biases are 0, and scales of an RMSNorm 1. [CLS] and [MASK] are N(0,
+    0.02²): a zero [MASK] before an RMSNorm gets a first gradient of 4e5. An embedding of features is N(0, 0.5²).
 
-    Numbers are drawn in float32 on the CPU, from `generator` or, without one, from torch's own: the same whatever the
+    Numbers are drawn in float32 on the CPU, from `generator` or, without one, from torch's state: the same whatever the
     default type and device are. A module with parameters on the meta device is left alone.
     """
     if any(parameter.is_meta for parameter in module.parameters()):

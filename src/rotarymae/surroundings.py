@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rotarymae.neighbours import PACE, Observed, by_query, flat_queries, neighbours_at, observe
+from rotarymae.neighbours import PACE, Observed, by_query, channel_sum, flat_queries, neighbours_at, observe
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.tokens import Tokens
 
@@ -48,8 +48,8 @@ def surroundings(
     With position axes besides time and channel, the only guess is the value of the nearest token on all axes together.
 
     Args:
-        visible: the visible tokens of B series, as the model takes them.
-        positions: of M queries per series, at which values are to be predicted.
+        visible: the visible tokens, as the model takes them.
+        positions: at which values are to be predicted.
         preprocessor: made the tokens.
         season: period after which series repeat, in units of position; 0 for none.
     """
@@ -109,8 +109,8 @@ def a_season_away(
     season. Beyond the last observation this line has one end, a season before it, and the channel's mean slope.
 
     Args:
-        observed: the visible observations of B rows, with W values each.
-        times, channel: of Q queries.
+        observed: the visible observations.
+        times, channel: of the queries.
         features: number of rows of a series, whose first and last observation is that of all of them.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
@@ -150,21 +150,15 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
     """Return the mean slope of each observation's channel in its series: last minus first value, over their time.
 
     It is 0 for a channel of one time, and for missing observations.
-
-    Args:
-        observed: E observations of each of B rows, sorted by channel and time.
     """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
     edges = [real & (channel != channel.roll(by, 1)) for by in (1, -1)]
     edges[0][:, 0], edges[1][:, -1] = real[:, 0], real[:, -1]
 
-    def at(edge: Tensor, part: Tensor) -> Tensor:
-        """Return, for each observation, the entry of `part` [B, E, W] at its channel's edge (True in `edge` [B, E])."""
-        index = observed.number.expand_as(part)
-        return torch.zeros_like(part).scatter_add(1, index, part * edge[..., None]).gather(1, index)
-
-    (begin, end), (low, high) = ([at(edge, part) for edge in edges] for part in (times, values))
+    (begin, end), (low, high) = (
+        [channel_sum(part * edge[..., None], observed.number) for edge in edges] for part in (times, values)
+    )
     return torch.where(end > begin, (high - low) / (end - begin).clamp(min=1e-6), 0.0) * real[..., None]
 
 
@@ -183,15 +177,11 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     gap, gap2 = times - times.roll(1, 1), times.roll(-1, 1) - times
     share = (gap / (gap + gap2).clamp(min=1e-6)).masked_fill(~inner, 0.0)[..., None]
     line = (1 - share) * values.roll(1, 1) + share * values.roll(-1, 1)
-    number = observed.number.expand_as(values)
-
-    def total(part: Tensor) -> Tensor:
-        """Return, for each observation, the sum of `part` [B, E, W] over its channel."""
-        return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
-
-    variance = total((values - observed.mean).square() * real[..., None]) / observed.count.clamp(min=1) + LEAST_VARIANCE
-    away = total((values - line).square() * inner[..., None]) + variance
-    rough = (away / (1 + total(inner[..., None].expand_as(values).to(values.dtype))) / variance).log()
+    squares = (values - observed.mean).square() * real[..., None], (values - line).square() * inner[..., None]
+    about_mean, about_line = (channel_sum(part, observed.number) for part in squares)
+    variance = about_mean / observed.count.clamp(min=1) + LEAST_VARIANCE
+    number = channel_sum(inner[..., None].to(values.dtype), observed.number)
+    rough = ((about_line + variance) / (1 + number) / variance).log()
     size = variance + observed.mean.square()
     logarithms = (rough / 2, variance.log() / 2, size.log() / 2)
     return tuple(part.clamp(-MAX_TRAIT, MAX_TRAIT) * real[..., None] for part in logarithms)
@@ -200,12 +190,8 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
     """Describe what lies around queries on several position axes: every guess is the value of the nearest token.
 
-    Where nothing was observed, as where there are limits only, it is 0, the mean of the training values.
-
-    Args:
-        visible: the visible tokens of B series.
-        positions: of M queries per series.
-        features: number V of values of a token.
+    Where nothing was observed, as where there are limits only, it is 0, the mean of the training values. The first
+    `features` numbers of a token are values.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
     seen = visible.observed_values[..., :features].unbind(-1)
@@ -219,12 +205,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return the number, from 0, of the pair of channel and value column that each predicted value belongs to.
-
-    Args:
-        positions: at which V values each are predicted; the last axis is the channel's, if there is one.
-        preprocessor: knows channels and columns.
-    """
+    """Return the number, from 0, of the pair of channel and value column of each value predicted at these positions."""
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
         return value.expand(*positions.shape[:2], -1)
