@@ -52,7 +52,7 @@ def standardise(
     visible: Bool[Tensor, "B N"],
     errors: Float[Tensor, "B N"] | None = None,
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
-    """Standardise each series by its own visible observations.
+    """Standardise each series by its visible observations.
 
     The unit of time is the median gap within channels. A channel's location is its median; its spread is the root mean
     square about it, in which values beyond five median absolute deviations count as five, and of a constant channel the
@@ -112,12 +112,9 @@ class Units(NamedTuple):
     def of(
         cls, channels: Int[Tensor, "B N"], times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"], most: int
     ) -> Units:
-        """Group the real tokens of a batch by series and channel.
+        """Group the tokens of a batch that are `real` by series and channel, in order of time.
 
-        Args:
-            channels: numbers from 0 to `most` - 1.
-            times: by which the tokens of a channel are ordered.
-            real: True where there is a token.
+        Channels are numbers from 0 to `most` - 1.
         """
         batch = len(channels)
         flat = real.flatten().nonzero()[:, 0]
@@ -141,11 +138,7 @@ class Units(NamedTuple):
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
         """Return numbers that are grouped by series and channel [U, n, ...] by token [B, N, ...]; undo `take`.
 
-        Tokens that belong to no pair get 0.
-
-        Args:
-            part: the numbers.
-            shape: (B, N).
+        Tokens that belong to no pair get 0. `shape` is (B, N).
         """
         out = part.new_zeros(shape[0] * shape[1], *part.shape[2:])
         out[self.index[self.real]] = part[self.real]
@@ -222,13 +215,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     """Add Gaussian processes over all channels of a series together, for series with several channels; return a bank.
 
     In these series `left_out` becomes a mixture of the predictions by one channel and by all. The bank itself is
-    returned if no series is small enough.
-
-    Args:
-        bank: of single channels.
-        times, channels, values: [B, N] the observations, standardised; channels count from 0.
-        real: [B, N], False at padding.
-        noise: [B, N], variance of each observation relative to its channel's mean.
+    returned if no series is small enough. The observations are those of `fit_bank`.
     """
     units, count = bank.units, real.sum(1)
     observed = (units.lookup >= 0).sum(1)
@@ -245,7 +232,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     grid = t.masked_fill(~there, torch.inf).sort(1).values.gather(1, pick)
     most = units.lookup.shape[1]
     curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
-    tables = torch.full((len(rows), most, processes.SHAPES, 3), 1e-3, dtype=torch.float64)
+    tables = torch.full((len(rows), most, processes.BANK_SIZE, 3), 1e-3, dtype=torch.float64)
     tables[..., 0] = 1.0
     every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
     periodic, evidence = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
@@ -284,13 +271,12 @@ def ask_bank(
     A channel without observations is predicted as 0 with a standard deviation of 1.
 
     Args:
-        bank: the processes, fitted to observations of the same B series.
+        bank: the processes, fitted to observations of the same series.
         times, channels: of the queries; times standardised as those of the bank, channels counted from 0.
         real: False at padding.
 
     Returns:
-        The predictions, with fields [B, M]; and K numbers for each query [B, M, K] that the decoder reads as further
-        input.
+        The predictions, with fields [B, M]; and K numbers for each query, which the decoder reads as further input.
     """
     shape, lookup = (times.shape[0], times.shape[1]), bank.units.lookup
     inside = channels.clamp(max=lookup.shape[1] - 1)
@@ -330,7 +316,6 @@ def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tenso
     observations; the number of observations; and the channel's hyperparameters.
 
     Args:
-        bank: the fitted processes and their observations.
         whole: [U] the number in `bank` of each pair of series and channel that is asked about.
         at: [U, m] the times of the queries.
         mean, log_std: [U, m] the processes' prediction.
@@ -377,7 +362,7 @@ class Correction(nn.Module):
         """Return Student's t at each query [B, M, 3]: location, log squared scale, raw degrees of freedom.
 
         Args:
-            tokens: the decoder's output for M queries (positions to predict at).
+            tokens: the decoder's output for the queries.
             numbers: K inputs that describe each query, from `ask_bank`.
             answer: the processes' prediction, which is corrected.
         """
@@ -413,8 +398,7 @@ class AnySeries(MaskedAutoencoder):
     def context(self, visible: Tokens) -> Context:
         """Fit Gaussian processes to the visible tokens and encode the tokens, once for any number of `decode` calls.
 
-        Args:
-            visible: [B, N], a standardised value and its relative noise each, at (time, channel from 1).
+        A token [B, N] holds a standardised value and its relative noise, at (time, channel from 1).
         """
         real = visible.real
         values, noise = visible.values.double().unbind(-1)
@@ -439,10 +423,7 @@ class AnySeries(MaskedAutoencoder):
     ) -> Float[Tensor, "B M V P"]:
         """Return the parameters of Student's t at query positions [B, M, 1, 3], in standardised units.
 
-        Args:
-            context: what `context` returned.
-            padding: True where there is no query; None without padding.
-            target_mask: has no effect; it is there for the interface of `MaskedAutoencoder.decode`.
+        `target_mask` has no effect; it is there for the interface of `MaskedAutoencoder.decode`, which has the others.
         """
         real = positions.new_ones(positions.shape[:2], dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():

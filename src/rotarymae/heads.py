@@ -42,8 +42,7 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """Encode tokens and return one vector per row: [CLS] ("cls"), or mean or maximum over real tokens ("mean", "max").
 
-    Raises:
-        InputError: another pool; "cls" with an encoder without [CLS].
+    Raises InputError for another pool, or "cls" with an encoder without [CLS].
     """
     choose("pool", pool, get_args(Pool))
     if pool == "cls":
@@ -64,9 +63,8 @@ def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None)
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """Return one vector per row of tokens, for an encoder, an autoencoder, or a model with a head.
 
-    Args:
-        model: if its head pools in the same way, the vector is the one that its head reads.
-        pool: "cls", "mean" or "max"; also "attention" for a model with such a head.
+    The pool is "cls", "mean" or "max", also "attention" for a model with such a head. If the head pools in the same
+    way, the vector is the one that it reads.
     """
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
@@ -87,11 +85,7 @@ class AttentionPool(nn.Module):
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-        """Return the weighted mean of each row's tokens, normalised; each head weighs its share of the channels.
-
-        Args:
-            padding: True where there is no token; None without padding.
-        """
+        """Return the weighted mean of each row's tokens, normalised; each head weighs its share of the channels."""
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)

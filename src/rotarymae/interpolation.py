@@ -105,12 +105,11 @@ def bands_of(
     unscale: Callable[[np.ndarray], np.ndarray],
     shares: Iterable[float] = SHOWN_BANDS,
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-    """Return {share: (lower, upper)}: edges [n, V] of the intervals that hold these shares of the distributions.
+    """Return {share: (lower, upper)}: edges [n, V] of the central intervals that hold these shares of distributions.
 
     Args:
         parameters: of the distributions, standardised.
         unscale: turns standardised values [n, V] into the table's units.
-        shares: from 0 to 1; the intervals leave equal probabilities below and above.
     """
     edges = {share: likelihood.interval(parameters, share) for share in shares}
     return {share: (unscale(lower.numpy()), unscale(upper.numpy())) for share, (lower, upper) in edges.items()}
@@ -126,12 +125,7 @@ class _Interpolating(DatasetExamples):
         self.lengths = self.lengths + np.minimum(queries.lengths, QUERIES_PER_PASS)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of some series: their observations as inputs, their queries as masked tokens of values 0.
-
-        Args:
-            index: int [B], numbers of the series.
-            epoch: ignored; it is there for the protocol `batch.Examples`.
-        """
+        """Return the batch of the series at `index`: observations as inputs, queries as masked tokens of values 0."""
         queries, lengths = self.queries, self.queries.lengths[index]
         at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
         times, padding = pad_rows(queries.times[at][:, None], lengths)
@@ -281,8 +275,7 @@ def standardise_truth(
 
     Args:
         pipeline: made the predictions.
-        dataset: the n observations, with V value columns.
-        answer: the predictions, in the same order.
+        dataset: the n observations, in the order of the answer.
         limits: whether to limit gross outliers as the model's input does.
     """
     if answer.centre is not None and answer.width is not None:
@@ -297,10 +290,6 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
     """Return the time from each of n queries to the nearest observation of its series and channel, float64 [n].
 
     It is infinite where the series has no observation of that channel.
-
-    Args:
-        dataset: the observed series.
-        queries: times and channels at which values are predicted, for the same series.
     """
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])
@@ -325,9 +314,6 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
     """Warn (InputWarning) if far more values are asked of a series than it has, and the answers depend on each other.
 
     They do in a model with decoder_attention="joint", in which queries see one another.
-
-    Args:
-        queries: points at which values are predicted, for each series of `dataset`.
     """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
@@ -342,12 +328,7 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Warn (InputWarning) if a value is predicted for a time far beyond those of the training set.
-
-    Args:
-        queries: the times, for each series of `dataset`.
-        preprocessor: knows how far the training set's times reached from each series' origin.
-    """
+    """Warn (InputWarning) if a query's time is far beyond those of the training set, as the preprocessor knows them."""
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit
     if at.max() > 1.5 * positions.reach + 1.0:

@@ -40,10 +40,9 @@ class Likelihood(ABC):
         return self.outputs > 1
 
     def parameters(self, raw: Float[Tensor, "*batch PV"]) -> Float[Tensor, "*batch V P"]:
-        """Return a decoder's P · V numbers as clamped parameters [*batch, V, P].
+        """Return a decoder's P · V numbers as clamped parameters.
 
-        Args:
-            raw: the first parameters of all V values, then their second ones, and so on.
+        The first parameters of all V values come first, then their second ones, and so on.
         """
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
@@ -137,11 +136,7 @@ class Density(Likelihood):
         """Return the logarithm of the probability of a value more than a distance, at least 0, above the location."""
 
     def log_beyond(self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any) -> Tensor:
-        """Return the logarithm of the probability of a value beyond a limit; it and its gradient are finite everywhere.
-
-        Args:
-            side: 1 for values above the limit, -1 for values below; a number or a tensor [*shape].
-        """
+        """Return the log probability of a value above a limit (side 1) or below (-1), which has a finite gradient."""
         ahead = side * (limit - self.mean(parameters))  # how far the limit lies from the location, on the value's side
         tail = self.log_tail(parameters, torch.where(ahead >= 0, ahead, -ahead))
         return torch.where(ahead >= 0, tail, torch.log1p(-tail.exp()))

@@ -114,7 +114,7 @@ def _descriptors() -> Float[Tensor, "kernels 6"]:
     They are log noise, log length scale, the shares of exponential and smooth parts, and whether it is periodic and
     whether the periods decay.
     """
-    table = torch.zeros(SHAPES, 5, dtype=torch.float64)
+    table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
         table[s, 0] = sum(share * math.log(length) for _, length, share in shape) / 2
         table[s, 1] = sum(share for kind, _, share in shape if kind == "exponential")
@@ -124,9 +124,9 @@ def _descriptors() -> Float[Tensor, "kernels 6"]:
     return torch.cat([KERNEL_LEVEL[:, None].log() / 3, table[KERNEL_SHAPE]], 1).float()
 
 
-SHAPES = len(BANK_SHAPES) + PERIODS * len(PERIODIC)
+BANK_SIZE = len(BANK_SHAPES) + PERIODS * len(PERIODIC)
 # A kernel is a shape with a noise variance, in units of the amplitude.
-_KERNELS = [(s, level) for s in range(SHAPES) for level in (NOISES if s < len(BANK_SHAPES) else PERIODIC_NOISES)]
+_KERNELS = [(s, level) for s in range(BANK_SIZE) for level in (NOISES if s < len(BANK_SHAPES) else PERIODIC_NOISES)]
 KERNEL_SHAPE = torch.tensor([s for s, _ in _KERNELS])
 KERNEL_LEVEL = torch.tensor([level for _, level in _KERNELS], dtype=torch.float64)
 KERNEL_PRIOR = PERIOD_PENALTY * (len(BANK_SHAPES) <= KERNEL_SHAPE).double()
@@ -138,7 +138,7 @@ def fit_kernels(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Fit a Gaussian process with each kernel to the n observations of U channels, and weigh the kernels.
 
-    A kernel's weight is the marginal likelihood of the observations to the power 0.3 (`TEMPER`).
+    A kernel's weight is the marginal likelihood of the observations to the power `TEMPER`.
 
     Args:
         times: in units of the median gap.
@@ -147,7 +147,7 @@ def fit_kernels(
         noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
 
     Returns:
-        The fitted processes; and D = `DESCRIPTORS` expected hyperparameters of each channel, float32 [U, D].
+        The fitted processes; and `DESCRIPTORS` expected hyperparameters of each channel, float32 [U, D].
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -159,13 +159,7 @@ def fit_kernels(
 
 
 def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Tensor) -> tuple[Fitted, Tensor]:
-    """Fit all kernels to U channels, with the two periods [U, 2] of the periodic ones given; see `fit_kernels`.
-
-    Args:
-        times, values, noise: [U, n] of the observations.
-        real: [U, n], False behind a channel's last observation.
-        periods: [U, 2].
-    """
+    """Fit all kernels to U channels, with the two periods [U, 2] of the periodic ones given; see `fit_kernels`."""
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
@@ -217,12 +211,11 @@ def _factorise(
 def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
     """Sum up kernels that differ in their noise alone: return weight, mean amplitude and mean noise of each shape.
 
-    Args:
-        weight, amplitude: [U, kernels] probability and squared amplitude of each kernel.
+    Weight and squared amplitude of each kernel are [U, kernels].
     """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
     share, *sums = (
-        torch.zeros(len(weight), SHAPES, dtype=torch.float64).scatter_add(1, owner, part)
+        torch.zeros(len(weight), BANK_SIZE, dtype=torch.float64).scatter_add(1, owner, part)
         for part in (weight, weight * amplitude, weight * amplitude * KERNEL_LEVEL)
     )
     return torch.stack([share, *(total / share for total in sums)], 2)
@@ -231,9 +224,7 @@ def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
     """Return the correlation of two values some time apart, for each of the S kernel shapes; 1 at distance 0.
 
-    Args:
-        distance: time distances between a and b observations, for each of U channels.
-        periods: the two periods of each channel, for the periodic shapes.
+    Distances are in time, and periods those of each channel, for the periodic shapes.
     """
     parts = {}
     for kind, length in {(kind, length) for shape in BANK_SHAPES for kind, length, _ in shape}:
@@ -260,13 +251,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the correlation of two values some time apart, for k of the kernel shapes and each of U channels.
-
-    Args:
-        distance: time distances between a and b observations.
-        periods: the two periods of each channel, for the periodic shapes.
-        index: numbers of the k shapes, in the order of `shapes`.
-    """
+    """Return the correlations of `shapes` for k of the kernel shapes and each of U channels, by number (`index`)."""
     every = shapes(distance, periods)
     return every.gather(1, index[:, :, None, None].expand(-1, -1, *every.shape[2:]))
 
@@ -276,12 +261,7 @@ def share_of_span(
 ) -> Float[Tensor, "U m"]:
     """Return where times lie in the span of a channel's observations: -1 at the first, 1 at the last.
 
-    Beyond them the number goes on, up to ±1.5 (`FARTHEST`).
-
-    Args:
-        times: m of each of U channels.
-        observed: times of each channel's observations.
-        real: False behind a channel's last observation.
+    Beyond them the number goes on, up to ±`FARTHEST`. `real` is False behind the last observation.
     """
     first = observed.masked_fill(~real, torch.inf).amin(1, keepdim=True)
     last = observed.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -294,11 +274,7 @@ def find_periods(
     """Return the two periods whose sine waves explain the most variance of each channel, after a straight line.
 
     Frequencies lie between 0.8 cycles per span and `FASTEST`; the second is at least 1.2 cycles per span from the
-    first. The period that explains more comes first.
-
-    Args:
-        times, values: n observations of each of U channels.
-        real: False behind a channel's last observation.
+    first. The period that explains more comes first. `real` is False behind a channel's last observation.
     """
     n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
     last = times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -371,9 +347,6 @@ def leave_one_out(fitted: Fitted | Joint, values: Float[Tensor, "U n"]) -> Answe
 def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve: Tensor) -> Answer:
     """Return the mean of a mixture of k normal distributions, and its spread with and without noise, each [U, m].
 
-    A spread is the logarithm of a standard deviation. The share of the first one that is due to different means comes
-    last.
-
     Args:
         weight: of the distributions, with sum 1.
         mean, variance: of a noisy observation [U, k, m].
@@ -424,10 +397,8 @@ class Joint(NamedTuple):
 def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) -> Float[Tensor, "R C C"]:
     """Estimate correlations between C channels from their fitted curves at T common times.
 
-    The matrix is made positive semidefinite; a channel without observations is uncorrelated.
-
-    Args:
-        trust: how well each curve is known at each time, from 0 to 1; a point counts by the product of two channels.
+    The matrix is made positive semidefinite; a channel without observations is uncorrelated. Trust says how well each
+    curve is known at each time, from 0 to 1; a point counts by the product of two channels.
     """
     mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
     away = (curves - mean) * trust
@@ -456,9 +427,7 @@ def fit_joint(
     """Fit processes that share information between the channels of each of R series.
 
     Args:
-        times, channels, values: the n observations of all channels of a series.
-        real: False at padding.
-        noise: variance of each observation relative to its channel's mean; 1 where errors are unknown.
+        times, channels, values, real, noise: the observations of all channels, as in `Joint` and `fit_kernels`.
         correlation: between channels, from `correlations`.
         tables: weights of kernel shapes for each channel, as in `Fitted`.
         present: which channels have observations.
@@ -494,9 +463,7 @@ def fit_joint(
 def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
     """Return the mixture of two predictions as one: its mean, and standard deviations that count their distance, too.
 
-    Args:
-        first, second: the predictions, with fields of one shape.
-        share: weight of the second, from 0 to 1, broadcast to that shape.
+    The share, from 0 to 1, is the weight of the second.
     """
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()
@@ -513,13 +480,9 @@ def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Return, for each observation and each of q joint kernels, the table's entry for the observation's channel.
+    """Return, for each observation and each of q joint kernels, the entry of a table for the observation's channel.
 
-    The q kernels are 3 shapes with 2 correlations each.
-
-    Args:
-        table: a number for each of the 3 shapes and C channels.
-        channels: of the m observations of each row.
+    The q kernels are 3 shapes with 2 correlations each; the table has a number for each shape and channel.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 

@@ -81,12 +81,9 @@ class Queries:
         return Queries(keys[:, 1], None, offsets, positions=positions), index.reshape(-1)
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Return the queries of each window of long series, and the weights that join the windows' answers.
+        """Return the queries of each of the `windows` of long series, and the weights that join the windows' answers.
 
         A window is a piece of a series, and neighbouring ones overlap. A query in an overlap is asked in both windows.
-
-        Args:
-            windows: the W windows of the series to which the queries belong.
 
         Returns:
             m queries, at least n, window after window (offsets [W + 1]), without errors; and the `WindowBlend` that
@@ -138,9 +135,7 @@ class Queries:
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
-    """Create queries at evenly spaced times from each series' first to its last observation, in every channel.
-
-    The queries of a series are channel after channel.
+    """Create queries at evenly spaced times from each series' first to its last observation, channel after channel.
 
     Args:
         points: number of times of each series.
@@ -156,14 +151,9 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return for each series the only place at which it was observed, once for each of its times: arrays [q_i, P].
+    """Return for each series the only place at which it was observed, repeated for its query times: arrays [q_i, P].
 
-    Args:
-        dataset: series with P further positions.
-        times: for each series its query times [q_i].
-
-    Raises:
-        InputError: a series that was observed at several places ("positions-needed").
+    Raises InputError ("positions-needed") for a series that was observed at several places.
     """
     assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]
@@ -220,11 +210,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError for more than `MAX_QUERIES`: `times` for each series and channel of the data set.
-
-    Args:
-        times: number of times of each series.
-    """
+    """Raise InputError if so many times for each series and channel of the data set are more than `MAX_QUERIES`."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -298,16 +284,11 @@ class QueryTable:
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
-        """Read a table of queries from a file.
+        """Read a table of queries from the file `path`; `layout` and InputError are those of `of`.
 
         Args:
-            path: the file.
-            layout: as in `of`.
             observed: the file of observations. If it is one series without an id column, the queries need no ids
                 either, and get the name of this file as id.
-
-        Raises:
-            InputError: as `of`; a file that cannot be read.
         """
         source = open_source(path).with_time(layout.time)
         columns = source.read(source.columns)
@@ -422,13 +403,7 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
-    """Raise InputError for queries that belong to another data set, for times that are not finite, or for none at all.
-
-    Refused are another number of series or of times than the offsets say, and times that are NaN or infinite.
-
-    Args:
-        dataset: the series that the queries are for.
-    """
+    """Raise InputError for queries of other series than `dataset`, for times that are not finite, or for no queries."""
     series, times = len(queries.offsets) - 1, len(queries.times)
     if series != len(dataset):
         raise InputError(
@@ -446,11 +421,8 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
 def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
     """Raise InputError for queries whose channels or positions are not those that a model was trained with.
 
-    Refused are positions or channels where the model has none, or none where it has some; an unknown channel; and
-    positions that are NaN or infinite.
-
-    Args:
-        preprocessor: the model's.
+    Refused are positions or channels where the model's preprocessor has none, or none where it has some; an unknown
+    channel; and positions that are NaN or infinite.
     """
     axes, names, channels = len(preprocessor.position_names), preprocessor.channel_names, queries.channels
     if (0 if queries.positions is None else queries.positions.shape[1]) != axes:
@@ -542,7 +514,7 @@ def _for_each(
         name: of the argument, for messages.
         given: an array, or a list of arrays, or an array with one more axis.
         most: number of axes of the array of one series, at most; it has one at least.
-        convert: makes an array of numbers of what was given for one series, or for all.
+        convert: makes an array of numbers of what was given.
 
     Raises:
         InputError: arrays for another number of series, with another number of axes, with NaN or with infinity.
@@ -571,10 +543,7 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
     """Lay out flat answers [n, V] to n queries as [S, q, V], with channels as [S, C, q, V].
 
     They are a list of arrays [q_i, V] or [C, q_i, V] where series have different numbers of times. For series given as
-    an array they are [cases, channels, q] or [cases, q].
-
-    Args:
-        queries, shape: what `queries_from` returned.
+    an array they are [cases, channels, q] or [cases, q]. Queries and shape are those of `queries_from`.
     """
     parts = []
     for part in np.split(answers, queries.offsets[1:-1]):

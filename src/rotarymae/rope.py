@@ -61,10 +61,7 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
 
 
 def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
-    """Return cosines and sines of the angles, with an axis of size 1 for the heads, which share them.
-
-    It is computed once per forward pass. P is K/2, the number of pairs of channels of a head.
-    """
+    """Return cosines and sines of the angles, with an axis of size 1 for the heads, which share them."""
     return Rotation(angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2))
 
 

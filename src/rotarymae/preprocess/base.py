@@ -104,10 +104,7 @@ class Preprocessor(nn.Module):
         return tokens
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
-        """Return this preprocessor with the static columns `names`, fitted on the data set.
-
-        Preprocessors of data without static columns return themselves.
-        """
+        """Return this preprocessor with the static columns `names`, fitted; itself where its data have no columns."""
         return self
 
     def to_dict(self) -> dict[str, Any]:

@@ -123,10 +123,7 @@ class DatasetExamples:
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         """Return the tokens with the augmentations that are on: series cut early, tokens dropped, noise added.
 
-        Args:
-            tokens: of a batch.
-            index: int [B], its members; with `epoch` they decide the random numbers.
-            epoch: number of the pass over the data.
+        Members (`index`) and epoch decide the random numbers.
         """
 
         def draw(stream: int) -> Noise:
@@ -175,9 +172,7 @@ def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Token
 def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
     """Cut half of the rows, drawn at random, after a random number of tokens, at least one; an augmentation.
 
-    Args:
-        tokens: in order of time.
-        draw: function from n to uniform random numbers [B, n].
+    Tokens are in order of time.
     """
     uniform, real = draw(2), tokens.real
     kept = torch.where(uniform[:, :1] < 0.5, 1.0, uniform[:, 1:]) * real.sum(1, keepdim=True)
@@ -185,12 +180,7 @@ def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share of each row's tokens; one token always stays. An augmentation.
-
-    Args:
-        most: the largest share; each row has its own, uniform between 0 and this.
-        draw: function from n to uniform random numbers [B, n].
-    """
+    """Drop a random share of each row's tokens, uniform from 0 to `most`; one token always stays. An augmentation."""
     uniform = draw(tokens.length + 1)
     share, uniform = most * uniform[:, :1], uniform[:, 1:]
     keep = tokens.real & (uniform >= share)
@@ -222,11 +212,6 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     """Return a mask [S], True for series or arrays of a data set in which `masking` can hide something.
 
     Hiding single tokens needs two of them; hiding whole times, channels or patches needs two different ones.
-
-    Args:
-        dataset: S members.
-        preprocessor: makes their tokens.
-        masking: how pre-training hides tokens.
     """
     if masking.kind in ("ratio", "blocks"):
         return dataset.lengths >= 2

@@ -60,9 +60,7 @@ class Inputs:
         """Choose the further inputs of tokens for a data set: one-hot channels if they are 2 to 64, and value / error.
 
         Args:
-            dataset: the training set.
-            channel_one_hot: whether to read the channel as a one-hot vector.
-            signal_to_noise: whether to read asinh(value / error).
+            channel_one_hot, signal_to_noise: whether to read the channel as a one-hot vector, and asinh(value / error).
             errors: columns of standard errors, one for each value column; if empty, they are recognised by their names,
                 as `error_columns` says.
         """
@@ -83,9 +81,8 @@ class Inputs:
         """Return the further inputs of observations, float64, the one-hot channel first.
 
         Args:
-            values: the value columns, and columns of errors, in the table's units.
+            values: the value columns, and columns of errors, in the table's units; `value_names` are their names.
             channel: channel numbers from 0.
-            value_names: the names of the W columns.
         """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
@@ -394,13 +391,12 @@ class ObservationPreprocessor(Preprocessor):
         positions: Float[Tensor, "B M P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B M A"]:
-        """Return the model's positions, float32 [B, M, A], of times and channels in the table's units.
+        """Return the model's positions, float32, of times and channels in the table's units.
 
         The axes are time, further positions and the channel, which has none if times are joined.
 
         Args:
-            times: M of each of B series.
-            channels: channel numbers from 0; None without channels.
+            channels: numbers from 0; None without channels.
             positions: None without further positions.
             origins: the time from which each series counts.
         """
@@ -450,8 +446,7 @@ class ObservationPreprocessor(Preprocessor):
     def warn_of_other_times(self, unit: str | None) -> None:
         """Warn (InputWarning) if times are dates here and were numbers in training, or the other way round.
 
-        Args:
-            unit: the unit in which the data set's dates are counted; None if its times are numbers.
+        Dates are counted in a `unit`, which is None for numbers.
         """
         if self.dates is None or self.dates == (unit is not None):
             return
@@ -539,10 +534,8 @@ class ObservationPreprocessor(Preprocessor):
 def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
     """Return a mask over all n observations, True at the first of each different time (and place) of a series.
 
-    Where times are joined, these are the observations with which a new token begins.
-
-    Args:
-        first: int [S], index of the first observation of each series.
+    Where times are joined, these are the observations with which a new token begins. `first` [S] are the indices of the
+    first observation of each series.
     """
     opens = np.concatenate([[True], np.diff(dataset.times) != 0])
     if dataset.positions is not None:
@@ -552,15 +545,11 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
-    """Check the columns that a user names as standard errors; return their names as a tuple, () for none.
-
-    Args:
-        dataset: the training set, whose last value columns they should be.
-        errors: the names.
-        join_times: whether all observations of a time become one token, which has no place for errors.
+    """Return the names that a user gives of the columns of standard errors, as a tuple, () for none.
 
     Raises:
-        InputError: they are not the last columns, one per value column; one is negative; times are joined.
+        InputError: they are not the last value columns, one per other column; one is negative; times are joined, and a
+            token of all observations of a time has no place for errors.
     """
     errors, names = tuple(errors), dataset.value_names
     if errors and join_times:
@@ -578,11 +567,7 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
 
 
 def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
-    """Raise InputError for a negative standard error, naming its column, value, series and time.
-
-    Args:
-        errors: the columns of errors, which are the last value columns; nothing is checked if there are none.
-    """
+    """Raise InputError for a negative standard error in the last columns, `errors`, naming column, series and time."""
     rest = len(dataset.value_names) - len(errors)
     for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)

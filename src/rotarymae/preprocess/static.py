@@ -53,10 +53,7 @@ class StaticColumn:
         """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.
 
         Text, booleans, and at most twelve different whole numbers (1.0 is one) that occur twice on average become
-        categories.
-
-        Args:
-            column: [S]; None and NaN are missing values.
+        categories. None and NaN in the column [S] are missing values.
 
         Raises:
             InputError: only missing values; a single value, and none missing; too many categories.
@@ -151,34 +148,20 @@ def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
 def static_codes(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
     """Return static columns (one value per series) as numbers, float64 [S, columns]: see `StaticColumn.codes`.
 
-    Args:
-        columns: as fitted on a training set; none gives an array [S, 0].
-        dataset: S series with columns of these names.
-
-    Raises:
-        InputError: a column that the data set does not have; and as `StaticColumn.codes`.
+    Raises InputError for a column that the data set does not have, and as `StaticColumn.codes`.
     """
     codes = [column.codes(_column(dataset, column.name)) for column in columns]
     return np.stack(codes, axis=1) if codes else np.zeros((len(dataset), 0))
 
 
 def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) -> Float[Tensor, "S F"]:
-    """Return what a head reads of S series, float32 [S, F]: the features of all columns side by side.
-
-    Args:
-        columns: as fitted on a training set.
-        codes: [S, columns] their values as numbers, from `static_codes`.
-    """
+    """Return what a head reads of S series, float32: the features of all columns side by side, from `static_codes`."""
     parts = [column.features(codes[:, i]) for i, column in enumerate(columns)]
     return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
 
 
 def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return what a head reads of every series of a data set, float32 [S, F]: the features of all static columns.
-
-    Raises:
-        InputError: a column that the data set does not have; text where training had numbers.
-    """
+    """Return what a head reads of every series of a data set, float32 [S, F]; InputError as `static_codes`."""
     return code_features(columns, torch.from_numpy(static_codes(columns, dataset))).numpy()
 
 

@@ -159,11 +159,9 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values, float64, limited to ±limit.
+        """Return standardised values, float64, limited to ±limit, of values in the table's units.
 
-        Args:
-            values: in the table's units.
-            channel: the channel of each observation, from 0.
+        Channels are numbers from 0.
         """
         limit = self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))
@@ -179,12 +177,7 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values in the table's units, float64: undo `transform` within its limits.
-
-        Args:
-            scaled: standardised values.
-            channel: the channel of each observation, from 0.
-        """
+        """Return standardised values in the table's units, float64: undo `transform` within its limits."""
         scaled = scaled.double()
         u = _unbend(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
         return torch.where(self.as_is, scaled, self.centre[channel] + self.width[channel] * u)
@@ -266,8 +259,7 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, 
     """Yield, as text for a warning, the few values of a channel that lie far from its median and all other values.
 
     Args:
-        dataset: the training set.
-        rows: indices of the channel's n values of column number `v` in the data set.
+        rows: indices of the channel's n values of column number `v` in the training set.
         away: distance of each of them from the median, in widths of the distribution.
     """
     most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
