@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+from inspect import signature
 from typing import Any, get_args
 
 import torch
@@ -35,7 +36,7 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
     if isinstance(model, Encoder | MaskedAutoencoder):
         return None
     assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
-    settings = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
+    settings = {name: getattr(model, name) for name in SETTINGS if name in signature(type(model)).parameters}
     return settings | {"dropout": model.dropout.rate}
 
 
@@ -102,16 +103,21 @@ class _PooledHead(nn.Module):
     """
 
     def __init__(
-        self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int, members: int
+        self,
+        encoder: Encoder,
+        outputs: int = 1,
+        pool: str = "cls",
+        dropout: float = 0.0,
+        static_features: int = 0,
+        members: int = 1,
     ) -> None:
         """Build the pooling, the layers of static features, the norm and the linear layer, once for each member.
 
-        Arguments are those of `Classifier`; `outputs` is the number of logits or values.
-
-        Raises:
-            InputError: an argument out of its range, or pool="cls" without a [CLS] token.
+        Arguments and InputError are those of `Regressor`; `outputs` is the number of logits or values.
         """
         super().__init__()
+        if outputs < 1:
+            raise InputError(f"outputs is {outputs}; expected at least 1.")
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
             raise InputError(
@@ -120,6 +126,7 @@ class _PooledHead(nn.Module):
         for name, value in (("dropout", dropout), ("static_features", static_features), ("members", members)):
             RANGES[name].check(name, value)
         sizes = encoder.config
+        self.outputs = outputs
         self.pool = pool
         self.static_features = static_features
         self.attention = None
@@ -299,18 +306,3 @@ class Regressor(_PooledHead):
     InputError
         An argument out of its range, or pool="cls" without a [CLS] token.
     """
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        outputs: int = 1,
-        pool: str = "cls",
-        dropout: float = 0.0,
-        static_features: int = 0,
-        members: int = 1,
-    ) -> None:
-        """Put a head with `outputs` outputs on an encoder; parameters and InputError as in the class."""
-        if outputs < 1:
-            raise InputError(f"outputs is {outputs}; expected at least 1.")
-        super().__init__(encoder, outputs, pool, dropout, static_features, members)
-        self.outputs = outputs
