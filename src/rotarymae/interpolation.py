@@ -18,7 +18,7 @@ from rotarymae.errors import InputError, InputWarning
 from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
-from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, assemble
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import Queries, check_axes, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
 from rotarymae.surroundings import outputs, surroundings
@@ -143,7 +143,7 @@ class _Interpolating(DatasetExamples):
             positions = positions.masked_fill(padding[..., None], 0.0)
         values = torch.zeros(*positions.shape[:2], self.preprocessor.features)
         masked = Tokens(values, positions, padding, check_values=False)
-        visible = assemble(self.dataset, self.preprocessor, index)
+        visible = self.preprocessor.complete(self.preprocessor.tokens_of(self.dataset, index))
         step = rounding_step(visible.length + masked.length)
         return Batch(index, round_up(visible, step), round_up(masked, step))
 
@@ -248,24 +248,23 @@ def interpolated(
     Args:
         pipeline: a trained one, or the shipped `any-series`.
         dataset: the series of `X`, already read.
-        X: the series as the caller gave them: a table, an array, or lists.
-        at: times [q] for all series, or one array for each; None means those of the series.
+        X, at, positions: the series, times and places as the caller gave them; see `queries_from`.
         return_std: whether to return a pair of values and standard deviations.
-        positions: places [q, P] next to the times `at`, such as latitude and longitude; None without.
 
     Raises:
         InputError: times that cannot be used; `return_std` for a model without a spread.
     """
     queries, layout = queries_from(dataset, X, at, positions)
     answer = pipeline.answer(dataset, queries)
+    mean = shape_answers(answer.mean, queries, layout)
     if not return_std:
-        return shape_answers(answer.mean, queries, layout)
+        return mean
     if answer.std is None:
         raise InputError(
             "the model predicts values without standard deviations (likelihood='point'); leave out return_std, or "
             "train with likelihood='gaussian'."
         )
-    return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
+    return mean, shape_answers(answer.std, queries, layout)
 
 
 def standardise_truth(

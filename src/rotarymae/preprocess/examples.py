@@ -20,9 +20,7 @@ from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, split
 from rotarymae.preprocess.joined import drop_values, split_joined
-from rotarymae.preprocess.observations import ObservationPreprocessor
 from rotarymae.preprocess.static import static_features
-from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tokens import Tokens, compact, round_up, rounding_step
 
 BLOCK = 256  # series or arrays whose tokens are made together to see what can be hidden in them
@@ -81,14 +79,10 @@ class DatasetExamples:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        """Return the tokens of some members, before tokens are hidden, dropped or made noisy.
+        """Return the tokens of the members at `index`, int [B], before tokens are hidden, dropped or made noisy.
 
-        Args:
-            index: int [B], numbers of the members.
-            epoch: seeds the random choices of `transform`; None, in evaluation, leaves the arrays as they are.
-
-        Raises:
-            InputError: NaN or infinity.
+        The epoch seeds the random choices of `transform`; None, in evaluation, leaves the arrays as they are. Raises
+        InputError for NaN or infinity.
         """
         if self.transform is None or epoch is None:
             return self.preprocessor.tokens_of(self.dataset, index)
@@ -163,8 +157,7 @@ class DatasetExamples:
 def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
     """Split tokens into (visible, hidden) by a mask, True where something is hidden.
 
-    K is the number of tokens N; or, of tokens that hold all channels of a time (`observed` is given), N · V, so that
-    each of their values is hidden by itself.
+    K is the number of tokens N; or, of tokens that hold all channels of a time (`observed` is given), N · V.
     """
     return split(tokens, mask) if tokens.observed is None else split_joined(tokens, mask)
 
@@ -193,19 +186,6 @@ def _nothing(like: Tokens) -> Tokens:
     """Return tokens [B, 1] that are all padding, for the B rows of `like` and with its features and axes."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
-
-
-def assemble(dataset: SeriesDataset, preprocessor: ObservationPreprocessor, index: np.ndarray) -> Tokens:
-    """Return tokens of some series of a data set as a model takes them: scaled, with nothing hidden.
-
-    Args:
-        preprocessor: the model's.
-        index: int [B], numbers of the series.
-
-    Raises:
-        InputError: NaN or infinity.
-    """
-    return preprocessor.complete(preprocessor.tokens_of(dataset, index))
 
 
 def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
