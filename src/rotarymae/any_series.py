@@ -178,7 +178,7 @@ def fit_bank(
     """Fit Gaussian processes to standardised observations, to each channel, and to all channels of a series together.
 
     Args:
-        times, channels, values: of N observations in each of B series; channels count from 0.
+        channels: numbers from 0.
         real: False at padding.
         noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
     """

@@ -53,12 +53,9 @@ class Examples(Protocol):
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the examples at these indices.
+        """Return the batch of the examples at these indices, int [B].
 
-        Args:
-            index: int [B].
-            epoch: number of the epoch, of which masks and augmentation are a function; None gives the fixed batch for
-                evaluation.
+        Masks and augmentation are a function of the number of the epoch; None gives the fixed batch for evaluation.
         """
         ...
 
@@ -72,7 +69,6 @@ def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
 
     Args:
         indices: integers, of which negative ones count from the end, or a boolean mask of length `count`.
-        count: number of members.
         noun: what is indexed, for messages.
 
     Raises:

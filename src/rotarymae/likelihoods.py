@@ -156,17 +156,14 @@ class Gaussian(Density):
     outputs = 2
 
     def clamp(self, parameters: Tensor) -> Tensor:
-        """Return the parameters with a log-variance within ±MAX_LOG_VARIANCE."""
         mean, log_variance = parameters.unbind(-1)
         return torch.stack([mean, log_variance.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)], -1)
 
     def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
-        """Return the log density of `target` under the normal distribution."""
         mean, log_variance = parameters.unbind(-1)
         return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
 
     def log_tail(self, parameters: Tensor, distance: Tensor) -> Tensor:
-        """Return the log probability of a value so far above the mean under the normal distribution."""
         deviations = distance * (-0.5 * parameters[..., 1]).exp()
         return torch.special.erfcx(deviations / math.sqrt(2)).log() - 0.5 * deviations.square() - math.log(2)
 
@@ -177,7 +174,6 @@ class Gaussian(Density):
         return torch.stack([parameters[..., 0], torch.logaddexp(parameters[..., 1], log_variance)], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
-        """Return the value below which this share of the distribution lies, a number or a tensor [*shape]."""
         deviations = torch.special.ndtri(torch.as_tensor(share, dtype=torch.float64, device=parameters.device))
         return parameters[..., 0] + deviations.to(parameters.dtype) * self.std(parameters)
 
@@ -191,7 +187,6 @@ class StudentT(Density):
     outputs = 3
 
     def clamp(self, parameters: Tensor) -> Tensor:
-        """Return the parameters, limited so that density and variance are finite."""
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
         bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(*FREEDOM)
@@ -202,7 +197,6 @@ class StudentT(Density):
         return MIN_FREEDOM + F.softplus(parameters[..., 2])
 
     def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
-        """Return the log density of `target` under Student's t."""
         mean, log_scale, _ = parameters.unbind(-1)
         freedom = self.freedom(parameters)
         squared = (target - mean).square() * (-log_scale).exp()
@@ -228,10 +222,7 @@ class StudentT(Density):
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
     def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
-        """Return the parameters after a variance is added: the scale grows, and with `normal` the tails become lighter.
-
-        The variance is the exact sum of both; the shape is an approximation.
-        """
+        """Widen as `Likelihood.widen`; the variance is the exact sum of both, and the shape is an approximation."""
         # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
         # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
         mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)
@@ -243,10 +234,7 @@ class StudentT(Density):
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
-        """Return the value below which this share of the distribution lies.
-
-        No gradient flows to the degrees of freedom.
-        """
+        """Return the quantile as `Likelihood.quantile`; no gradient flows to the degrees of freedom."""
         from scipy.special import stdtrit
 
         freedom = self.freedom(parameters).detach().double().cpu().numpy()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -58,10 +57,9 @@ class Masking:
             phase: one number per epoch. With it, the rows' shares run between the two ends of `ratio` in a wave over
                 the logarithm of their length, which the phase shifts: rows of nearly equal length agree, so that a
                 batch of them has little padding, and over the epochs every row sees all shares. None draws each row's
-                share at random. It has no effect if `ratio` is one number.
+                share at random.
         """
-        ratio: Any = self.ratio
-        low, high = ratio if isinstance(ratio, tuple) else (ratio, ratio)
+        low, high = mask_range(self.ratio)
 
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
             """Draw each row's share to hide, and one random number per token: the smallest are hidden.

@@ -34,14 +34,10 @@ class Latent(NamedTuple):
 class Reconstruction:
     """Predictions of the autoencoder for the masked tokens, standardised like its input.
 
-    Parameters
-    ----------
-    parameters : Tensor of shape [B, M, V, P]
-        Parameters of the likelihood of each value; the first is the mean.
-    masked : Tokens
-        The hidden tokens with the V values to predict; its padding marks which of the M are real.
-    likelihood : {"point", "gaussian", "student_t"}
-        The configuration's likelihood, by which the loss scores the predictions.
+    Attributes:
+        parameters: of the likelihood of each value; the first is the mean.
+        masked: the hidden tokens with the V values to predict; its padding marks which of the M are real.
+        likelihood: the configuration's, by which the loss scores the predictions.
     """
 
     parameters: Float[Tensor, "B M V P"]

@@ -82,10 +82,7 @@ def observe(visible: Tokens, features: int) -> Observed:
 def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Neighbours:
     """Return, for each query, the nearest observations of its channel; no query influences another.
 
-    Args:
-        observed: the visible observations, from `observe`.
-        positions: of M queries per series: times, or times and channels.
-        features: V, number of values to predict at each.
+    Positions of M queries per series are times, or times and channels; `features` values are predicted at each.
     """
     near = neighbours_at(observed, *flat_queries(positions, features))
     return Neighbours(*(by_query(part, features) for part in near))
@@ -161,8 +158,7 @@ class NeighbourHead(nn.Module):
 
         Args:
             embed_dim: width D of the decoder's tokens.
-            features: number V of values of an observation; each has a learned embedding.
-            outputs: number P of the likelihood's parameters of each value.
+            features, outputs: numbers V of values of an observation, and P of the likelihood's parameters of each.
         """
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))

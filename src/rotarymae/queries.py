@@ -111,8 +111,7 @@ class Queries:
         """Create queries for every time of a series in every one of its channels, channel after channel.
 
         Args:
-            dataset: the S series; without channels, each time is asked for once.
-            times: for each series its times [q_i].
+            times: for each series its times [q_i]; without channels, each is asked for once.
             channels: for each series channel numbers from 0, not read without channels; None means all channels.
             positions: for each series its places [q_i, P]. None takes the only place at which a series was observed.
 
@@ -466,7 +465,6 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
     """Create queries for all channels of each series; return them, and how their answers are to be laid out.
 
     Args:
-        dataset: the series.
         X: the series as the caller gave them, whose form the answers take.
         at: times [q], the same for all series; or one array of times [q_i] for each series. None means the steps 0, 1,
             ... of an array, or else each series' different times (and positions). For series with dates these may be

@@ -83,11 +83,8 @@ def drawn(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays [*sizes, C] to draw: the original, with NaN at hidden patches, and with predictions there.
 
-    All are cropped to whole patches, in the array's units, float32.
-
-    Args:
-        array: the original.
-        hidden: its entry in the answer of `reconstruct`.
+    All are cropped to whole patches, in the array's units, float32. `hidden` is the array's entry in the answer of
+    `reconstruct`.
     """
     preprocessor = pipeline.require_arrays()
     patch_size = preprocessor.patch_size

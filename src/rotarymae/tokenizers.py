@@ -22,9 +22,7 @@ from rotarymae.tokens import Tokens
 def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> Tokens:
     """Cut an array into patches, one token each; they are numbered with the last axis running fastest.
 
-    Args:
-        array: [B, d_1, .., d_D, C].
-        patch_size: p_1 .. p_D, each dividing its axis.
+    Patch sizes p_1 .. p_D must divide their axes.
 
     Returns:
         Tokens: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels fastest; positions [B, N, D] are
@@ -61,8 +59,7 @@ def unpatchify(
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
     """Return the sizes (d_1, .., d_D) of an array [B, d_1, .., d_D, C].
 
-    Raises:
-        InputError: patch sizes that do not divide them, or another number of axes; the message says what would fit.
+    Raises InputError, which says what would fit, for patch sizes that do not divide them, or are not as many.
     """
     if array.ndim < 3:
         raise InputError(

@@ -6,9 +6,8 @@ D embed_dim, H heads, K head_dim.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -137,8 +136,7 @@ class Tokens:
         Tokens
             The selected rows [K, N].
         """
-        parts: dict[str, Any] = {name: None if part is None else part[index] for name, part in vars(self).items()}
-        return Tokens(**parts, check_values=False)
+        return self._each(lambda part: part[index])
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
         """Move the tokens to another device.
@@ -157,12 +155,11 @@ class Tokens:
         Tokens
             The same tokens on that device.
         """
+        return self._each(lambda part: part.to(device, non_blocking=non_blocking))
 
-        parts: dict[str, Any] = {
-            name: None if part is None else part.to(device, non_blocking=non_blocking)
-            for name, part in vars(self).items()
-        }
-        return Tokens(**parts, check_values=False)
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Tokens:
+        """Return the tokens with `change` applied to each of their tensors."""
+        return Tokens(*(None if part is None else change(part) for part in vars(self).values()), check_values=False)  # pyright: ignore
 
 
 def pad_rows(
@@ -208,16 +205,10 @@ def round_up(tokens: Tokens, step: int) -> Tokens:
 
 
 def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
-    """Keep some tokens of each row, moved to its front in their order.
+    """Keep some tokens of each row (True in `keep`), moved to its front in their order.
 
     Shorter rows are padded at the end; a row that keeps nothing is all padding. Padding is None when all rows keep the
-    same number.
-
-    Args:
-        keep: True where a token is kept; ignored at padded positions.
-
-    Raises:
-        InputError: nothing is kept in any row.
+    same number. Raises InputError if nothing is kept in any row.
     """
     keep = keep & tokens.real
     count = keep.sum(1)

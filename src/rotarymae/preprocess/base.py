@@ -115,8 +115,7 @@ class Preprocessor(nn.Module):
     def from_dict(cls, settings: dict[str, Any]) -> Any:
         """Return a preprocessor with these settings, from `to_dict`, and without statistics.
 
-        Raises:
-            InputError: an unknown or missing setting, which the message names.
+        Raises InputError for an unknown or missing setting.
         """
         return from_fields(cls, settings, "preprocessor")
 

@@ -29,7 +29,7 @@ def join(
 
     Args:
         values, positions: of single observations, in any order; positions of one token are equal.
-        keys: tensors [B, N] that identify a token; tokens are sorted by the first, then the second, and so on.
+        keys: tokens are sorted by the first, then the second, and so on.
         channel: of each observation, from 0 to `channels` - 1.
         real: True where there is an observation.
 

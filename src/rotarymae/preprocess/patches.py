@@ -135,12 +135,9 @@ class PatchPreprocessor(Preprocessor):
         return self([dataset.arrays[i] for i in index])
 
     def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
-        """Cut arrays into standardised patches: return their tokens, with padding after those of smaller arrays.
+        """Cut arrays [*sizes, C], cropped to whole patches, into standardised patches; return their tokens.
 
-        Positions count patches from 1 on every axis.
-
-        Args:
-            rows: arrays [*sizes, C], which are cropped to whole patches.
+        Positions count patches from 1 on every axis. Padding follows the tokens of smaller arrays.
         """
         scaled = [self.scale(torch.tensor(np.ascontiguousarray(crop(array, self.patch_size)))) for array in rows]
         if len({array.shape for array in scaled}) == 1:
