@@ -15,7 +15,7 @@ from rotarymae.config import LikelihoodKind, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.masking import split
-from rotarymae.neighbours import NUMBERS, NeighbourHead, Neighbours, Observed, neighbours, observe
+from rotarymae.neighbours import NUMBERS, NeighbourHead, Observed, neighbours, observe
 from rotarymae.rope import POSITION_ENCODINGS
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import ALL, Transformer
@@ -336,8 +336,8 @@ class MaskedAutoencoder(nn.Module):
         near = None
         if context.observed is not None:
             near = neighbours(context.observed, positions.to(context.positions.dtype), self.config.features)
-            near = Neighbours(*(part.to(query_tokens.dtype) for part in near))
-            query_tokens = query_tokens + self.neighbour_projection(near.numbers.flatten(2)).to(query_tokens.dtype)
+            near = near.to(query_tokens.dtype)
+            query_tokens = query_tokens + self.neighbour_projection(near.flatten(2)).to(query_tokens.dtype)
         x = self._decoded(context, query_tokens, positions, padding)
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
             out = self.head(x) if near is None else self.head(x, near, target_mask)

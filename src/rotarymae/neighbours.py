@@ -18,7 +18,10 @@ from torch.nn import functional as F
 from rotarymae.tokens import Tokens, lexsort
 
 PACE = 4.0  # units of position after which a neighbour counts as half as near
-NUMBERS = 9  # that a query reads of each feature
+# That a query reads of each feature: the value on the straight line between the nearest observations (the nearest value
+# where one side has none, 0, the mean of the training values, where both have none), the values before and after, how
+# near both are, how much the value changes to the next further one on both sides, the channel's mean, and its count.
+NUMBERS = 9
 EMBED_DIM, NEIGHBOUR_DIM = 16, 64
 
 
@@ -45,20 +48,6 @@ class Observed(NamedTuple):
     number: Int[Tensor, "B E 1"]
 
 
-class Neighbours(NamedTuple):
-    """Describe the observations nearest to M queries (positions at which values are to be predicted).
-
-    Attributes:
-        line: [B, M, V] value on the straight line between the nearest observations; the nearest value where one side
-            has none, 0 (the mean of the training values) where both have none.
-        numbers: [B, M, V, NUMBERS] input of a network: the line, the values before and after, how near both are, how
-            much the value changes to the next further one on both sides, the channel's mean, and its count.
-    """
-
-    line: Float[Tensor, "B M V"]
-    numbers: Float[Tensor, "B M V K"]
-
-
 def observe(visible: Tokens, features: int) -> Observed:
     """Return the visible observations of each feature sorted by channel and time, so that neighbours can be looked up.
 
@@ -79,13 +68,12 @@ def observe(visible: Tokens, features: int) -> Observed:
     return Observed(channel, times, values, mean, count, number)
 
 
-def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Neighbours:
-    """Return, for each query, the nearest observations of its channel; no query influences another.
+def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Float[Tensor, "S M V K"]:
+    """Return, for each query and feature, the `NUMBERS` of its channel's nearest observations.
 
-    Positions of M queries per series are times, or times and channels; `features` values are predicted at each.
+    No query influences another. Positions of M queries per series are times, or times and channels.
     """
-    near = neighbours_at(observed, *flat_queries(positions, features))
-    return Neighbours(*(by_query(part, features) for part in near))
+    return by_query(neighbours_at(observed, *flat_queries(positions, features)), features)
 
 
 def flat_queries(positions: Float[Tensor, "S M A"], features: int) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R M"]]:
@@ -102,11 +90,10 @@ def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tenso
     return part[:, :, 0].unflatten(0, (-1, features)).transpose(1, 2)
 
 
-def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
-    """Return the nearest observations before and after each query in its channel: [B, Q, W] and [B, Q, W, NUMBERS].
-
-    W is the number of values of an observation.
-    """
+def neighbours_at(
+    observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]
+) -> Float[Tensor, "B Q W K"]:
+    """Return the `NUMBERS` of the nearest observations before and after each query in its channel, of W values each."""
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
     order = lexsort(torch.cat([observed.channel, channel], 1), torch.cat([observed.times, times], 1))
@@ -137,7 +124,7 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
     change, change2 = further - value * known, further2 - value2 * known2
     whole = torch.where(there, mean, mean2), torch.where(there, count, count2).log1p() / 3
     numbers = (line, value, value2, near, near2, change, change2, *whole)
-    return Neighbours(line, torch.stack([part.to(line.dtype).expand_as(line) for part in numbers], -1))
+    return torch.stack([part.to(line.dtype).expand_as(line) for part in numbers], -1)
 
 
 def channel_sum(part: Float[Tensor, "B E W"], number: Int[Tensor, "B E 1"]) -> Float[Tensor, "B E W"]:
@@ -169,7 +156,10 @@ class NeighbourHead(nn.Module):
         self.readout = nn.Linear(embed_dim, outputs * features)
 
     def forward(
-        self, tokens: Float[Tensor, "B M D"], near: Neighbours, corrected: Bool[Tensor, "B M V"] | None = None
+        self,
+        tokens: Float[Tensor, "B M D"],
+        near: Float[Tensor, "B M V K"],
+        corrected: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M out"]:
         """Return P · V outputs of each query: the corrected values of all features, then their other parameters.
 
@@ -178,11 +168,12 @@ class NeighbourHead(nn.Module):
             corrected: True where the small network's correction is computed; elsewhere it is 0, to save time. None
                 means everywhere.
         """
-        corrected = torch.ones_like(near.line, dtype=torch.bool) if corrected is None else corrected
+        line = near[..., 0]
+        corrected = torch.ones_like(line, dtype=torch.bool) if corrected is None else corrected
         row, query, feature = corrected.nonzero(as_tuple=True)
-        x = self.numbers(torch.cat([near.numbers[corrected], self.embedding[feature]], -1))
+        x = self.numbers(torch.cat([near[corrected], self.embedding[feature]], -1))
         x = F.silu(x + self.token(tokens)[row, query])
         x = self.correction(x + F.silu(self.hidden(x)))
         correction = x.new_zeros(*corrected.shape, x.shape[-1]).masked_scatter(corrected[..., None], x)
         value, *others = (correction.transpose(2, 3).flatten(2) + self.readout(tokens)).split(corrected.shape[2], -1)
-        return torch.cat([near.line + value, *others], -1)
+        return torch.cat([line + value, *others], -1)

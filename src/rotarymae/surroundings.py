@@ -61,8 +61,7 @@ def surroundings(
     values = torch.cat([observed.values, *traits(observed), slope(observed)], -1)
     every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS + 1))
     times, channel = flat_queries(positions.to(visible.positions.dtype), features)
-    near = neighbours_at(every, times, channel)
-    numbers = near.numbers.unflatten(2, (-1, 1)).movedim(2, 0)
+    numbers = neighbours_at(every, times, channel).unflatten(2, (-1, 1)).movedim(2, 0)
     line, before, after, nearness, nearness2, _, _, mean, count = numbers[0].unbind(-1)
     opened, closed = nearness > 0, nearness2 > 0
     gap, gap2 = (
@@ -132,8 +131,8 @@ def a_season_away(
     away = torch.stack([times[:, None] - further, *(edge[:, None].expand_as(further) for edge in (start, end))], 1)
     away = away - step[:, None]
     near = neighbours_at(observed, away.flatten(1), channel.repeat(1, 12))
-    there, before, after = near.line.unflatten(1, away.shape[1:]).unbind(1)
-    gap = PACE * (1 / near.numbers[..., 3:5].amax(-1).clamp(min=1e-9) - 1)
+    there, before, after = near[..., 0].unflatten(1, away.shape[1:]).unbind(1)
+    gap = PACE * (1 / near[..., 3:5].amax(-1).clamp(min=1e-9) - 1)
     seen = (1 / (1 + (gap / (season * NEAR_SEASON)) ** 4)).unflatten(1, away.shape[1:])
     share = ((times - start) / (end - start).clamp(min=1e-6)).clamp(0, 1)[:, None, :, None]
     offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
