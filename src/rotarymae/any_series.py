@@ -22,7 +22,7 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.model import Context, MaskedAutoencoder, initialise
 from rotarymae.processes import Answer
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, pad_rows
 
 TOKEN_NUMBERS = 8  # that the encoder reads of each observation
 QUERY_NUMBERS = 32  # that the decoder reads of each query
@@ -122,13 +122,11 @@ class Units(NamedTuple):
         order = times.flatten()[flat].argsort(stable=True)
         order = order[key[order].argsort(stable=True)]
         flat, key = flat[order], key[order]
-        keys, number, counts = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
-        size = int(counts.max()) if len(counts) else 1
-        index = torch.zeros(len(keys), size, dtype=torch.int64)
-        index[number, torch.arange(len(flat)) - (counts.cumsum(0) - counts)[number]] = flat
+        keys, counts = torch.unique_consecutive(key, return_counts=True)
+        index = pad_rows(flat, counts)[0] if len(counts) else torch.zeros(0, 1, dtype=torch.int64)
         lookup = torch.full((batch * most,), -1)
         lookup[keys] = torch.arange(len(keys))
-        there = torch.arange(size) < counts[:, None]
+        there = torch.arange(index.shape[1]) < counts[:, None]
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
@@ -361,10 +359,7 @@ class Correction(nn.Module):
     ) -> Float[Tensor, "B M 3"]:
         """Return Student's t at each query [B, M, 3]: location, log squared scale, raw degrees of freedom.
 
-        Args:
-            tokens: the decoder's output for the queries.
-            numbers: K inputs that describe each query, from `ask_bank`.
-            answer: the processes' prediction, which is corrected.
+        Tokens are the decoder's, numbers those of `ask_bank`, and the answer is the processes', which is corrected.
         """
         x = F.silu(self.numbers(numbers) + self.token(tokens))
         move, widen, freedom = self.correction(x + F.silu(self.hidden(x))).unbind(-1)

@@ -43,16 +43,13 @@ def predict_at(
     padding: Bool[Tensor, "B M"] | None = None,
     chunk: int | None = QUERIES_PER_PASS,
 ) -> Float[Tensor, "B M V P"]:
-    """Predict distributions of values at any positions: parameters of the model's likelihood [B, M, V, P].
+    """Predict distributions of values at any positions: parameters of the model's likelihood, standardised.
 
-    They are standardised like the model's input. The visible tokens are encoded once; the decoder then predicts the M
-    positions of each row in chunks. With decoder_attention="context" a prediction depends neither on the other
-    positions nor on `chunk`. With "joint" the positions of a chunk attend to one another, as in the paper.
+    The visible tokens are encoded once; the decoder then predicts the M positions of each row in chunks. With
+    decoder_attention="context" a prediction depends neither on the other positions nor on `chunk`. With "joint" the
+    positions of a chunk attend to one another, as in the paper. Predictions at padding have no meaning.
 
     Args:
-        visible: the observed tokens [B, N].
-        positions: where to predict.
-        padding: True where there is no query; predictions there have no meaning. None without padding.
         chunk: positions per pass of the decoder; None for all at once.
     """
     parts, context = [], model.context(visible)
@@ -128,17 +125,13 @@ class _Interpolating(DatasetExamples):
         """Return the batch of the series at `index`: observations as inputs, queries as masked tokens of values 0."""
         queries, lengths = self.queries, self.queries.lengths[index]
         at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
-        times, padding = pad_rows(queries.times[at][:, None], lengths)
+        times, padding = pad_rows(queries.times[at], lengths)
         channels, places = (
-            None if column is None else pad_rows(column[at].reshape(len(at), -1), lengths)[0]
+            None if column is None else pad_rows(column[at], lengths)[0]
             for column in (queries.channels, queries.positions)
         )
-        positions = self.preprocessor.positions_of(
-            times[..., 0],
-            None if channels is None else channels[..., 0].long(),
-            places,
-            torch.tensor(self.origins[index])[:, None],
-        )
+        origins = torch.tensor(self.origins[index])[:, None]
+        positions = self.preprocessor.positions_of(times, channels, places, origins)
         if padding is not None:
             positions = positions.masked_fill(padding[..., None], 0.0)
         values = torch.zeros(*positions.shape[:2], self.preprocessor.features)

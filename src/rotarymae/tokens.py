@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -159,13 +160,14 @@ class Tokens:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Tokens:
         """Return the tokens with `change` applied to each of their tensors."""
-        return Tokens(*(None if part is None else change(part) for part in vars(self).values()), check_values=False)  # pyright: ignore
+        parts: dict[str, Any] = {name: None if part is None else change(part) for name, part in vars(self).items()}
+        return Tokens(**parts, check_values=False)
 
 
 def pad_rows(
-    flat: Shaped[np.ndarray | Tensor, "n C"], lengths: Sequence[int] | np.ndarray | Tensor
-) -> tuple[Shaped[Tensor, "B N C"], Bool[Tensor, "B N"] | None]:
-    """Lay out concatenated rows of different lengths as an array [B, N, C], padded at the end with zeros.
+    flat: Shaped[np.ndarray | Tensor, " n *rest"], lengths: Sequence[int] | np.ndarray | Tensor
+) -> tuple[Shaped[Tensor, "B N *rest"], Bool[Tensor, "B N"] | None]:
+    """Lay out concatenated rows of different lengths as an array [B, N, ...], padded at the end with zeros.
 
     Returns:
         The array, with the type and device of `flat`, and its padding (True beyond a row's end), or None when all rows
@@ -174,9 +176,9 @@ def pad_rows(
     flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths).cpu()
     longest = int(lengths.max())
     if bool((lengths == longest).all()):
-        return flat.reshape(len(lengths), longest, flat.shape[1]), None
+        return flat.reshape(len(lengths), longest, *flat.shape[1:]), None
     real = torch.arange(longest) < lengths[:, None]
-    padded = flat.new_zeros(len(lengths), longest, flat.shape[1])
+    padded = flat.new_zeros(len(lengths), longest, *flat.shape[1:])
     padded[real] = flat
     return padded, ~real.to(flat.device)
 
@@ -248,13 +250,11 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
         raise InputError(
             f"values are {values.dtype} and positions {positions.dtype}; both must be floating point (use .float())."
         )
-    if padding is not None:
-        if padding.shape != values.shape[:2]:
-            raise InputError(
-                f"padding has shape {tuple(padding.shape)}; expected {tuple(values.shape[:2])} (batch, tokens)."
-            )
-        if padding.dtype != torch.bool:
-            raise InputError(f"padding is {padding.dtype}; expected bool, True where there is no token.")
+    if padding is not None and (padding.shape != values.shape[:2] or padding.dtype != torch.bool):
+        raise InputError(
+            f"padding is {padding.dtype} of shape {tuple(padding.shape)}; expected bool {tuple(values.shape[:2])} "
+            "(batch, tokens), True where there is no token."
+        )
     if observed is not None and (
         observed.dtype != torch.bool
         or observed.ndim != 3

@@ -204,7 +204,7 @@ def _batches(
         parts = np.split(np.asarray(values, np.float64), [V], axis=1)
         columns = [np.repeat(times, V), *(part.ravel() for part in parts if part.shape[1])]
         padded, padding = pad_rows(np.stack(columns, 1), lengths[index] * V)
-        numbers = pad_rows((channels[:, None] * V + np.arange(V)).reshape(-1, 1), lengths[index] * V)[0][..., 0]
+        numbers, _ = pad_rows((channels[:, None] * V + np.arange(V)).ravel(), lengths[index] * V)
         padding = torch.zeros_like(numbers, dtype=torch.bool) if padding is None else padding
         times, values, noise = padded[..., 0], padded[..., 1], padded[..., 2] if errors else None
         positions, scaled, relative, scale = standardise(times, numbers, values, ~padding, noise)
@@ -234,10 +234,8 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Int[Tensor, "B N"], real: Tensor) -> np.ndarray:
     """Return each series' scale (or location) of all channels, float64 [B, C], with the table's where it has none.
 
-    Args:
-        scale: [B, C] of each series, which has no meaning for channels that the series does not have.
-        typical: [C] the table's, from `_typical`.
-        channels, real: of the series' observations, and False where there is none.
+    The scale [B, C] of each series has no meaning for channels that it does not have; the table's [C] is from
+    `_typical`. The channel numbers of observations are those of `_batches`, and `real` is False where there is none.
     """
     full = np.tile(typical, (len(scale), 1))
     row, seen = real.nonzero()[:, 0].numpy(), channels[real].numpy()

@@ -65,10 +65,8 @@ class Inputs:
                 as `error_columns` says.
         """
         count = len(dataset.channel_names or ()) if channel_one_hot else 0
-        pairs = error_columns(dataset.value_names) if signal_to_noise else []
-        if errors and signal_to_noise:
-            pairs = list(zip(dataset.value_names, errors, strict=False))
-        return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs))
+        pairs = zip(dataset.value_names, errors, strict=False) if errors else error_columns(dataset.value_names)
+        return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs) if signal_to_noise else ())
 
     @property
     def width(self) -> int:
@@ -80,9 +78,7 @@ class Inputs:
     ) -> Float[Tensor, "*shape E"]:
         """Return the further inputs of observations, float64, the one-hot channel first.
 
-        Args:
-            values: the value columns, and columns of errors, in the table's units; `value_names` are their names.
-            channel: channel numbers from 0.
+        Values are in the table's units, columns of errors among them; channels are numbers from 0.
         """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
@@ -142,6 +138,7 @@ class ObservationPreprocessor(Preprocessor):
     """
 
     kind: ClassVar[str] = "observations"
+    noun: ClassVar[str] = "series"
     parts: ClassVar[str] = "observations"
 
     value_names: tuple[str, ...]
@@ -246,16 +243,10 @@ class ObservationPreprocessor(Preprocessor):
             dates=dataset.time_unit is not None,
             **settings,
         )
-        made.values.load_state_dict(values.state_dict())
-        made.positions.load_state_dict(positions.state_dict())
+        made.values, made.positions = values, positions
         return made
 
     # ── sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def noun(self) -> str:
-        """Name of the data in messages."""
-        return "series"
 
     @property
     def value_columns(self) -> tuple[str, ...]:
@@ -305,18 +296,13 @@ class ObservationPreprocessor(Preprocessor):
             sides = np.zeros(values.shape, np.int8) if columns.sides is None else columns.sides
             values = np.concatenate([values, sides[:, : self.features]], axis=1)
 
-        def padded(flat: np.ndarray) -> Tensor:
-            """Lay out a column of all observations by series: [B, N, C]."""
-            return pad_rows(flat if flat.ndim == 2 else flat[:, None], lengths)[0]
-
-        real = torch.arange(int(lengths.max())) < torch.as_tensor(lengths)[:, None]
-        channels, positions = columns.channels, columns.positions
+        times, channels, positions = np.asarray(columns.times, np.float64), columns.channels, columns.positions
         return Rows(
-            padded(np.asarray(columns.times, np.float64))[..., 0],
-            padded(values),
-            real,
-            None if channels is None else padded(channels.astype(np.int64))[..., 0],
-            None if positions is None else padded(positions),
+            pad_rows(times, lengths)[0],
+            pad_rows(values, lengths)[0],
+            torch.arange(int(lengths.max())) < torch.as_tensor(lengths)[:, None],
+            None if channels is None else pad_rows(channels.astype(np.int64), lengths)[0],
+            None if positions is None else pad_rows(positions, lengths)[0],
         )
 
     def tokens_of(self, dataset: SeriesDataset, index: np.ndarray) -> Tokens:
@@ -393,12 +379,8 @@ class ObservationPreprocessor(Preprocessor):
     ) -> Float[Tensor, "B M A"]:
         """Return the model's positions, float32, of times and channels in the table's units.
 
-        The axes are time, further positions and the channel, which has none if times are joined.
-
-        Args:
-            channels: numbers from 0; None without channels.
-            positions: None without further positions.
-            origins: the time from which each series counts.
+        The axes are time, which counts from each series' origin, further positions and the channel, which has none if
+        times are joined. Channels are numbers from 0; None without, as for further positions.
         """
         at = self.positions(times, positions, origins)
         if channels is not None and not self.join_times:
