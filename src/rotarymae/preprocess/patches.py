@@ -98,9 +98,8 @@ class PatchPreprocessor(Preprocessor):
         Warns:
             InputWarning: pictures that seem to be in another unit, such as 0 to 1 instead of 0 to 255.
         """
-        theirs = (dataset.patch_size, dataset.channels, dataset.sample_rate)
-        ours = (self.patch_size, self.channels, self.sample_rate)
-        for name, given, trained in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
+        for name in ("patch_size", "channels", "sample_rate"):
+            given, trained = getattr(dataset, name), getattr(self, name)
             if given != trained:
                 raise InputError(
                     f"the {dataset.noun} have {name} {given}; the model was trained on {trained}. Give "

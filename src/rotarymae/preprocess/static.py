@@ -145,24 +145,20 @@ def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
 
-def static_codes(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return static columns (one value per series) as numbers, float64 [S, columns]: see `StaticColumn.codes`.
-
-    Raises InputError for a column that the data set does not have, and as `StaticColumn.codes`.
-    """
-    codes = [column.codes(_column(dataset, column.name)) for column in columns]
-    return np.stack(codes, axis=1) if codes else np.zeros((len(dataset), 0))
-
-
 def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) -> Float[Tensor, "S F"]:
-    """Return what a head reads of S series, float32: the features of all columns side by side, from `static_codes`."""
+    """Return what a head reads of S series, float32: the features of all columns side by side, from their codes."""
     parts = [column.features(codes[:, i]) for i, column in enumerate(columns)]
     return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
 
 
 def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return what a head reads of every series of a data set, float32 [S, F]; InputError as `static_codes`."""
-    return code_features(columns, torch.from_numpy(static_codes(columns, dataset))).numpy()
+    """Return what a head reads of every series of a data set, float32 [S, F]: the features of its static columns.
+
+    Raises InputError for a column that the data set does not have, and as `StaticColumn.codes`.
+    """
+    codes = [column.codes(_column(dataset, column.name)) for column in columns]
+    table = np.stack(codes, axis=1) if codes else np.zeros((len(dataset), 0))
+    return code_features(columns, torch.from_numpy(table)).numpy()
 
 
 def _column(dataset: Any, name: str) -> np.ndarray:
