@@ -47,7 +47,7 @@ def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step
     """Return how badly a model predicts each observation from the others of its series, in nats.
 
     Every observation is hidden once, together with about a quarter of its series. Which ones are hidden together
-    depends only on the number of observations in the series. On_step is called with (steps done, steps in all).
+    depends only on the number of observations in the series. `on_step` is called with (steps done, steps in all).
 
     Returns:
         Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.

@@ -118,11 +118,8 @@ class Calibration(nn.Module):
 
         The mean is a blend of the model's mean and the guesses of `around`. With a spread, the distribution is a
         Student t whose spread also depends on the distance to the nearest observation. Without one, Q is 1: the mean.
-
-        Args:
-            parameters: the model's, for each query and value.
-            around: the surroundings of the same queries.
-            output: the number of each value's channel and column, from the function `outputs`.
+        Parameters are the model's, and `output` is the number of each value's channel and column, from the function
+        `outputs`.
         """
         parameters = parameters.double()
         coefficients = at(self.knots, around, self.reach) + self.offsets[output]
@@ -207,15 +204,10 @@ class Calibration(nn.Module):
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return, for each of n hidden values, the best method's mean squared error among values equally far away.
+        """Return the best method's mean squared error among the hidden values about as far away on the same side.
 
-        The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
-
-        Args:
-            predicted, truth: [n] the model's predictions and the true values.
-            guesses: [n, G] of the simple methods.
-            distance: [n] logarithms of the distances to the nearest observation, from `log_distance`.
-            side: [n] between observations, beyond them, or without any; see `Surroundings`.
+        The loss of each value is divided by it, so that those far from any observation, with their large errors, do not
+        dominate. Guesses are those of the simple methods, and distances those of `log_distance`.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
@@ -271,10 +263,8 @@ def prior() -> Float[Tensor, "T P"]:
 def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
     """Return the coefficients of each query: linear between knots of log distance, constant beyond `reach`.
 
-    Args:
-        knots: by side (between observations, beyond them, no observation), log distance and trait; coefficients are
-            weighted by the traits and added.
-        reach: the largest log distance seen in fitting, on each side.
+    Knots are by side (between observations, beyond them, no observation), log distance and trait; those of the traits
+    are weighted by them and added. The reach is the largest log distance seen in fitting, on each side.
     """
     distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()

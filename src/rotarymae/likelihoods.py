@@ -136,7 +136,7 @@ class Density(Likelihood):
         """Return the logarithm of the probability of a value more than a distance, at least 0, above the location."""
 
     def log_beyond(self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any) -> Tensor:
-        """Return the log probability of a value above a limit (side 1) or below (-1), which has a finite gradient."""
+        """Return the log probability of a value above a limit (side 1), or below (side -1), with a finite gradient."""
         ahead = side * (limit - self.mean(parameters))  # how far the limit lies from the location, on the value's side
         tail = self.log_tail(parameters, torch.where(ahead >= 0, ahead, -ahead))
         return torch.where(ahead >= 0, tail, torch.log1p(-tail.exp()))

@@ -15,7 +15,7 @@ channels. All is float64 and without gradients.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -235,12 +235,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
             parts[kind, length] = (1 + math.sqrt(3) * r) * (-math.sqrt(3) * r).exp()
         else:
             parts[kind, length] = (-0.5 * r * r).exp()
-    every = [
-        torch.stack([share * parts[kind, length] for kind, length, share in shape]).sum(0)
-        if len(shape) > 1
-        else parts[shape[0][:2]]  # pyright: ignore
-        for shape in BANK_SHAPES
-    ]
+    every: list[Any] = [sum(share * parts[kind, length] for kind, length, share in shape) for shape in BANK_SHAPES]
     for p in range(PERIODS):
         cycles = distance / periods[:, p, None, None]
         wave = (cycles * math.pi).sin().square()
@@ -308,10 +303,8 @@ def find_periods(
 def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Tensor, "U m"] | None = None) -> Answer:
     """Predict noisy observations at m times of each row, with the mean noise of their channels; fields [U, m].
 
-    Args:
-        fitted: the processes of single channels, or of all channels of series.
-        times: in the units of those to which they were fitted.
-        channels: of the observations; None where rows are single channels.
+    The processes are those of single channels, or of all channels of series; only these are asked by channel. Times are
+    in the units of those to which they were fitted.
     """
     distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
     observed, asked = (share_of_span(part, fitted.times, fitted.real) for part in (fitted.times, times))
@@ -335,9 +328,7 @@ def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Te
 def leave_one_out(fitted: Fitted | Joint, values: Float[Tensor, "U n"]) -> Answer:
     """Predict each observation from the others of its row (Rasmussen & Williams 2006, equation 5.12); fields [U, n].
 
-    Args:
-        fitted: the processes of single channels, or of all channels of series.
-        values: the values to which the processes were fitted.
+    Values are those to which the processes were fitted.
     """
     inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     mean, variance = values[:, None] - fitted.alpha / inner, fitted.scale / inner
@@ -347,10 +338,7 @@ def leave_one_out(fitted: Fitted | Joint, values: Float[Tensor, "U n"]) -> Answe
 def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve: Tensor) -> Answer:
     """Return the mean of a mixture of k normal distributions, and its spread with and without noise, each [U, m].
 
-    Args:
-        weight: of the distributions, with sum 1.
-        mean, variance: of a noisy observation [U, k, m].
-        curve: variance without the noise [U, k, m].
+    The means, the variance of a noisy observation, and that of the curve are [U, k, m]; weights have the sum 1.
     """
     weight = weight[..., None]
     whole = (weight * mean).sum(1)

@@ -201,7 +201,6 @@ class Transformer(nn.Module):
 
         Args:
             rotation: angles of all N tokens; None for positions that are not rotary.
-            padding: True where there is no token; None without padding.
             context: number of tokens, from the first, that are attended to; tokens behind them influence no other
                 token. None lets all attend to all.
         """

@@ -248,9 +248,7 @@ def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
 def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, " n"]) -> Iterator[str]:
     """Yield, as text for a warning, the few values of a channel that lie far from its median and all other values.
 
-    Args:
-        rows: indices of the channel's n values of column number `v` in the training set.
-        away: distance of each of them from the median, in widths of the distribution.
+    They are in column number `v` of the training set, at the `rows` of the channel, and so many widths `away`.
     """
     most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
     if len(rows) < 20:  # with fewer nothing stands out
