@@ -104,7 +104,7 @@ class Fitted(NamedTuple):
 
     @property
     def scale(self) -> Float[Tensor, "U k 1"]:
-        """Variance of the processes in units of `inverse`."""
+        """Squared amplitude, which the covariances behind `alpha` and `inverse` are without."""
         return self.amplitude[..., None]
 
 

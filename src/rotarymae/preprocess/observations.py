@@ -209,18 +209,19 @@ class ObservationPreprocessor(Preprocessor):
             InputError: as the two `fit` methods; `join_times` for a data set without channels, with further inputs,
                 errors or limits; `errors` that are negative or not the last value columns, one for each other column.
         """
-        errors = _check_errors(dataset, errors, join_times)
+        single = "errors" if errors else "limits" if dataset.sides is not None else None
+        if join_times and single:
+            raise InputError(
+                f"{single} belong to single observations, and join_times makes one token of all observations of a time;"
+                f" leave out one of the two{' (--limits drop)' if single == 'limits' else ''}."
+            )
+        errors = _check_errors(dataset, errors)
         names = dataset.value_names[: len(dataset.value_names) - len(errors)]
         dataset = dataset.with_values(names)
         if join_times and dataset.channel_names is None:
             raise InputError(
                 "join_times joins the channels observed at one time, and the data set has no channels; leave it "
                 "out, or name the column of channels."
-            )
-        if join_times and dataset.sides is not None:
-            raise InputError(
-                "limits belong to single observations, and join_times makes one token of all observations of a time; "
-                "leave out one of the two (--limits drop)."
             )
         if join_times and inputs is not None and inputs.width:
             raise InputError(
@@ -526,19 +527,12 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
     return opens
 
 
-def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
+def _check_errors(dataset: SeriesDataset, errors: Sequence[str]) -> tuple[str, ...]:
     """Return the names that a user gives of the columns of standard errors, as a tuple, () for none.
 
-    Raises:
-        InputError: they are not the last value columns, one per other column; one is negative; times are joined, and a
-            token of all observations of a time has no place for errors.
+    Raises InputError if they are not the last value columns, one per other column, or one is negative.
     """
     errors, names = tuple(errors), dataset.value_names
-    if errors and join_times:
-        raise InputError(
-            "errors belong to single observations, and join_times makes one token of all observations of a time; leave "
-            "out one of the two."
-        )
     if errors and (tuple(names[len(names) - len(errors) :]) != errors or len(names) != 2 * len(errors)):
         raise InputError(
             f"errors are {listed(errors)} and the value columns are {listed(names)}; give one error for each value, "

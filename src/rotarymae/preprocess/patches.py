@@ -120,12 +120,9 @@ class PatchPreprocessor(Preprocessor):
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
     ) -> None:
         """Raise InputError if an option that a user gives (not None) differs from the model's attribute of its name."""
-        given = {
-            "patch_size": (None if patch_size is None else sides(patch_size), self.patch_size),
-            "sample_rate": (sample_rate, self.sample_rate),
-            "longest_side": (longest_side, self.longest_side),
-        }
-        for name, (value, trained) in given.items():
+        size = None if patch_size is None else sides(patch_size)
+        for name, value in {"patch_size": size, "sample_rate": sample_rate, "longest_side": longest_side}.items():
+            trained = getattr(self, name)
             if value is not None and value != trained:
                 raise InputError(f"{name} is {value}, and the model was trained with {trained}; leave {name} out.")
 
