@@ -123,8 +123,8 @@ def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarr
 def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return four integer arrays [n] that say where each observation stands in its series and channel.
 
-    They are its channel; the number of its pair of series and channel; its rank in that pair, from 0 in order of time;
-    and the number of observations of the pair.
+    They are its channel; the number of its pair of series and channel; its rank there, from 0 in order of time; and the
+    number of observations of the pair.
     """
     channel = channel_index(dataset).astype(np.int64)
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
@@ -137,12 +137,8 @@ def _run_means(
 ) -> np.ndarray:
     """Return the mean loss of 16 neighbouring observations (a run) around each: the more extreme of two such runs.
 
-    The runs of a channel begin every 16 observations, and once more shifted by half of that.
-
-    Args:
-        losses: [n, V] of all observations.
-        group, place, count: [n] from `_places`.
-        extreme: np.maximum or np.minimum.
+    The runs of a channel begin every 16 observations, and once more shifted by half of that. Losses are [n, V],
+    `group`, `place` and `count` those of `_places`, and `extreme` is np.maximum or np.minimum.
     """
     means = []
     for shift in (0, RUN // 2):

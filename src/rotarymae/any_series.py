@@ -175,10 +175,8 @@ def fit_bank(
 ) -> Bank:
     """Fit Gaussian processes to standardised observations, to each channel, and to all channels of a series together.
 
-    Args:
-        channels: numbers from 0.
-        real: False at padding.
-        noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
+    Channels count from 0, and `real` is False at padding. The noise is the variance of each observation relative to the
+    channel's mean; 1 where errors are unknown.
     """
     most = int(channels.max()) + 1
     units = Units.of(channels, times, real, most)
@@ -266,12 +264,8 @@ def ask_bank(
 ) -> tuple[Answer, Float[Tensor, "B M K"]]:
     """Predict values at M queries (a time and a channel each) per series with the fitted Gaussian processes.
 
-    A channel without observations is predicted as 0 with a standard deviation of 1.
-
-    Args:
-        bank: the processes, fitted to observations of the same series.
-        times, channels: of the queries; times standardised as those of the bank, channels counted from 0.
-        real: False at padding.
+    A channel without observations is predicted as 0 with a standard deviation of 1. Times are standardised as those of
+    the bank, channels count from 0, and `real` is False at padding.
 
     Returns:
         The predictions, with fields [B, M]; and K numbers for each query, which the decoder reads as further input.
@@ -311,12 +305,8 @@ def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tenso
 
     They are: the two nearest observations on either side and the straight line between the nearest; how near each of
     the four is and how badly its neighbours predict it; the gaps on both sides; whether the query lies between
-    observations; the number of observations; and the channel's hyperparameters.
-
-    Args:
-        whole: [U] the number in `bank` of each pair of series and channel that is asked about.
-        at: [U, m] the times of the queries.
-        mean, log_std: [U, m] the processes' prediction.
+    observations; the number of observations; and the channel's hyperparameters. Queries at times `at` are [U, m], as
+    their predictions are, for pairs of series and channel that have the numbers `whole` [U] in the bank.
     """
     times, values, residual = bank.times[whole], bank.values[whole], bank.residual[whole]
     count = bank.units.real[whole].sum(1, keepdim=True)

@@ -323,9 +323,7 @@ def calibrate(
 def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor] | None:
     """Hide stretches and ends of series, predict them, and return what `Calibration.fit` needs of n hidden values.
 
-    Args:
-        season: period after which series repeat, in units of position; 0 for none.
-        seed: of the series drawn and of what is hidden.
+    The season is a period in units of position, 0 for none; the seed is that of the series drawn and of what is hidden.
 
     Returns:
         The weights of values, the model's parameters, the four fields of `Surroundings`, outputs, true values and sides

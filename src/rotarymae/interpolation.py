@@ -104,9 +104,7 @@ def bands_of(
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
     """Return {share: (lower, upper)}: edges [n, V] of the central intervals that hold these shares of distributions.
 
-    Args:
-        parameters: of the distributions, standardised.
-        unscale: turns standardised values [n, V] into the table's units.
+    Parameters are standardised; `unscale` turns standardised values [n, V] into the table's units.
     """
     edges = {share: likelihood.interval(parameters, share) for share in shares}
     return {share: (unscale(lower.numpy()), unscale(upper.numpy())) for share, (lower, upper) in edges.items()}
@@ -265,10 +263,7 @@ def standardise_truth(
 ) -> np.ndarray:
     """Standardise observed values as the predictions for the same observations are, to compare the two: float [n, V].
 
-    Args:
-        pipeline: made the predictions.
-        dataset: the n observations, in the order of the answer.
-        limits: whether to limit gross outliers as the model's input does.
+    The observations are in the order of the answer. `limits` limits gross outliers as the model's input does.
     """
     if answer.centre is not None and answer.width is not None:
         values = np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]]

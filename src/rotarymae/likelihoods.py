@@ -89,7 +89,7 @@ class Likelihood(ABC):
         """Return the parameters after an independent variance is added to each value; the mean stays.
 
         Args:
-            log_variance: logarithm of the variance that is added, broadcast to the values.
+            log_variance: logarithm of the variance that is added.
             normal: True if the added variable is normal, as a measurement error is, which makes heavy tails lighter;
                 else only the width of the distribution changes.
         """

@@ -154,10 +154,8 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     """Split tokens by a mask into (visible, masked); every real token is in exactly one of the two, in its order.
 
     Rows may hide different numbers of tokens; shorter rows are padded at the end. A row that hides nothing is all
-    padding in `masked`.
-
-    Raises:
-        InputError: the mask has another shape or type, hides padding, hides nothing at all, or hides a whole row.
+    padding in `masked`. Raises InputError for a mask of another shape or type, or that hides padding, nothing or a
+    whole row.
     """
     if mask.shape != tokens.values.shape[:2] or mask.dtype != torch.bool:
         raise InputError(

@@ -192,11 +192,8 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
 def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
     """Create queries for the same times in every series and channel, channel after channel in each series.
 
-    Args:
-        times: numbers, or texts: dates, or spans such as "+4" or "+4h" from each series' first observation.
-
-    Raises:
-        InputError: another text; more times than memory could hold; series observed at several positions.
+    Times are numbers, or texts: dates, or spans such as "+4" or "+4h" from each series' first observation. Raises
+    InputError for another text, more times than memory could hold, and series observed at several positions.
     """
     _check_size(dataset, len(times))
     spans = [dates.parse_span(str(one), dataset.time_unit) for one in times]
@@ -344,10 +341,8 @@ class QueryTable:
         """Return the queries for the series of a data set, in its order, and for each series in the order of the rows.
 
         Rows for other series are left out, and a series without a row has no query. A row without a channel becomes a
-        query in every channel. Dates without a zone are read in the zone of the data set.
-
-        Raises:
-            InputError: an unknown channel; dates, where the times of the data set are numbers.
+        query in every channel. Dates without a zone are read in the zone of the data set. Raises InputError for an
+        unknown channel, and for dates where the times of the data set are numbers.
         """
         rows = self.rows
         if rows.time_unit is not None and dataset.time_unit is None:
@@ -510,12 +505,11 @@ def _for_each(
 
     Args:
         name: of the argument, for messages.
-        given: an array, or a list of arrays, or an array with one more axis.
+        given: one array for all series, or a list of arrays, or an array with one more axis.
         most: number of axes of the array of one series, at most; it has one at least.
         convert: makes an array of numbers of what was given.
 
-    Raises:
-        InputError: arrays for another number of series, with another number of axes, with NaN or with infinity.
+    Raises InputError for arrays for another number of series, with another number of axes, with NaN or with infinity.
     """
     if isinstance(given, list | tuple) and any(np.ndim(one) >= most for one in given):
         each = [convert(one) for one in given]

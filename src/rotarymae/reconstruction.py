@@ -45,10 +45,7 @@ def reconstruct(
 ) -> list[ReconstructedArray]:
     """Hide patches of every array, always the same ones, and predict them; return one result per array, in their order.
 
-    Args:
-        dataset: arrays of at least two patches each.
-        masking: how patches are hidden.
-        on_step: called with (batches done, batches in all), for progress bars.
+    Arrays have at least two patches each. `on_step` is called with (batches done, batches in all), for progress bars.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data.

@@ -165,9 +165,9 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     """Return three logarithms, each [B, E, W], that describe each observation's channel: roughness, variation, size.
 
     Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
-    from the straight line between their two neighbours, divided by the variation; nearly 1, with logarithm 0, for
-    channels with few observations. Size is the root mean square of the values: how far the channel lies from the mean
-    of all series, 0. Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
+    from the straight line between their two neighbours, over the variation; nearly 1, with logarithm 0, for few
+    observations. Size is the root mean square of the values: how far the channel lies from the mean of all series, 0.
+    Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
     """
     values, times, channel = observed.values, observed.times, observed.channel
     real = channel.isfinite()

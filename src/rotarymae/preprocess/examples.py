@@ -90,15 +90,11 @@ class DatasetExamples:
         return self.preprocessor(self.transform([self.dataset.arrays[i] for i in index], seeds))
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of some members: tokens to read, and hidden tokens to predict or targets, if there are any.
+        """Return the batch of the members at `index`: tokens to read, and hidden tokens to predict or targets, if any.
 
         It also has the static features, and the log standard errors of hidden values and the sides of hidden limits,
-        where the preprocessor has some.
-
-        Args:
-            index: int [B], numbers of the members.
-            epoch: a new epoch draws new augmentation and masks; None means evaluation, with the same masks each time
-                and no augmentation.
+        where the preprocessor has some. A new epoch draws new augmentation and masks; None means evaluation, with the
+        same masks each time and no augmentation.
         """
         tokens, masked, errors, sides = self.tokens(index, epoch), None, None, None
         step, at = rounding_step(tokens.length), torch.from_numpy(index)

@@ -59,10 +59,8 @@ class Inputs:
     ) -> Inputs:
         """Choose the further inputs of tokens for a data set: one-hot channels if they are 2 to 64, and value / error.
 
-        Args:
-            channel_one_hot, signal_to_noise: whether to read the channel as a one-hot vector, and asinh(value / error).
-            errors: columns of standard errors, one for each value column; if empty, they are recognised by their names,
-                as `error_columns` says.
+        Errors are columns of standard errors, one for each value column; if empty, they are recognised by their names,
+        as `error_columns` says.
         """
         count = len(dataset.channel_names or ()) if channel_one_hot else 0
         pairs = zip(dataset.value_names, errors, strict=False) if errors else error_columns(dataset.value_names)

@@ -89,13 +89,8 @@ class StaticColumn:
     def codes(self, column: np.ndarray) -> np.ndarray:
         """Return a column [S] as float64: numbers themselves, categories as their index in `categories`.
 
-        A category unknown from training is -1, a missing value NaN.
-
-        Raises:
-            InputError: text where training had numbers.
-
-        Warns:
-            InputWarning: unknown categories.
+        A category unknown from training is -1, of which an InputWarning tells; a missing value is NaN. Raises
+        InputError for text where training had numbers.
         """
         gone = _missing(column)
         if self.categories is None:
@@ -137,11 +132,7 @@ class StaticColumn:
 
 
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
-    """Return the static columns with these names, in their order, fitted on a training set.
-
-    Raises:
-        InputError: an unknown column; and as `StaticColumn.fit`.
-    """
+    """Return the static columns with these names, fitted on a training set; InputError as `StaticColumn.fit`."""
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
 
