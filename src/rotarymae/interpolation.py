@@ -41,22 +41,17 @@ def predict_at(
     visible: Tokens,
     positions: Float[Tensor, "B M A"],
     padding: Bool[Tensor, "B M"] | None = None,
-    chunk: int | None = QUERIES_PER_PASS,
+    chunk: int = QUERIES_PER_PASS,
 ) -> Float[Tensor, "B M V P"]:
     """Predict distributions of values at any positions: parameters of the model's likelihood, standardised.
 
-    The visible tokens are encoded once; the decoder then predicts the M positions of each row in chunks. With
+    The visible tokens are encoded once; the decoder then predicts `chunk` positions of each row at a time. With
     decoder_attention="context" a prediction depends neither on the other positions nor on `chunk`. With "joint" the
     positions of a chunk attend to one another, as in the paper. Predictions at padding have no meaning.
-
-    Args:
-        chunk: positions per pass of the decoder; None for all at once.
     """
-    parts, context = [], model.context(visible)
-    for start in range(0, positions.shape[1], chunk or positions.shape[1]):
-        part = slice(start, start + (chunk or positions.shape[1]))
-        parts.append(model.decode(context, positions[:, part], None if padding is None else padding[:, part]))
-    return torch.cat(parts, 1)
+    context, parts = model.context(visible), positions.split(chunk, 1)
+    paddings = [None] * len(parts) if padding is None else padding.split(chunk, 1)
+    return torch.cat([model.decode(context, *part) for part in zip(parts, paddings, strict=True)], 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,10 +102,7 @@ class Preprocessor(nn.Module):
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Any:
-        """Return a preprocessor with these settings, from `to_dict`, and without statistics.
-
-        Raises InputError for an unknown or missing setting.
-        """
+        """Return a preprocessor with these settings and no statistics; raise InputError for unknown or missing ones."""
         return from_fields(cls, settings, "preprocessor")
 
     def replace(self, **changes: Any) -> Any:
