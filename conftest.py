@@ -183,11 +183,18 @@ def random_rows(lengths, features=1, axes=1, dtype=torch.float64, seed=0):
     ]
 
 
+def from_rows(rows):
+    """The rows in a batch, padded behind."""
+    from rotarymae.tokens import Tokens, pad_rows
+
+    lengths = [len(values) for values, _ in rows]
+    values, positions = (pad_rows(torch.cat(parts), lengths)[0] for parts in zip(*rows, strict=True))
+    return Tokens(values, positions, pad_rows(values.new_zeros(sum(lengths), 1), lengths)[1])
+
+
 def random_tokens(batch=2, length=6, features=1, axes=1, dtype=torch.float64, seed=0):
     """A batch without padding."""
-    from rotarymae.tokens import collate
-
-    return collate(random_rows([length] * batch, features, axes, dtype, seed))
+    return from_rows(random_rows([length] * batch, features, axes, dtype, seed))
 
 
 def place_rows(rows, length, placement, seed=0):

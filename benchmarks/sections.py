@@ -31,7 +31,6 @@ from benchmarks.workload import (
     ragged_lengths,
 )
 from rotarymae import RoMAEConfig
-from rotarymae.preprocess import assemble
 from rotarymae.training import plan
 
 BUDGET = 3072  # tokens per batch of the ragged workload: about those of 32 series
@@ -107,7 +106,7 @@ def ragged(settings: Settings) -> list[Row]:
     batches = plan(lengths, 0, 0, batch_tokens=BUDGET)
     order = np.random.default_rng(0).permutation(series)
     whole = [
-        assemble(examples.dataset, examples.preprocessor, order[i : i + REFERENCE_BATCH])
+        examples.preprocessor.complete(examples.tokens(order[i : i + REFERENCE_BATCH], None))
         for i in range(0, series, REFERENCE_BATCH)
     ]
 

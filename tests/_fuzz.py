@@ -39,7 +39,7 @@ from rotarymae.queries import grid
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tables import as_dataset
 from rotarymae.tables.labels import align_labels
-from rotarymae.tokens import Tokens, collate
+from rotarymae.tokens import Tokens
 from rotarymae.train import train
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "scripts"))
@@ -219,14 +219,8 @@ def odd_tensors(draw: Any, shape: list[int], like: torch.dtype) -> torch.Tensor:
 
 @st.composite
 def tokens(draw: Any) -> Call:
-    """Tokens, from tensors or from rows, and what a model makes of them."""
+    """Tokens, and what a model makes of them."""
     b, n = draw(st.integers(0, 3)), draw(st.integers(0, 4))
-    if draw(st.booleans()):
-        rows = []
-        for _ in range(b):
-            n = draw(st.integers(0, 4))
-            rows.append((draw(odd_tensors([n, 1], torch.float32)), draw(odd_tensors([n, 2], torch.float32))))
-        return lambda: collate(rows)
     values, positions = draw(odd_tensors([b, n, 1], torch.float32)), draw(odd_tensors([b, n, 2], torch.float32))
     padding = draw(st.one_of(st.none(), odd_tensors([b, n], torch.bool)))
     if padding is not None and padding.dtype == torch.bool and padding.numel():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import TESTS, random_rows, small, unchecked
+from conftest import TESTS, from_rows, random_rows, small, unchecked
 
 sys.path.insert(0, str(TESTS.parent))
 
@@ -20,14 +20,13 @@ from benchmarks.workload import RATIO, equal_tokens, pad_to, ragged_lengths
 from rotarymae import losses, official
 from rotarymae.masking import Masking, split
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.tokens import collate
 
 JOINT = small(axes=2, features=2, decoder_attention="joint")  # as the published model's decoder
 
 
 def ragged_tokens(lengths=(9, 4, 13), more=0):
     rows = random_rows(lengths, features=2, axes=2, dtype=torch.float32)
-    tokens = collate(rows)
+    tokens = from_rows(rows)
     return pad_to(tokens, tokens.length + more)
 
 

@@ -33,13 +33,13 @@ def test_by_hand():
     observed = inputs[..., 2:] > 0
     visible = Tokens(inputs, torch.tensor([12.0, 0.0, 8.0, 4.0])[None, :, None], observed=observed)
     found = neighbours(observe(visible, 2), torch.tensor([[[6.0], [13.0], [2.0]]]), 2)
-    assert torch.allclose(found.line, torch.tensor([[[3.5, 1.5], [7.0, 3.0], [1.5, 1.0]]]))
-    line, before, after, near, near2, change, change2, mean, _ = found.numbers[0, 0].T.tolist()
+    assert torch.allclose(found[..., 0], torch.tensor([[[3.5, 1.5], [7.0, 3.0], [1.5, 1.0]]]))
+    line, before, after, near, near2, change, change2, mean, _ = found[0, 0].T.tolist()
     assert (before, after) == ([2.0, 1.0], [5.0, 3.0])
     assert np.allclose(near, [1 / 1.5, 1 / 1.5]) and np.allclose(near2, [1 / 1.5, 1 / 2.5])
     assert (change, change2) == ([-1.0, 0.0], [2.0, 0.0])  # the second feature has no further neighbours
     assert line == [3.5, 1.5] and mean == [3.75, 2.0]
-    _, before, after, near, near2, *_ = found.numbers[0, 1].T.tolist()
+    _, before, after, near, near2, *_ = found[0, 1].T.tolist()
     assert after == near2 == [0.0, 0.0] and before == [7.0, 3.0] and np.allclose(near, [0.8, 0.8])
 
 
@@ -50,13 +50,13 @@ def test_by_hand_with_channels():
     visible = Tokens(values.transpose(0, 1), positions[None], torch.arange(6)[None] == 5)
     queries = torch.tensor([[[6.0, 1.0], [6.0, 3.0], [0.0, 3.0], [9.0, 1.0], [5.0, 2.0]]])
     found = neighbours(observe(visible, 1), queries, 1)
-    assert torch.allclose(found.line[0, :, 0], torch.tensor([3.5, 2.0, 1.0, 5.0, 0.0]))
-    line, before, after, near, near2, change, change2, mean, count = found.numbers[0, 0, 0].tolist()
+    assert torch.allclose(found[0, :, 0, 0], torch.tensor([3.5, 2.0, 1.0, 5.0, 0.0]))
+    line, before, after, near, near2, change, change2, mean, count = found[0, 0, 0].tolist()
     assert (line, before, after, change, change2) == (3.5, 2.0, 5.0, -1.0, 0.0)
     assert np.allclose([near, near2, mean, count], [1 / 1.5, 1 / 1.5, 8 / 3, np.log(4) / 3])
-    _, before, after, near, near2, _, change2, mean, _ = found.numbers[0, 2, 0].tolist()
+    _, before, after, near, near2, _, change2, mean, _ = found[0, 2, 0].tolist()
     assert (before, near) == (0.0, 0.0) and (after, change2, mean) == (1.0, 2.0, 2.0) and np.isclose(near2, 1 / 1.5)
-    assert (found.numbers[0, 4] == 0).all()  # nobody has seen channel 2
+    assert (found[0, 4] == 0).all()  # nobody has seen channel 2
 
 
 @pytest.mark.parametrize("axes", [1, 2])
@@ -65,8 +65,8 @@ def test_a_feature_that_was_not_observed_hides_no_other_of_its_token(axes):
     positions = torch.tensor([[[0.0, 1.0], [4.0, 1.0], [8.0, 1.0]]])[..., :axes]
     visible = Tokens(values, positions, observed=values != 99)
     found = neighbours(observe(visible, 2), torch.tensor([[[6.0, 1.0]]])[..., :axes], 2)
-    assert found.line.tolist() == [[[3.5, 25.0]]]
-    mean, count = found.numbers[0, 0, :, -2:].T
+    assert found[..., 0].tolist() == [[[3.5, 25.0]]]
+    mean, count = found[0, 0, :, -2:].T
     assert torch.allclose(mean, torch.tensor([8 / 3, 20.0])) and torch.allclose(count, torch.tensor([4.0, 3]).log() / 3)
 
 

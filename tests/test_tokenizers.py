@@ -77,17 +77,3 @@ def test_what_comes_channels_first_is_refused_with_what_to_do():
         assert patchify(first.movedim(axis, -1), patch).length == 6 * (len(patch) - 1)
     with refuses("axis 0 has size 100", "96", "112"):
         patchify(torch.rand(1, 100, 128, 1), (16, 16))
-
-
-@pytest.mark.parametrize(
-    ("shape", "sizes", "patch", "parts"),
-    [
-        ((1, 4, 4), (4, 5), (2, 2), ("(4, 5)", "(2, 2)")),
-        ((1, 4, 4), (4,), (2, 2), ("(4,)", "(2, 2)")),
-        ((1, 3, 4), (4, 4), (2, 2), ("3 tokens of 4 features", "4 tokens of a multiple of 4")),
-        ((1, 4, 6), (4, 4), (2, 2), ("4 tokens of 6 features", "a multiple of 4")),
-    ],
-)
-def test_unpatchify_refuses(shape, sizes, patch, parts):
-    with refuses(*parts):
-        unpatchify(torch.zeros(shape), sizes, patch)

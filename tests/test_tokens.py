@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import random_rows, refuses
-from rotarymae.tokens import Tokens, collate, compact, pad_rows, round_up, rounding_step
+from conftest import from_rows, random_rows, refuses
+from rotarymae.tokens import Tokens, compact, pad_rows, round_up, rounding_step
 
 NAN, INF = float("nan"), float("inf")
 
@@ -113,26 +113,14 @@ def test_compact_by_hand():
 
 @given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=5))
 @settings(max_examples=25, deadline=None)
-def test_collate_keeps_every_row(lengths):
+def test_padding_keeps_every_row(lengths):
     rows = random_rows(lengths, features=2, axes=3)
-    tokens = collate(rows)
+    tokens = from_rows(rows)
     assert tokens.values.shape == (len(lengths), max(lengths), 2) and tokens.positions.shape[2] == 3
     assert (tokens.padding is None) == (len(set(lengths)) == 1)
     for i, (values, positions) in enumerate(rows):
         assert tokens.values[i, : lengths[i]].equal(values) and tokens.positions[i, : lengths[i]].equal(positions)
         assert tokens.real[i].tolist() == [True] * lengths[i] + [False] * (max(lengths) - lengths[i])
-
-
-def test_collate_refuses():
-    with refuses("no rows"):
-        collate([])
-    row = (zeros(3, 1), zeros(3, 1))
-    with refuses("row 1", "(3, 1)", "(2, 1)", "same n"):
-        collate([row, (zeros(3, 1), zeros(2, 1))])
-    with refuses("row 0", "(3,)"):
-        collate([(zeros(3), zeros(3, 1))])
-    with refuses("1", "throughout"):
-        collate([row, (zeros(0, 1), zeros(0, 1))])
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
@@ -161,7 +149,7 @@ def test_lengths_are_rounded_up_by_a_16th_at_most_and_become_few():
 
 
 def test_rounding_up_adds_padding_alone_and_none_where_there_is_none():
-    tokens = collate([(torch.ones(5, 2), torch.ones(5, 1)), (torch.ones(3, 2), torch.ones(3, 1))])
+    tokens = from_rows([(torch.ones(5, 2), torch.ones(5, 1)), (torch.ones(3, 2), torch.ones(3, 1))])
     rounded = round_up(tokens, 4)
     assert rounded.length == 8 and rounded.real.sum() == 8 and rounded.values[:, :5].equal(tokens.values)
     assert not rounded.values[rounded.padding].any() and not rounded.positions[rounded.padding].any()

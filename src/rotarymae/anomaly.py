@@ -7,7 +7,7 @@ that are predicted too well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 
 from rotarymae.interpolation import Interpolation, Step, standardise_truth
 from rotarymae.queries import as_queries
-from rotarymae.series import SeriesDataset, channel_index
+from rotarymae.series import SeriesDataset, channel_index, rank_within
 
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
@@ -28,18 +28,12 @@ LEAST_SPREAD = 0.18  # standard deviation of the mean loss of `RUN` independent 
 
 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
-    """Return the loss of each hidden observation: how badly the model predicted its values.
+    """Return the loss of each of n hidden observations, [n, V]: how badly the pipeline's `answer` predicts its values.
 
-    Args:
-        pipeline: made the predictions.
-        hidden: the n observations that the model did not see, with V value columns.
-        answer: the model's predictions at their times.
-
-    Returns:
-        Array [n, V]: negative log-likelihoods of standardised values, in nats, or squared errors for
-        likelihood="point". A limit counts as a value at the limit, or at the edge of the 68 % band that lies beyond it:
-        a probability is on no scale with the densities of values, and what was to be expected is as odd as they are.
-        Values far outside the training range count in full.
+    They are negative log-likelihoods of standardised values, in nats, or squared errors for likelihood="point". A limit
+    counts as a value at the limit, or at the edge of the 68 % band that lies beyond it: a probability is on no scale
+    with the densities of values, and what was to be expected is as odd as they are. Values far outside the training
+    range count in full.
     """
     truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
     if hidden.sides is not None:
@@ -53,12 +47,7 @@ def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step
     """Return how badly a model predicts each observation from the others of its series, in nats.
 
     Every observation is hidden once, together with about a quarter of its series. Which ones are hidden together
-    depends only on the number of observations in the series.
-
-    Args:
-        pipeline: has the model, which predicts distributions.
-        dataset: the series.
-        on_step: called with (steps done, steps in all).
+    depends only on the number of observations in the series. `on_step` is called with (steps done, steps in all).
 
     Returns:
         Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.
@@ -71,21 +60,16 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
     """Return how odd each observation is, by `observation_scores`, and how odd the stretch of observations around it.
 
     A stretch is odd if it lies far from what the rest predicts, or is predicted too well. Stretches of consecutive
-    observations of a channel are hidden, so that a jump or a drift cannot be predicted from its own other half. Losses
-    are averaged over runs of `RUN` observations. The second score is how far the mean loss of an observation's oddest
-    run lies above the median of all runs of its channel, in robust standard deviations; or below it for observations
-    that were hidden one by one, if that is more.
-
-    Args:
-        pipeline: has the model, which predicts distributions.
-        dataset: the series.
-        on_step: called with (steps done, steps in all).
+    observations of a channel are hidden, so that a jump or a drift cannot be predicted from its other half. Losses are
+    averaged over runs of `RUN` observations. The second score is how far the mean loss of an observation's oddest run
+    lies above the median of all runs of its channel, in robust standard deviations; or below it for observations that
+    were hidden one by one, if that is more.
 
     Returns:
         Two arrays [observations, value columns]; the second is NaN where a channel of a series has fewer than `RUN`
         observations.
     """
-    steps = [on_step and _part(on_step, k, 3) for k in range(3)]
+    steps = [_part(on_step, k, 3) for k in range(3)]
     single = observation_scores(pipeline, dataset, steps[0])
     channel, group, place, count = _places(dataset)
     known = count >= RUN
@@ -109,27 +93,17 @@ def anomaly_score(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = No
 
     The mean is over observations and value columns. A high score marks a series unlike those of pre-training, a
     candidate for an anomaly. A series of one observation gets NaN.
-
-    Args:
-        pipeline: has the model, which predicts distributions.
-        dataset: the series.
-        on_step: called with (steps done, steps in all).
     """
     scores = observation_scores(pipeline, dataset, on_step).mean(1)
     return np.add.reduceat(scores, dataset.offsets[:-1]) / dataset.lengths
 
 
 def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarray], on_step: Step) -> np.ndarray:
-    """Hide the observations of each mask in turn, predict them, and return the loss of each, in nats.
+    """Hide the observations of each mask in turn, predict them, and return the loss of each, in nats [n, V].
 
     Args:
-        pipeline: has the model.
-        dataset: n observations.
-        masks: bool [n] each; no observation is in two of them, and no series is hidden as a whole.
-        on_step: called with (steps done, steps in all).
-
-    Returns:
-        Array [n, V] of n observations and V value columns; NaN for observations that are in no mask.
+        masks: bool [n] each; no observation is in two of them, and no series is hidden as a whole. The losses of those
+            in none are NaN.
     """
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
     scores = np.full((len(series), len(pipeline.predicted_names(dataset))), np.nan)
@@ -141,7 +115,7 @@ def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarr
         part = dataset.select(usable)
         visible, hidden = part.mask_observations(~mask[inside]), part.mask_observations(mask[inside])
         queries = as_queries(hidden, pipeline.preprocessor)  # pyright: ignore
-        answer = pipeline.answer(visible, queries, on_step and _part(on_step, k, len(masks)))
+        answer = pipeline.answer(visible, queries, _part(on_step, k, len(masks)))
         scores[mask] = hidden_losses(pipeline, hidden, answer)
     return scores
 
@@ -149,16 +123,13 @@ def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarr
 def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return four integer arrays [n] that say where each observation stands in its series and channel.
 
-    They are its channel; the number of its pair of series and channel; its rank in that pair, from 0 in order of time;
-    and the number of observations of the pair.
+    They are its channel; the number of its pair of series and channel; its rank there, from 0 in order of time; and the
+    number of observations of the pair.
     """
     channel = channel_index(dataset).astype(np.int64)
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
     _, group, count = np.unique(series * (channel.max() + 1) + channel, return_inverse=True, return_counts=True)
-    order = np.argsort(group, kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
-    return channel, group, place, count[group]
+    return channel, group, rank_within(group, np.asarray(dataset.times)), count[group]
 
 
 def _run_means(
@@ -166,12 +137,8 @@ def _run_means(
 ) -> np.ndarray:
     """Return the mean loss of 16 neighbouring observations (a run) around each: the more extreme of two such runs.
 
-    The runs of a channel begin every 16 observations, and once more shifted by half of that.
-
-    Args:
-        losses: [n, V] of all observations.
-        group, place, count: [n] from `_places`.
-        extreme: np.maximum or np.minimum.
+    The runs of a channel begin every 16 observations, and once more shifted by half of that. Losses are [n, V],
+    `group`, `place` and `count` those of `_places`, and `extreme` is np.maximum or np.minimum.
     """
     means = []
     for shift in (0, RUN // 2):
@@ -184,40 +151,21 @@ def _run_means(
 
 
 def _deviations(means: np.ndarray) -> np.ndarray:
-    """Return how far each value lies above the median of its column, over the column's robust standard deviation.
+    """Return how far each value [n, V] lies above its column's median, over the column's robust standard deviation.
 
     The deviation is that of the values above the median, at least `LEAST_SPREAD`.
-
-    Args:
-        means: [n, V].
     """
     median, upper = np.quantile(means, (0.5, 0.75), axis=0)
     return (means - median) / np.maximum((upper - median) / 0.6745, LEAST_SPREAD)
 
 
 def _folds(lengths: np.ndarray) -> np.ndarray:
-    """Draw the pass (0 to 3) in which each observation is hidden; series of equal length get the same draw.
-
-    Args:
-        lengths: number of observations of each series.
-
-    Returns:
-        Array with one integer for each observation, series after series.
-    """
+    """Draw the pass (0 to 3) in which each observation is hidden, int [n]; series of equal length get the same draw."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    order = np.lexsort((np.random.default_rng(0).random(int(lengths.max()))[place], owner))
-    rank = np.empty(len(owner), np.int64)
-    rank[order] = place
-    return rank % PASSES
+    random = np.random.default_rng(0).random(int(lengths.max()))
+    return rank_within(owner, random[rank_within(owner, np.zeros(len(owner)))]) % PASSES
 
 
-def _part(on_step: Callable[[int, int], None], number: int, parts: int) -> Callable[[int, int], None]:
-    """Return the callback (steps done, steps in all) of one of several equal parts of a job.
-
-    Args:
-        on_step: callback of the whole job, which is called with steps of all parts.
-        number: of the part, from 0.
-        parts: number of parts.
-    """
-    return lambda done, total: on_step(number * total + done, parts * total)
+def _part(on_step: Step, number: int, parts: int) -> Step:
+    """Return the callback (steps done, steps in all) of part `number`, from 0, of several equal parts of a job."""
+    return on_step and (lambda done, total: on_step(number * total + done, parts * total))

@@ -22,7 +22,7 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.model import Context, MaskedAutoencoder, initialise
 from rotarymae.processes import Answer
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, pad_rows
 
 TOKEN_NUMBERS = 8  # that the encoder reads of each observation
 QUERY_NUMBERS = 32  # that the decoder reads of each query
@@ -52,7 +52,7 @@ def standardise(
     visible: Bool[Tensor, "B N"],
     errors: Float[Tensor, "B N"] | None = None,
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
-    """Standardise each series by its own visible observations.
+    """Standardise each series by its visible observations.
 
     The unit of time is the median gap within channels. A channel's location is its median; its spread is the root mean
     square about it, in which values beyond five median absolute deviations count as five, and of a constant channel the
@@ -76,15 +76,8 @@ def standardise(
     limit = 1.4826 * away.nanmedian(1).values
     limit = torch.where(limit > 0, limit, away.nansum(1) / count)
     spread = (torch.minimum(away, 5 * limit[:, None]).square().nansum(1) / count).sqrt()
-    gaps = at.diff(dim=1)
-    real = units.real[:, 1:] & (gaps > 0)
-    row, gaps = units.row[:, None].expand_as(gaps)[real], gaps[real]
-    order = row.argsort(stable=True)
-    row, gaps = row[order], gaps[order]
-    counts = torch.bincount(row, minlength=batch)
-    ragged = torch.full((batch, max(1, int(counts.max()))), torch.nan, dtype=torch.float64)
-    ragged[row, torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]] = gaps
-    unit = ragged.nanmedian(1).values.nan_to_num(1.0)
+    gaps = units.put(at.diff(dim=1, prepend=at[:, :1]), (batch, times.shape[1]))  # from the last token of the channel
+    unit = gaps.masked_fill(gaps <= 0, torch.nan).nanmedian(1).values.nan_to_num(1.0)
     origin = times.masked_fill(~visible, torch.inf).amin(1)
     centre, width = times.new_zeros(batch, most), times.new_ones(batch, most)
     centre[units.row, units.channel] = median
@@ -119,12 +112,9 @@ class Units(NamedTuple):
     def of(
         cls, channels: Int[Tensor, "B N"], times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"], most: int
     ) -> Units:
-        """Group the real tokens of a batch by series and channel.
+        """Group the tokens of a batch that are `real` by series and channel, in order of time.
 
-        Args:
-            channels: numbers from 0 to `most` - 1.
-            times: by which the tokens of a channel are ordered.
-            real: True where there is a token.
+        Channels are numbers from 0 to `most` - 1.
         """
         batch = len(channels)
         flat = real.flatten().nonzero()[:, 0]
@@ -132,13 +122,11 @@ class Units(NamedTuple):
         order = times.flatten()[flat].argsort(stable=True)
         order = order[key[order].argsort(stable=True)]
         flat, key = flat[order], key[order]
-        keys, number, counts = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
-        size = int(counts.max()) if len(counts) else 1
-        index = torch.zeros(len(keys), size, dtype=torch.int64)
-        index[number, torch.arange(len(flat)) - (counts.cumsum(0) - counts)[number]] = flat
+        keys, counts = torch.unique_consecutive(key, return_counts=True)
+        index = pad_rows(flat, counts)[0] if len(counts) else torch.zeros(0, 1, dtype=torch.int64)
         lookup = torch.full((batch * most,), -1)
         lookup[keys] = torch.arange(len(keys))
-        there = torch.arange(size) < counts[:, None]
+        there = torch.arange(index.shape[1]) < counts[:, None]
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
@@ -148,11 +136,7 @@ class Units(NamedTuple):
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
         """Return numbers that are grouped by series and channel [U, n, ...] by token [B, N, ...]; undo `take`.
 
-        Tokens that belong to no pair get 0.
-
-        Args:
-            part: the numbers.
-            shape: (B, N).
+        Tokens that belong to no pair get 0. `shape` is (B, N).
         """
         out = part.new_zeros(shape[0] * shape[1], *part.shape[2:])
         out[self.index[self.real]] = part[self.real]
@@ -191,10 +175,8 @@ def fit_bank(
 ) -> Bank:
     """Fit Gaussian processes to standardised observations, to each channel, and to all channels of a series together.
 
-    Args:
-        times, channels, values: of N observations in each of B series; channels count from 0.
-        real: False at padding.
-        noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
+    Channels count from 0, and `real` is False at padding. The noise is the variance of each observation relative to the
+    channel's mean; 1 where errors are unknown.
     """
     most = int(channels.max()) + 1
     units = Units.of(channels, times, real, most)
@@ -216,27 +198,20 @@ def fit_bank(
     alone = Answer(*(units.put(part, tuple(times.shape)) for part in left_out))  # pyright: ignore
     padded = at.masked_fill(~units.real, torch.inf)
     bank = Bank(units, padded, observed, observed, buckets, described, counts[:0], None, alone)
-    if most > 1:
-        bank = _with_joint(bank, times, channels, values, real, noise)
-    return bank._replace(residual=units.take(residuals(values, bank.left_out)))
+    bank = _with_joint(bank, times, channels, values, real, noise)
+    return bank._replace(residual=units.take(residuals(values, bank.left_out.mean, bank.left_out.log_std)))
 
 
-def residuals(values: Tensor, predicted: Answer) -> Tensor:
+def residuals(values: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
     """Return how far values lie from predictions, in predicted standard deviations, limited to ±8 (`CLIP`)."""
-    return ((values - predicted.mean) * (-predicted.log_std).exp()).clamp(-CLIP, CLIP)
+    return ((values - mean) * (-log_std).exp()).clamp(-CLIP, CLIP)
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
     """Add Gaussian processes over all channels of a series together, for series with several channels; return a bank.
 
     In these series `left_out` becomes a mixture of the predictions by one channel and by all. The bank itself is
-    returned if no series is small enough.
-
-    Args:
-        bank: of single channels.
-        times, channels, values: [B, N] the observations, standardised; channels count from 0.
-        real: [B, N], False at padding.
-        noise: [B, N], variance of each observation relative to its channel's mean.
+    returned if no series is small enough. The observations are those of `fit_bank`.
     """
     units, count = bank.units, real.sum(1)
     observed = (units.lookup >= 0).sum(1)
@@ -253,7 +228,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     grid = t.masked_fill(~there, torch.inf).sort(1).values.gather(1, pick)
     most = units.lookup.shape[1]
     curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
-    tables = torch.full((len(rows), most, len(processes.BANK_LEVELS), 3), 1e-3, dtype=torch.float64)
+    tables = torch.full((len(rows), most, processes.BANK_SIZE, 3), 1e-3, dtype=torch.float64)
     tables[..., 0] = 1.0
     every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
     periodic, evidence = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
@@ -278,7 +253,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, evidence)
     place = rows[:, None].expand_as(order)[there], order[there]
     alone = Answer(*(part[place] for part in bank.left_out))
-    together = Answer(*(part[there] for part in processes.leave_one_out_joint(joint, y, w)))
+    together = Answer(*(part[there] for part in processes.leave_one_out(joint, y)))
     both = processes.mix(alone, together, joint.share[:, None].expand_as(t)[there])
     merged = Answer(*(old.index_put(place, new) for old, new in zip(bank.left_out, both, strict=True)))
     return bank._replace(joint_rows=rows, joint=joint, left_out=merged)
@@ -289,16 +264,11 @@ def ask_bank(
 ) -> tuple[Answer, Float[Tensor, "B M K"]]:
     """Predict values at M queries (a time and a channel each) per series with the fitted Gaussian processes.
 
-    A channel without observations is predicted as 0 with a standard deviation of 1.
-
-    Args:
-        bank: the processes, fitted to observations of the same B series.
-        times, channels: of the queries; times standardised as those of the bank, channels counted from 0.
-        real: False at padding.
+    A channel without observations is predicted as 0 with a standard deviation of 1. Times are standardised as those of
+    the bank, channels count from 0, and `real` is False at padding.
 
     Returns:
-        The predictions, with fields [B, M]; and K numbers for each query [B, M, K] that the decoder reads as further
-        input.
+        The predictions, with fields [B, M]; and K numbers for each query, which the decoder reads as further input.
     """
     shape, lookup = (times.shape[0], times.shape[1]), bank.units.lookup
     inside = channels.clamp(max=lookup.shape[1] - 1)
@@ -321,12 +291,12 @@ def ask_bank(
     if bank.joint is not None:
         rows = bank.joint_rows
         share[rows] = bank.joint.share[:, None] * known[rows]
-        together = processes.answer_joint(bank.joint, times[rows], inside[rows])
+        together = processes.answer(bank.joint, times[rows], inside[rows])
         both = processes.mix(Answer(*(part[rows] for part in alone)), together, share[rows])
         answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
     near = _nearest(bank, whole, at, units.take(answer.mean), units.take(answer.log_std))
     numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
-    numbers += [residuals(alone.mean, answer), alone.log_std - answer.log_std, known.double()]
+    numbers += [residuals(alone.mean, answer.mean, answer.log_std), alone.log_std - answer.log_std, known.double()]
     return answer, torch.cat([units.put(near, shape), torch.stack(numbers, -1).float()], -1)
 
 
@@ -335,37 +305,29 @@ def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tenso
 
     They are: the two nearest observations on either side and the straight line between the nearest; how near each of
     the four is and how badly its neighbours predict it; the gaps on both sides; whether the query lies between
-    observations; the number of observations; and the channel's hyperparameters.
-
-    Args:
-        bank: the fitted processes and their observations.
-        whole: [U] the number in `bank` of each pair of series and channel that is asked about.
-        at: [U, m] the times of the queries.
-        mean, log_std: [U, m] the processes' prediction.
+    observations; the number of observations; and the channel's hyperparameters. Queries at times `at` are [U, m], as
+    their predictions are, for pairs of series and channel that have the numbers `whole` [U] in the bank.
     """
     times, values, residual = bank.times[whole], bank.values[whole], bank.residual[whole]
     count = bank.units.real[whole].sum(1, keepdim=True)
     place = torch.searchsorted(times, at.contiguous())
 
-    def deviations(x: Tensor) -> Tensor:
-        """Return how far x lies from the prediction, in predicted standard deviations, limited to ±8 (`CLIP`)."""
-        return ((x - mean) * (-log_std).exp()).clamp(-CLIP, CLIP)
-
-    numbers = []
+    numbers, values_at, gaps = [], [], []
     for step in (-1, 0, -2, 1):
         index = place + step
         there = (index >= 0) & (index < count)
         index = torch.minimum(index.clamp(min=0), count - 1)
-        near = 1 / (1 + (at - times.gather(1, index)).abs() / HALF_AS_NEAR)
-        numbers += [deviations(values.gather(1, index)) * there, near * there, residual.gather(1, index) * there]
-    first, second = (place - 1).clamp(min=0), torch.minimum(place, count - 1)
+        value, gap = values.gather(1, index), (at - times.gather(1, index)).abs()
+        near = 1 / (1 + gap / HALF_AS_NEAR)
+        numbers += [residuals(value, mean, log_std) * there, near * there, residual.gather(1, index) * there]
+        values_at.append(value)
+        gaps.append(gap)
     opened, closed = place > 0, place < count
     inside = opened & closed
-    gaps = [(at - times.gather(1, first)).clamp(min=0), (times.gather(1, second) - at).clamp(min=0)]
-    before, after = values.gather(1, first), values.gather(1, second)
+    before, after = values_at[:2]
     line = before + (after - before) * (gaps[0] / (gaps[0] + gaps[1]).clamp(min=1e-9))
     line = torch.where(inside, line, torch.where(opened, before, after))
-    numbers += [gaps[0].log1p() * opened, gaps[1].log1p() * closed, deviations(line), inside.double()]
+    numbers += [gaps[0].log1p() * opened, gaps[1].log1p() * closed, residuals(line, mean, log_std), inside.double()]
     numbers.append(count.log().expand_as(line) / 3)
     described = bank.described[whole][:, None].expand(-1, at.shape[1], -1)
     return torch.cat([torch.stack(numbers, -1).float(), described], -1)
@@ -387,10 +349,7 @@ class Correction(nn.Module):
     ) -> Float[Tensor, "B M 3"]:
         """Return Student's t at each query [B, M, 3]: location, log squared scale, raw degrees of freedom.
 
-        Args:
-            tokens: the decoder's output for M queries (positions to predict at).
-            numbers: K inputs that describe each query, from `ask_bank`.
-            answer: the processes' prediction, which is corrected.
+        Tokens are the decoder's, numbers those of `ask_bank`, and the answer is the processes', which is corrected.
         """
         x = F.silu(self.numbers(numbers) + self.token(tokens))
         move, widen, freedom = self.correction(x + F.silu(self.hidden(x))).unbind(-1)
@@ -424,8 +383,7 @@ class AnySeries(MaskedAutoencoder):
     def context(self, visible: Tokens) -> Context:
         """Fit Gaussian processes to the visible tokens and encode the tokens, once for any number of `decode` calls.
 
-        Args:
-            visible: [B, N], a standardised value and its relative noise each, at (time, channel from 1).
+        A token [B, N] holds a standardised value and its relative noise, at (time, channel from 1).
         """
         real = visible.real
         values, noise = visible.values.double().unbind(-1)
@@ -433,7 +391,7 @@ class AnySeries(MaskedAutoencoder):
         with torch.no_grad():
             bank = fit_bank(times, channels, values, real, noise)
         left_out = bank.left_out
-        residual = residuals(values, left_out)
+        residual = residuals(values, left_out.mean, left_out.log_std)
         count = real.sum(1, keepdim=True).log().expand_as(values) / 4
         numbers = [values.asinh(), residual, residual.square().clamp(max=16) / 4, left_out.mean.asinh()]
         numbers += [left_out.log_std, left_out.curve_log_std.clamp(min=-7), noise.log().clamp(-7, 7), count]
@@ -450,24 +408,15 @@ class AnySeries(MaskedAutoencoder):
     ) -> Float[Tensor, "B M V P"]:
         """Return the parameters of Student's t at query positions [B, M, 1, 3], in standardised units.
 
-        Args:
-            context: what `context` returned.
-            padding: True where there is no query; None without padding.
-            target_mask: has no effect; it is there for the interface of `MaskedAutoencoder.decode`.
+        `target_mask` has no effect; it is there for the interface of `MaskedAutoencoder.decode`, which has the others.
         """
-        batch, queries = positions.shape[:2]
-        visible = context.positions.shape[1]
-        real = positions.new_ones(batch, queries, dtype=torch.bool) if padding is None else ~padding
+        real = positions.new_ones(positions.shape[:2], dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():
             answer, numbers = ask_bank(context.observed, *_places(positions), real)  # pyright: ignore
             numbers = numbers.to(context.tokens.dtype)
-        x = torch.cat([context.tokens, self.mask_token + self.query_projection(numbers)], 1)
-        every = torch.cat([context.positions, positions.to(context.positions.dtype)], 1)
-        if context.padding is not None or padding is not None:
-            none = every.new_zeros(batch, visible, dtype=torch.bool) if context.padding is None else context.padding
-            padding = torch.cat([none, ~real], 1)
-        x = self.decoder(x, self.position_encoding.rotation(every), padding, slice(visible, None), visible)
-        return self.likelihood.clamp(self.head(self.norm(x), numbers, answer)[..., None, :])
+        queries = self.mask_token + self.query_projection(numbers)
+        x = self._decoded(context, queries, positions, padding)
+        return self.likelihood.clamp(self.head(x, numbers, answer)[..., None, :])
 
 
 def _places(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:

@@ -53,12 +53,9 @@ class Examples(Protocol):
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the examples at these indices.
+        """Return the batch of the examples at these indices, int [B].
 
-        Args:
-            index: int [B].
-            epoch: number of the epoch, of which masks and augmentation are a function; None gives the fixed batch for
-                evaluation.
+        Masks and augmentation are a function of the number of the epoch; None gives the fixed batch for evaluation.
         """
         ...
 
@@ -70,13 +67,8 @@ class Examples(Protocol):
 def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
     """Check an index of members as users write it, and return it as int64 numbers from 0 to count - 1, in its order.
 
-    Args:
-        indices: integers, of which negative ones count from the end, or a boolean mask of length `count`.
-        count: number of members.
-        noun: what is indexed, for messages.
-
-    Raises:
-        InputError: an index that does not exist, a mask of another length, nothing selected.
+    Indices are integers, of which negative ones count from the end, or a boolean mask of length `count`; the noun names
+    what is indexed. Raises InputError for one that does not exist, a mask of another length, and nothing selected.
     """
     at = np.asarray(indices)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):

@@ -78,11 +78,10 @@ class Calibration(nn.Module):
     season: Tensor
 
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
-        """Create an unfitted calibration, which mostly answers as the model does.
+        """Create an unfitted calibration, which mostly answers as a model with this likelihood does.
 
         Args:
             outputs: number of pairs of channel and value column; each has its offsets.
-            likelihood: of the model's predictions.
         """
         super().__init__()
         self.likelihood = likelihood
@@ -119,11 +118,8 @@ class Calibration(nn.Module):
 
         The mean is a blend of the model's mean and the guesses of `around`. With a spread, the distribution is a
         Student t whose spread also depends on the distance to the nearest observation. Without one, Q is 1: the mean.
-
-        Args:
-            parameters: the model's parameters [..., P] for each query and value.
-            around: the surroundings of the same queries, from the function `surroundings`.
-            output: the number of each value's channel and column, from the function `outputs`.
+        Parameters are the model's, and `output` is the number of each value's channel and column, from the function
+        `outputs`.
         """
         parameters = parameters.double()
         coefficients = at(self.knots, around, self.reach) + self.offsets[output]
@@ -138,9 +134,6 @@ class Calibration(nn.Module):
         """Return how far the band of each query widens to the spread of its channel, from 0 (not) to 1 (completely).
 
         It widens where a query is farther from any observation than was measured in fitting.
-
-        Args:
-            around: what lies around each query; see `Surroundings`.
         """
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
@@ -162,9 +155,7 @@ class Calibration(nn.Module):
         under any spread that is large enough.
 
         Args:
-            parameters: of the model's predicted distribution of each hidden value.
-            around: what lies around each: simple guesses, distances; fields [n, ...].
-            output: the number of each value's channel and column, from 0.
+            parameters, around, output: of the hidden values, as in `forward`.
             truth: the hidden values, standardised.
             weights: the number of independent values that each counts as.
             learnt: 1 where the model was trained on the series, 0 elsewhere.
@@ -213,15 +204,10 @@ class Calibration(nn.Module):
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return, for each of n hidden values, the best method's mean squared error among values equally far away.
+        """Return the best method's mean squared error among the hidden values about as far away on the same side.
 
-        The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
-
-        Args:
-            predicted, truth: [n] the model's predictions and the true values.
-            guesses: [n, G] of the simple methods.
-            distance: [n] logarithms of the distances to the nearest observation, from `log_distance`.
-            side: [n] between observations, beyond them, or without any; see `Surroundings`.
+        The loss of each value is divided by it, so that those far from any observation, with their large errors, do not
+        dominate. Guesses are those of the simple methods, and distances those of `log_distance`.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
@@ -236,8 +222,8 @@ class Calibration(nn.Module):
         ones: whether the model was trained on the series.
 
         Args:
-            loss: returns the loss for knots, offsets and degrees of freedom.
-            columns: of the last axis of both, the coefficients to fit; the others stay.
+            loss: a function of knots, offsets and degrees of freedom.
+            columns: of the last axis of the first two, the coefficients to fit; the others stay.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
         start = torch.cat([self.knots, gap], 2)
@@ -277,11 +263,8 @@ def prior() -> Float[Tensor, "T P"]:
 def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
     """Return the coefficients of each query: linear between knots of log distance, constant beyond `reach`.
 
-    Args:
-        knots: coefficients on a grid: 3 sides (between observations, beyond them, no observation), K log distances, T
-            traits, P coefficients; those of the traits are weighted by the traits and added.
-        around: the surroundings of the queries.
-        reach: the largest log distance seen in fitting, on each side.
+    Knots are by side (between observations, beyond them, no observation), log distance and trait; those of the traits
+    are weighted by them and added. The reach is the largest log distance seen in fitting, on each side.
     """
     distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
@@ -293,12 +276,9 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's prediction and the G guesses of simple methods, for each query.
+    """Return the weighted mean of the model's prediction and the guesses of simple methods, for each query.
 
-    Args:
-        coefficients: P of each query, from `at`; the first G + 1 are the logits of the weights.
-        predicted: the model's mean.
-        guesses: of the simple methods.
+    The first coefficients are the logits of the weights.
     """
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
@@ -317,7 +297,6 @@ def calibrate(
     It is unfitted if no series has two observations.
 
     Args:
-        pipeline: has the model.
         unseen: series that the model did not learn from; those that it did, if there are no others.
         learnt: series that it did learn from, if there are others; None without.
         seed: of the series drawn and of what is hidden.
@@ -344,16 +323,11 @@ def calibrate(
 def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor] | None:
     """Hide stretches and ends of series, predict them, and return what `Calibration.fit` needs of n hidden values.
 
-    Args:
-        pipeline: has the model.
-        dataset: the series.
-        season: period after which series repeat, in units of position; 0 for none.
-        seed: of the series drawn and of what is hidden.
+    The season is a period in units of position, 0 for none; the seed is that of the series drawn and of what is hidden.
 
     Returns:
-        The weights [n] of values, the model's parameters [n, P], the four fields of `Surroundings`, outputs, true
-        values and sides of limits [n], and the logarithms of standard errors [n] where they are known; None where
-        nothing can be hidden.
+        The weights of values, the model's parameters, the four fields of `Surroundings`, outputs, true values and sides
+        of limits, and the logarithms of standard errors where they are known; None where nothing can be hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     windows = preprocessor.windows(_sample(dataset, len(HIDES) * HIDDEN_PER_DRAW, seed)).dataset
@@ -399,10 +373,7 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
     """Choose at most `MOST_ALIKE` (4) values of each group, and weight them as the whole group: (indices, weights).
 
     The errors in a group are correlated (by `ALIKE`, 0.3), so that its n values count as n / (1 + (n - 1) · ALIKE)
-    independent ones.
-
-    Args:
-        group: number of the group of each of n values.
+    independent ones. `group` is the number of each value's.
     """
     order = group.argsort(stable=True)
     alike = group[order].unique_consecutive(return_counts=True)[1]

@@ -222,12 +222,9 @@ class RoMAEConfig:
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
         """Return {field: width} for the widths that must grow to make head_dim a multiple of 2 · axes, as p-RoPE needs.
 
-        The encoder's width and the decoder's are treated apart. A width stays if `changes` sets it or its own number of
-        heads. Both stay if positions are not rotary, or the number of axes is no positive integer.
-
-        Args:
-            sizes: fields of the named size.
-            changes: fields that the caller has set.
+        The encoder's width and the decoder's, of the named size (`sizes`), are treated apart. A width stays if
+        `changes` sets it or its number of heads. Both stay if positions are not rotary, or the number of axes is no
+        positive integer.
         """
         axes, widened = changes.get("axes", cls.axes), {}
         if type(axes) is not int or axes < 1 or changes.get("position_encoding", "rotary") != "rotary":

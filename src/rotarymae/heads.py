@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+from inspect import signature
 from typing import Any, get_args
 
 import torch
@@ -35,15 +36,14 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
     if isinstance(model, Encoder | MaskedAutoencoder):
         return None
     assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
-    settings = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
+    settings = {name: getattr(model, name) for name in SETTINGS if name in signature(type(model)).parameters}
     return settings | {"dropout": model.dropout.rate}
 
 
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """Encode tokens and return one vector per row: [CLS] ("cls"), or mean or maximum over real tokens ("mean", "max").
 
-    Raises:
-        InputError: another pool; "cls" with an encoder without [CLS].
+    Raises InputError for another pool, or "cls" with an encoder without [CLS].
     """
     choose("pool", pool, get_args(Pool))
     if pool == "cls":
@@ -64,9 +64,8 @@ def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None)
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """Return one vector per row of tokens, for an encoder, an autoencoder, or a model with a head.
 
-    Args:
-        model: if its head pools in the same way, the vector is the one that its head reads.
-        pool: "cls", "mean" or "max"; also "attention" for a model with such a head.
+    The pool is "cls", "mean" or "max", also "attention" for a model with such a head. If the head pools in the same
+    way, the vector is the one that it reads.
     """
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
@@ -87,11 +86,7 @@ class AttentionPool(nn.Module):
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-        """Return the weighted mean of each row's tokens, normalised; each head weighs its share of the channels.
-
-        Args:
-            padding: True where there is no token; None without padding.
-        """
+        """Return the weighted mean of each row's tokens, normalised; each head weighs its share of the channels."""
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
@@ -108,16 +103,21 @@ class _PooledHead(nn.Module):
     """
 
     def __init__(
-        self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int, members: int
+        self,
+        encoder: Encoder,
+        outputs: int = 1,
+        pool: str = "cls",
+        dropout: float = 0.0,
+        static_features: int = 0,
+        members: int = 1,
     ) -> None:
         """Build the pooling, the layers of static features, the norm and the linear layer, once for each member.
 
-        Arguments are those of `Classifier`; `outputs` is the number of logits or values.
-
-        Raises:
-            InputError: an argument out of its range, or pool="cls" without a [CLS] token.
+        Arguments and InputError are those of `Regressor`; `outputs` is the number of logits or values.
         """
         super().__init__()
+        if outputs < 1:
+            raise InputError(f"outputs is {outputs}; expected at least 1.")
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
             raise InputError(
@@ -126,6 +126,7 @@ class _PooledHead(nn.Module):
         for name, value in (("dropout", dropout), ("static_features", static_features), ("members", members)):
             RANGES[name].check(name, value)
         sizes = encoder.config
+        self.outputs = outputs
         self.pool = pool
         self.static_features = static_features
         self.attention = None
@@ -305,18 +306,3 @@ class Regressor(_PooledHead):
     InputError
         An argument out of its range, or pool="cls" without a [CLS] token.
     """
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        outputs: int = 1,
-        pool: str = "cls",
-        dropout: float = 0.0,
-        static_features: int = 0,
-        members: int = 1,
-    ) -> None:
-        """Put a head with `outputs` outputs on an encoder; parameters and InputError as in the class."""
-        if outputs < 1:
-            raise InputError(f"outputs is {outputs}; expected at least 1.")
-        super().__init__(encoder, outputs, pool, dropout, static_features, members)
-        self.outputs = outputs

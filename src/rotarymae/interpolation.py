@@ -18,7 +18,7 @@ from rotarymae.errors import InputError, InputWarning
 from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
-from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, assemble
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import Queries, check_axes, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
 from rotarymae.surroundings import outputs, surroundings
@@ -41,25 +41,17 @@ def predict_at(
     visible: Tokens,
     positions: Float[Tensor, "B M A"],
     padding: Bool[Tensor, "B M"] | None = None,
-    chunk: int | None = QUERIES_PER_PASS,
+    chunk: int = QUERIES_PER_PASS,
 ) -> Float[Tensor, "B M V P"]:
-    """Predict distributions of values at any positions: parameters of the model's likelihood [B, M, V, P].
+    """Predict distributions of values at any positions: parameters of the model's likelihood, standardised.
 
-    They are standardised like the model's input. The visible tokens are encoded once; the decoder then predicts the M
-    positions of each row in chunks. With decoder_attention="context" a prediction depends neither on the other
-    positions nor on `chunk`. With "joint" the positions of a chunk attend to one another, as in the paper.
-
-    Args:
-        visible: the observed tokens [B, N].
-        positions: where to predict.
-        padding: True where there is no query; predictions there have no meaning. None without padding.
-        chunk: positions per pass of the decoder; None for all at once.
+    The visible tokens are encoded once; the decoder then predicts `chunk` positions of each row at a time. With
+    decoder_attention="context" a prediction depends neither on the other positions nor on `chunk`. With "joint" the
+    positions of a chunk attend to one another, as in the paper. Predictions at padding have no meaning.
     """
-    parts, context = [], model.context(visible)
-    for start in range(0, positions.shape[1], chunk or positions.shape[1]):
-        part = slice(start, start + (chunk or positions.shape[1]))
-        parts.append(model.decode(context, positions[:, part], None if padding is None else padding[:, part]))
-    return torch.cat(parts, 1)
+    context, parts = model.context(visible), positions.split(chunk, 1)
+    paddings = [None] * len(parts) if padding is None else padding.split(chunk, 1)
+    return torch.cat([model.decode(context, *part) for part in zip(parts, paddings, strict=True)], 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +97,9 @@ def bands_of(
     unscale: Callable[[np.ndarray], np.ndarray],
     shares: Iterable[float] = SHOWN_BANDS,
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-    """Return {share: (lower, upper)}: edges [n, V] of the intervals that hold these shares of the distributions.
+    """Return {share: (lower, upper)}: edges [n, V] of the central intervals that hold these shares of distributions.
 
-    Args:
-        parameters: of the distributions, standardised.
-        unscale: turns standardised values [n, V] into the table's units.
-        shares: from 0 to 1; the intervals leave equal probabilities below and above.
+    Parameters are standardised; `unscale` turns standardised values [n, V] into the table's units.
     """
     edges = {share: likelihood.interval(parameters, share) for share in shares}
     return {share: (unscale(lower.numpy()), unscale(upper.numpy())) for share, (lower, upper) in edges.items()}
@@ -126,28 +115,21 @@ class _Interpolating(DatasetExamples):
         self.lengths = self.lengths + np.minimum(queries.lengths, QUERIES_PER_PASS)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of some series: their observations as inputs, their queries as masked tokens of values 0.
-
-        Args:
-            index: int [B], numbers of the series.
-            epoch: ignored; it is there for the protocol `batch.Examples`.
-        """
+        """Return the batch of the series at `index`: observations as inputs, queries as masked tokens of values 0."""
         queries, lengths = self.queries, self.queries.lengths[index]
-        starts = queries.offsets[index] - (np.cumsum(lengths) - lengths)
-        at = np.repeat(starts, lengths) + np.arange(lengths.sum())
-        times, padding = pad_rows(queries.times[at][:, None], lengths)
-        channels = None if queries.channels is None else pad_rows(queries.channels[at][:, None], lengths)[0]
-        positions = self.preprocessor.positions_of(
-            times[..., 0],
-            None if channels is None else channels[..., 0].long(),
-            None if queries.positions is None else pad_rows(queries.positions[at], lengths)[0],
-            torch.tensor(self.origins[index])[:, None],
+        at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
+        times, padding = pad_rows(queries.times[at], lengths)
+        channels, places = (
+            None if column is None else pad_rows(column[at], lengths)[0]
+            for column in (queries.channels, queries.positions)
         )
+        origins = torch.tensor(self.origins[index])[:, None]
+        positions = self.preprocessor.positions_of(times, channels, places, origins)
         if padding is not None:
             positions = positions.masked_fill(padding[..., None], 0.0)
         values = torch.zeros(*positions.shape[:2], self.preprocessor.features)
         masked = Tokens(values, positions, padding, check_values=False)
-        visible = assemble(self.dataset, self.preprocessor, index)
+        visible = self.preprocessor.complete(self.preprocessor.tokens_of(self.dataset, index))
         step = rounding_step(visible.length + masked.length)
         return Batch(index, round_up(visible, step), round_up(masked, step))
 
@@ -179,10 +161,9 @@ def interpolate(
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     check_queries(queries, dataset)
     check_axes(queries, preprocessor)
-    windows, given, fade = preprocessor.windows(dataset), queries, None
+    windows, given = preprocessor.windows(dataset), queries
     distance = time_to_nearest(dataset, queries)
-    if len(windows.series) > len(dataset):
-        dataset, (queries, fade) = windows.dataset, queries.of_windows(windows)
+    dataset, (queries, blend) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
@@ -224,8 +205,7 @@ def interpolate(
     if preprocessor.join_times:
         parts = scaled.reshape(len(scaled), -1, len(preprocessor.value_names), scaled.shape[-1])
         scaled = parts[place, channels]
-    if fade is not None:
-        scaled, channels = fade.mixed(scaled), channels[fade.first]
+    scaled, channels = blend.mixed(scaled), channel_index(given)
     scaler = preprocessor.values
     likelihood = model.likelihood if calibration is None else calibration.answers
     parameters, widens = torch.from_numpy(scaled[..., :-1]), scaled[..., -1]
@@ -254,24 +234,23 @@ def interpolated(
     Args:
         pipeline: a trained one, or the shipped `any-series`.
         dataset: the series of `X`, already read.
-        X: the series as the caller gave them: a table, an array, or lists.
-        at: times [q] for all series, or one array for each; None means those of the series.
+        X, at, positions: the series, times and places as the caller gave them; see `queries_from`.
         return_std: whether to return a pair of values and standard deviations.
-        positions: places [q, P] next to the times `at`, such as latitude and longitude; None without.
 
     Raises:
         InputError: times that cannot be used; `return_std` for a model without a spread.
     """
     queries, layout = queries_from(dataset, X, at, positions)
     answer = pipeline.answer(dataset, queries)
+    mean = shape_answers(answer.mean, queries, layout)
     if not return_std:
-        return shape_answers(answer.mean, queries, layout)
+        return mean
     if answer.std is None:
         raise InputError(
             "the model predicts values without standard deviations (likelihood='point'); leave out return_std, or "
             "train with likelihood='gaussian'."
         )
-    return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
+    return mean, shape_answers(answer.std, queries, layout)
 
 
 def standardise_truth(
@@ -279,11 +258,7 @@ def standardise_truth(
 ) -> np.ndarray:
     """Standardise observed values as the predictions for the same observations are, to compare the two: float [n, V].
 
-    Args:
-        pipeline: made the predictions.
-        dataset: the n observations, with V value columns.
-        answer: the predictions, in the same order.
-        limits: whether to limit gross outliers as the model's input does.
+    The observations are in the order of the answer. `limits` limits gross outliers as the model's input does.
     """
     if answer.centre is not None and answer.width is not None:
         values = np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]]
@@ -297,10 +272,6 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
     """Return the time from each of n queries to the nearest observation of its series and channel, float64 [n].
 
     It is infinite where the series has no observation of that channel.
-
-    Args:
-        dataset: the observed series.
-        queries: times and channels at which values are predicted, for the same series.
     """
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])
@@ -325,9 +296,6 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
     """Warn (InputWarning) if far more values are asked of a series than it has, and the answers depend on each other.
 
     They do in a model with decoder_attention="joint", in which queries see one another.
-
-    Args:
-        queries: points at which values are predicted, for each series of `dataset`.
     """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
@@ -342,12 +310,7 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Warn (InputWarning) if a value is predicted for a time far beyond those of the training set.
-
-    Args:
-        queries: the times, for each series of `dataset`.
-        preprocessor: knows how far the training set's times reached from each series' origin.
-    """
+    """Warn (InputWarning) if a query's time is far beyond those of the training set, as the preprocessor knows them."""
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit
     if at.max() > 1.5 * positions.reach + 1.0:

@@ -40,10 +40,9 @@ class Likelihood(ABC):
         return self.outputs > 1
 
     def parameters(self, raw: Float[Tensor, "*batch PV"]) -> Float[Tensor, "*batch V P"]:
-        """Return a decoder's P · V numbers as clamped parameters [*batch, V, P].
+        """Return a decoder's P · V numbers as clamped parameters.
 
-        Args:
-            raw: the first parameters of all V values, then their second ones, and so on.
+        The first parameters of all V values come first, then their second ones, and so on.
         """
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
@@ -90,7 +89,7 @@ class Likelihood(ABC):
         """Return the parameters after an independent variance is added to each value; the mean stays.
 
         Args:
-            log_variance: logarithm of the variance that is added, broadcast to the values.
+            log_variance: logarithm of the variance that is added.
             normal: True if the added variable is normal, as a measurement error is, which makes heavy tails lighter;
                 else only the width of the distribution changes.
         """
@@ -137,11 +136,7 @@ class Density(Likelihood):
         """Return the logarithm of the probability of a value more than a distance, at least 0, above the location."""
 
     def log_beyond(self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any) -> Tensor:
-        """Return the logarithm of the probability of a value beyond a limit; it and its gradient are finite everywhere.
-
-        Args:
-            side: 1 for values above the limit, -1 for values below; a number or a tensor [*shape].
-        """
+        """Return the log probability of a value above a limit (side 1), or below (side -1), with a finite gradient."""
         ahead = side * (limit - self.mean(parameters))  # how far the limit lies from the location, on the value's side
         tail = self.log_tail(parameters, torch.where(ahead >= 0, ahead, -ahead))
         return torch.where(ahead >= 0, tail, torch.log1p(-tail.exp()))
@@ -161,17 +156,14 @@ class Gaussian(Density):
     outputs = 2
 
     def clamp(self, parameters: Tensor) -> Tensor:
-        """Return the parameters with a log-variance within ±MAX_LOG_VARIANCE."""
         mean, log_variance = parameters.unbind(-1)
         return torch.stack([mean, log_variance.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)], -1)
 
     def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
-        """Return the log density of `target` under the normal distribution."""
         mean, log_variance = parameters.unbind(-1)
         return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
 
     def log_tail(self, parameters: Tensor, distance: Tensor) -> Tensor:
-        """Return the log probability of a value so far above the mean under the normal distribution."""
         deviations = distance * (-0.5 * parameters[..., 1]).exp()
         return torch.special.erfcx(deviations / math.sqrt(2)).log() - 0.5 * deviations.square() - math.log(2)
 
@@ -182,7 +174,6 @@ class Gaussian(Density):
         return torch.stack([parameters[..., 0], torch.logaddexp(parameters[..., 1], log_variance)], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
-        """Return the value below which this share of the distribution lies, a number or a tensor [*shape]."""
         deviations = torch.special.ndtri(torch.as_tensor(share, dtype=torch.float64, device=parameters.device))
         return parameters[..., 0] + deviations.to(parameters.dtype) * self.std(parameters)
 
@@ -196,7 +187,6 @@ class StudentT(Density):
     outputs = 3
 
     def clamp(self, parameters: Tensor) -> Tensor:
-        """Return the parameters, limited so that density and variance are finite."""
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
         bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(*FREEDOM)
@@ -207,7 +197,6 @@ class StudentT(Density):
         return MIN_FREEDOM + F.softplus(parameters[..., 2])
 
     def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
-        """Return the log density of `target` under Student's t."""
         mean, log_scale, _ = parameters.unbind(-1)
         freedom = self.freedom(parameters)
         squared = (target - mean).square() * (-log_scale).exp()
@@ -233,10 +222,7 @@ class StudentT(Density):
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
     def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
-        """Return the parameters after a variance is added: the scale grows, and with `normal` the tails become lighter.
-
-        The variance is the exact sum of both; the shape is an approximation.
-        """
+        """Widen as `Likelihood.widen`; the variance is the exact sum of both, and the shape is an approximation."""
         # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
         # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
         mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)
@@ -248,10 +234,7 @@ class StudentT(Density):
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
-        """Return the value below which this share of the distribution lies.
-
-        No gradient flows to the degrees of freedom.
-        """
+        """Return the quantile as `Likelihood.quantile`; no gradient flows to the degrees of freedom."""
         from scipy.special import stdtrit
 
         freedom = self.freedom(parameters).detach().double().cpu().numpy()

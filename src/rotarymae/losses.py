@@ -96,9 +96,7 @@ def classification(
 
 
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
-    """Return the negative log-likelihood of the intervals in which events may have happened, and the number of series.
-
-    It is the sum over the B series.
+    """Return the negative log-likelihood of the intervals in which events may have happened: sum and number of series.
 
     Args:
         logits: of the intervals, and of "after all".
@@ -113,9 +111,7 @@ def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B cl
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
     """Return the squared error of values, or another loss, as a sum and the number of its terms, without NaN targets.
 
-    Args:
-        predicted, target: of one shape; NaN in a target is a missing value.
-        loss: a name in `REGRESSION_LOSSES`; "auto" is the squared error.
+    The name of the loss is in `REGRESSION_LOSSES`; "auto" is the squared error.
 
     Raises:
         InputError: predictions and targets of different shapes, which torch would broadcast.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -21,7 +20,7 @@ from torch import Tensor
 from rotarymae.config import mask_range
 from rotarymae.counter_rng import Noise
 from rotarymae.errors import InputError, choose
-from rotarymae.tokens import Tokens, compact
+from rotarymae.tokens import Tokens, compact, lexsort
 
 Share = float | Float[Tensor, " B"]  # to hide, one for all rows or one for each
 
@@ -58,10 +57,9 @@ class Masking:
             phase: one number per epoch. With it, the rows' shares run between the two ends of `ratio` in a wave over
                 the logarithm of their length, which the phase shifts: rows of nearly equal length agree, so that a
                 batch of them has little padding, and over the epochs every row sees all shares. None draws each row's
-                share at random. It has no effect if `ratio` is one number.
+                share at random.
         """
-        ratio: Any = self.ratio
-        low, high = ratio if isinstance(ratio, tuple) else (ratio, ratio)
+        low, high = mask_range(self.ratio)
 
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
             """Draw each row's share to hide, and one random number per token: the smallest are hidden.
@@ -87,11 +85,7 @@ Shares = Callable[[], tuple[Share, Float[Tensor, "B N"]]]
 def _ratio(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
 
-    Section 4.1 of arXiv:2505.20535.
-
-    Args:
-        noise: not used; for the other strategies.
-        shares: draws the share of each row and a random number for each token.
+    Section 4.1 of arXiv:2505.20535. The `shares` to hide and random numbers are drawn; `noise` serves other strategies.
     """
     (share, uniform), real = shares(), tokens.real
     return _hide(real, _count(real.sum(1), share), uniform)
@@ -102,11 +96,7 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
 
     The length of its blocks is drawn per row, log-uniformly from one token to all that is hidden. Half of the rows are
     cut in the order of time, so that a block hides all channels for a stretch, and the other half channel by channel
-    (the last axis), so that it hides one. A block may reach the end of a row.
-
-    Args:
-        noise: function from n to uniform random numbers [B, n]; None means torch's global generator.
-        shares: draws the share of each row and a random number for each token.
+    (the last axis), so that it hides one. A block may reach the end of a row. Arguments are those of `_ratio`.
     """
     # Before the numbers of each token: a row's numbers must not depend on how far its batch is padded.
     length, offset, order = _draw(tokens, noise, 3).cpu().double().unbind(1)
@@ -164,10 +154,8 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     """Split tokens by a mask into (visible, masked); every real token is in exactly one of the two, in its order.
 
     Rows may hide different numbers of tokens; shorter rows are padded at the end. A row that hides nothing is all
-    padding in `masked`.
-
-    Raises:
-        InputError: the mask has another shape or type, hides padding, hides nothing at all, or hides a whole row.
+    padding in `masked`. Raises InputError for a mask of another shape or type, or that hides padding, nothing or a
+    whole row.
     """
     if mask.shape != tokens.values.shape[:2] or mask.dtype != torch.bool:
         raise InputError(
@@ -195,57 +183,34 @@ def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
 def _count(counts: Int[Tensor, " B"], share: Share) -> Int[Tensor, " B"]:
     """Return ceil(share · count), but less than the count; in float64, so that 0.75 · 4 is not rounded up to 4.
 
-    Args:
-        counts: real tokens, or groups, of each row.
-        share: to hide, one for all rows or one for each.
+    Counted are the real tokens, or groups, of each row.
     """
     hidden = (counts.cpu().double() * share - 1e-9).ceil().long().to(counts.device)
     return torch.minimum(hidden, counts - 1)
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """Return a mask, True on the `count` real tokens of each row with the smallest numbers, the first of equal ones.
-
-    Args:
-        real: True where there is a token.
-        count: number of tokens to hide in each row.
-        uniform: a random number for each token.
-    """
-    order = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True)
-    rank = torch.empty_like(order)
-    rank.scatter_(1, order, torch.arange(real.shape[1], device=order.device).expand_as(order))
+    """Return a mask, True on the `count` real tokens of each row with the smallest numbers, the first of equal ones."""
+    rank = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True).argsort(dim=1)
     return (rank < count[:, None]) & real
 
 
 def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
     """Return each token's rank in its row, from 0: in order of time, or of channel and then time; padding is last.
 
-    The channel is the last position axis; with one axis all rows are ranked by time.
-
-    Args:
-        by_channel: True for rows that are ranked by channel first.
+    The channel is the last position axis; with one axis all rows are ranked by time, else those that are not
+    `by_channel`.
     """
-    times, channels = tokens.positions[..., 0], tokens.positions[..., -1]
-    if tokens.axes > 1:
-        channels = torch.where(by_channel[:, None].to(channels.device), channels, 0.0)
-    else:
-        channels = torch.zeros_like(times)
-    order = times.argsort(dim=1, stable=True)
-    for key in (channels, tokens.real.logical_not().float()):
-        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
-    places = torch.arange(tokens.length, device=order.device).expand_as(order)
-    return torch.empty_like(order).scatter_(1, order, places)
+    by_channel = by_channel[:, None].to(tokens.positions.device) & (tokens.axes > 1)
+    channels = torch.where(by_channel, tokens.positions[..., -1], 0.0)
+    return lexsort((~tokens.real).to(torch.uint8), channels, tokens.positions[..., 0]).argsort(dim=1)
 
 
 def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
     """Return a mask that hides whole groups: a row's tokens with equal positions on `axis` are hidden together.
 
-    Of each row's groups ceil(share · groups) are hidden, and at least one stays visible.
-
-    Args:
-        axis: of the positions: 0 is time, -1 the channel.
-        share: of the groups to hide, one for all rows or one for each.
-        uniform: random numbers; the first ones of a row are those of its groups, and the smallest are hidden.
+    Of each row's groups ceil(share · groups) are hidden, and at least one stays visible. Axis 0 is time, -1 the
+    channel. The first random numbers of a row are those of its groups, of which the smallest are hidden.
     """
     real, length = tokens.real, tokens.length
     # Padding is numbered behind every real token, so that real groups count from 0.

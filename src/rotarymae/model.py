@@ -15,7 +15,7 @@ from rotarymae.config import LikelihoodKind, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.masking import split
-from rotarymae.neighbours import NUMBERS, NeighbourHead, Neighbours, Observed, neighbours, observe
+from rotarymae.neighbours import NUMBERS, NeighbourHead, Observed, neighbours, observe
 from rotarymae.rope import POSITION_ENCODINGS
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import ALL, Transformer
@@ -34,14 +34,10 @@ class Latent(NamedTuple):
 class Reconstruction:
     """Predictions of the autoencoder for the masked tokens, standardised like its input.
 
-    Parameters
-    ----------
-    parameters : Tensor of shape [B, M, V, P]
-        Parameters of the likelihood of each value; the first is the mean.
-    masked : Tokens
-        The hidden tokens with the V values to predict; its padding marks which of the M are real.
-    likelihood : {"point", "gaussian", "student_t"}
-        The configuration's likelihood, by which the loss scores the predictions.
+    Attributes:
+        parameters: of the likelihood of each value; the first is the mean.
+        masked: the hidden tokens with the V values to predict; its padding marks which of the M are real.
+        likelihood: the configuration's, by which the loss scores the predictions.
     """
 
     parameters: Float[Tensor, "B M V P"]
@@ -328,7 +324,7 @@ class MaskedAutoencoder(nn.Module):
         InputError
             Positions or padding of another shape.
         """
-        batch, visible, axes = context.positions.shape
+        batch, _, axes = context.positions.shape
         if positions.ndim != 3 or (positions.shape[0], positions.shape[2]) != (batch, axes):
             raise InputError(
                 f"query positions have shape {tuple(positions.shape)}; expected [{batch}, queries, {axes}] "
@@ -336,26 +332,37 @@ class MaskedAutoencoder(nn.Module):
             )
         if padding is not None and padding.shape != positions.shape[:2]:
             raise InputError(f"query padding has shape {tuple(padding.shape)}; expected {tuple(positions.shape[:2])}.")
-        queries = positions.shape[1]
-        query_tokens = self.mask_token.expand(batch, queries, -1)
+        query_tokens = self.mask_token.expand(*positions.shape[:2], -1)
         near = None
         if context.observed is not None:
             near = neighbours(context.observed, positions.to(context.positions.dtype), self.config.features)
-            near = Neighbours(*(part.to(query_tokens.dtype) for part in near))
-            query_tokens = query_tokens + self.neighbour_projection(near.numbers.flatten(2)).to(query_tokens.dtype)
-        x = torch.cat([context.tokens, query_tokens], dim=1)
-        positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
-        if context.padding is not None or padding is not None:
-            parts = (context.padding, visible), (padding, queries)
-            none = [positions.new_zeros(batch, n, dtype=torch.bool) if part is None else part for part, n in parts]
-            padding = torch.cat(none, dim=1)
-        x = self.position_encoding.add(x, positions)
-        keys = visible if self.config.decoder_attention == "context" else None
-        x = self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
-        x = self.norm(x)
+            near = near.to(query_tokens.dtype)
+            query_tokens = query_tokens + self.neighbour_projection(near.flatten(2)).to(query_tokens.dtype)
+        x = self._decoded(context, query_tokens, positions, padding)
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
             out = self.head(x) if near is None else self.head(x, near, target_mask)
         return self.likelihood.parameters(out)
+
+    def _decoded(
+        self,
+        context: Context,
+        queries: Float[Tensor, "B M E"],
+        positions: Float[Tensor, "B M A"],
+        padding: Bool[Tensor, "B M"] | None,
+    ) -> Float[Tensor, "B M E"]:
+        """Run the decoder on the context and the tokens of queries; return the latter, normalised."""
+        visible = context.positions.shape[1]
+        x = torch.cat([context.tokens, queries], dim=1)
+        positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
+        if context.padding is not None or padding is not None:
+            parts = (context.padding, visible), (padding, queries.shape[1])
+            none = [x.new_zeros(x.shape[0], n, dtype=torch.bool) if part is None else part for part, n in parts]
+            padding = torch.cat(none, dim=1)
+        x = self.position_encoding.add(x, positions)
+        keys = visible if self.config.decoder_attention == "context" else None
+        return self.norm(
+            self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
+        )
 
 
 def with_cls(
@@ -379,10 +386,10 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
     Weights of linear layers are Xavier uniform, as in MAE; those of attention pooling ("scores"), which starts as the
     mean over tokens, and what a NeighbourHead adds to the straight line ("correction", "readout") are 0. The bias of
     the input projection is normal, with the spread of its weights: with a zero bias the first RMSNorm would leave of a
-    one-feature token nothing but its sign. Other biases are 0, and scales of an RMSNorm 1. [CLS] and [MASK] are
-    N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient of 4e5. An embedding of features is N(0, 0.5²).
+    one-feature token nothing but its sign. Other biases are 0, and scales of an RMSNorm 1. [CLS] and [MASK] are N(0,
+    0.02²): a zero [MASK] before an RMSNorm gets a first gradient of 4e5. An embedding of features is N(0, 0.5²).
 
-    Numbers are drawn in float32 on the CPU, from `generator` or, without one, from torch's own: the same whatever the
+    Numbers are drawn in float32 on the CPU, from `generator` or, without one, from torch's state: the same whatever the
     default type and device are. A module with parameters on the meta device is left alone.
     """
     if any(parameter.is_meta for parameter in module.parameters()):

@@ -15,10 +15,13 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, lexsort
 
 PACE = 4.0  # units of position after which a neighbour counts as half as near
-NUMBERS = 9  # that a query reads of each feature
+# That a query reads of each feature: the value on the straight line between the nearest observations (the nearest value
+# where one side has none, 0, the mean of the training values, where both have none), the values before and after, how
+# near both are, how much the value changes to the next further one on both sides, the channel's mean, and its count.
+NUMBERS = 9
 EMBED_DIM, NEIGHBOUR_DIM = 16, 64
 
 
@@ -45,61 +48,38 @@ class Observed(NamedTuple):
     number: Int[Tensor, "B E 1"]
 
 
-class Neighbours(NamedTuple):
-    """Describe the observations nearest to M queries (positions at which values are to be predicted).
-
-    Attributes:
-        line: [B, M, V] value on the straight line between the nearest observations; the nearest value where one side
-            has none, 0 (the mean of the training values) where both have none.
-        numbers: [B, M, V, NUMBERS] input of a network: the line, the values before and after, how near both are, how
-            much the value changes to the next further one on both sides, the channel's mean, and its count.
-    """
-
-    line: Float[Tensor, "B M V"]
-    numbers: Float[Tensor, "B M V K"]
-
-
 def observe(visible: Tokens, features: int) -> Observed:
     """Return the visible observations of each feature sorted by channel and time, so that neighbours can be looked up.
 
-    Args:
-        visible: tokens whose positions are times, or times and channels.
-        features: number of leading features that are values; the rest are further inputs.
+    Positions of the tokens are times, or times and channels; their first `features` numbers are values.
     """
     values, real = (
         part[..., :features].transpose(1, 2).flatten(0, 1) for part in (visible.values, visible.observed_values)
     )
     times, channel = flat_queries(visible.positions, features)
     values, channel = values[..., None], channel.masked_fill(~real, torch.inf)
-    order = _sorted(channel, times)
+    order = lexsort(channel, times)
     channel, times, real = (part.gather(1, order) for part in (channel, times, real))
     values = values.gather(1, order[..., None].expand_as(values)) * real[..., None]
     changes = channel != channel.roll(1, 1)
     number = (changes.cumsum(1) - changes[:, :1].long())[..., None]
-    count = torch.zeros_like(values[..., :1]).scatter_add(1, number, real[..., None].to(values.dtype))
-    total = torch.zeros_like(values).scatter_add(1, number.expand_as(values), values)
-    mean = (total / count.clamp(min=1)).gather(1, number.expand_as(values))
-    return Observed(channel, times, values, mean, count.gather(1, number), number)
+    count = channel_sum(real[..., None].to(values.dtype), number)
+    mean = channel_sum(values, number) / count.clamp(min=1)
+    return Observed(channel, times, values, mean, count, number)
 
 
-def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Neighbours:
-    """Return, for each query, the nearest observations of its channel; no query influences another.
+def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Float[Tensor, "S M V K"]:
+    """Return, for each query and feature, the `NUMBERS` of its channel's nearest observations.
 
-    Args:
-        observed: the visible observations, from `observe`.
-        positions: of M queries per series: times, or times and channels.
-        features: V, number of values to predict at each.
+    No query influences another. Positions of M queries per series are times, or times and channels.
     """
-    near = neighbours_at(observed, *flat_queries(positions, features))
-    return Neighbours(*(by_query(part, features) for part in near))
+    return by_query(neighbours_at(observed, *flat_queries(positions, features)), features)
 
 
 def flat_queries(positions: Float[Tensor, "S M A"], features: int) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R M"]]:
-    """Return times and channels, [S · V, M] each: those of M queries per series, for each feature as a row.
+    """Return times and channels of queries, with a row for each of the V features of a series; R is S · V.
 
-    Args:
-        positions: of the queries: times, or times and channels; without channels all are of channel 0.
-        features: number V of values of a query.
+    The positions are times, or times and channels; without channels all are of channel 0.
     """
     every = positions[:, None].expand(-1, features, -1, -1).flatten(0, 1)
     return every[..., 0], every[..., 1] if positions.shape[-1] == 2 else torch.zeros_like(every[..., 0])
@@ -110,28 +90,19 @@ def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tenso
     return part[:, :, 0].unflatten(0, (-1, features)).transpose(1, 2)
 
 
-def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
-    """Return the nearest observations before and after each query in its channel.
-
-    Args:
-        observed: the sorted observations, from `observe`.
-        times, channel: of Q queries per row.
-
-    Returns:
-        `Neighbours` with line [B, Q, W] and numbers [B, Q, W, NUMBERS], for W values per observation.
-    """
+def neighbours_at(
+    observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]
+) -> Float[Tensor, "B Q W K"]:
+    """Return the `NUMBERS` of the nearest observations before and after each query in its channel, of W values each."""
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
-    order = _sorted(torch.cat([observed.channel, channel], 1), torch.cat([observed.times, times], 1))
+    order = lexsort(torch.cat([observed.channel, channel], 1), torch.cat([observed.times, times], 1))
     before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
 
     def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return value, channel mean, count, time distance and existence of one observation for each query.
+        """Return value, channel mean, count, time distance and existence of the observation at a place in each row.
 
-        All are 0 where the observation is of another channel, or does not exist.
-
-        Args:
-            place: index of the observation among the sorted ones of the series.
+        All are 0 where the observation is of another channel than the query, or does not exist.
         """
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
@@ -153,13 +124,13 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
     change, change2 = further - value * known, further2 - value2 * known2
     whole = torch.where(there, mean, mean2), torch.where(there, count, count2).log1p() / 3
     numbers = (line, value, value2, near, near2, change, change2, *whole)
-    return Neighbours(line, torch.stack([part.to(line.dtype).expand_as(line) for part in numbers], -1))
+    return torch.stack([part.to(line.dtype).expand_as(line) for part in numbers], -1)
 
 
-def _sorted(channel: Float[Tensor, "B E"], times: Float[Tensor, "B E"]) -> Int[Tensor, "B E"]:
-    """Return the indices that sort each row by channel, then time; equal ones keep their order."""
-    by_time = times.argsort(dim=1, stable=True)
-    return by_time.gather(1, channel.gather(1, by_time).argsort(dim=1, stable=True))
+def channel_sum(part: Float[Tensor, "B E W"], number: Int[Tensor, "B E 1"]) -> Float[Tensor, "B E W"]:
+    """Return, for each observation, the sum of `part` over all observations with its channel `number`."""
+    number = number.expand_as(part)
+    return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
 
 
 class NeighbourHead(nn.Module):
@@ -174,8 +145,7 @@ class NeighbourHead(nn.Module):
 
         Args:
             embed_dim: width D of the decoder's tokens.
-            features: number V of values of an observation; each has a learned embedding.
-            outputs: number P of the likelihood's parameters of each value.
+            features, outputs: numbers V of values of an observation, and P of the likelihood's parameters of each.
         """
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))
@@ -186,23 +156,24 @@ class NeighbourHead(nn.Module):
         self.readout = nn.Linear(embed_dim, outputs * features)
 
     def forward(
-        self, tokens: Float[Tensor, "B M D"], near: Neighbours, corrected: Bool[Tensor, "B M V"] | None = None
+        self,
+        tokens: Float[Tensor, "B M D"],
+        near: Float[Tensor, "B M V K"],
+        corrected: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M out"]:
         """Return P · V outputs of each query: the corrected values of all features, then their other parameters.
 
-        The value of a feature is that on the line plus a correction.
-
         Args:
-            tokens: the decoder's tokens of the queries.
-            near: the neighbours of the queries.
+            tokens: the decoder's, of the queries.
             corrected: True where the small network's correction is computed; elsewhere it is 0, to save time. None
                 means everywhere.
         """
-        corrected = torch.ones_like(near.line, dtype=torch.bool) if corrected is None else corrected
+        line = near[..., 0]
+        corrected = torch.ones_like(line, dtype=torch.bool) if corrected is None else corrected
         row, query, feature = corrected.nonzero(as_tuple=True)
-        x = self.numbers(torch.cat([near.numbers[corrected], self.embedding[feature]], -1))
+        x = self.numbers(torch.cat([near[corrected], self.embedding[feature]], -1))
         x = F.silu(x + self.token(tokens)[row, query])
         x = self.correction(x + F.silu(self.hidden(x)))
         correction = x.new_zeros(*corrected.shape, x.shape[-1]).masked_scatter(corrected[..., None], x)
         value, *others = (correction.transpose(2, 3).flatten(2) + self.readout(tokens)).split(corrected.shape[2], -1)
-        return torch.cat([near.line + value, *others], -1)
+        return torch.cat([line + value, *others], -1)

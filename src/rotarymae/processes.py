@@ -15,7 +15,7 @@ channels. All is float64 and without gradients.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -80,18 +80,17 @@ class Fitted(NamedTuple):
     """Gaussian processes fitted to U channels of n observations; only the k most probable kernels are stored.
 
     Attributes:
-        times, real, noise: [U, n] the observations; noise is each one's variance relative to the channel's mean.
-        index: [U, k] shapes of the stored kernels.
-        periods: [U, 2] of the periodic shapes.
-        weight, amplitude, level: [U, k] of the kernels: probability, squared amplitude, noise relative to it.
-        alpha, inverse: of their covariance matrices.
-        log_evidence: [U] of all kernels together.
-        tables: [U, S, 3] for each shape its weight, and its mean amplitude and noise variance.
+        times, real: the observations; `real` is False behind the last.
+        index, periods: shapes of the stored kernels, and periods of the periodic shapes.
+        weight, amplitude, level: of the kernels: probability, squared amplitude, noise relative to it.
+        alpha, inverse: of their covariance matrices, over the squared amplitude.
+        noise: variance of the noise of each observation.
+        log_evidence: of all kernels together.
+        tables: for each shape its weight, and its mean amplitude and noise variance.
     """
 
     times: Float[Tensor, "U n"]
     real: Bool[Tensor, "U n"]
-    noise: Float[Tensor, "U n"]
     index: Int[Tensor, "U k"]
     periods: Float[Tensor, "U 2"]
     weight: Float[Tensor, "U k"]
@@ -99,39 +98,39 @@ class Fitted(NamedTuple):
     level: Float[Tensor, "U k"]
     alpha: Float[Tensor, "U k n"]
     inverse: Float[Tensor, "U k n n"]
+    noise: Float[Tensor, "U k n"]
     log_evidence: Float[Tensor, " U"]
     tables: Float[Tensor, "U S 3"]
 
-
-def _levels() -> Float[Tensor, "S noises"]:
-    """Return the noise variances of each kernel shape, in units of the amplitude, padded with NaN."""
-    absent = [math.nan] * (len(NOISES) - len(PERIODIC_NOISES))
-    rows = [list(NOISES)] * len(BANK_SHAPES) + [[*PERIODIC_NOISES, *absent]] * (PERIODS * len(PERIODIC))
-    return torch.tensor(rows, dtype=torch.float64)
+    @property
+    def scale(self) -> Float[Tensor, "U k 1"]:
+        """Squared amplitude, which the covariances behind `alpha` and `inverse` are without."""
+        return self.amplitude[..., None]
 
 
-def _descriptors() -> Float[Tensor, "S noises 6"]:
-    """Return six numbers for each kernel [shapes, noise levels, 6].
+def _descriptors() -> Float[Tensor, "kernels 6"]:
+    """Return six numbers for each kernel.
 
     They are log noise, log length scale, the shares of exponential and smooth parts, and whether it is periodic and
     whether the periods decay.
     """
-    table = torch.zeros(*BANK_LEVELS.shape, 6, dtype=torch.float64)
-    table[..., 0] = BANK_LEVELS.log().nan_to_num() / 3
+    table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
-        table[s, :, 1] = sum(share * math.log(length) for _, length, share in shape) / 2
-        table[s, :, 2] = sum(share for kind, _, share in shape if kind == "exponential")
-        table[s, :, 3] = sum(share for kind, _, share in shape if kind == "square")
-    table[len(BANK_SHAPES) :, :, 4] = 1.0
-    table[len(BANK_SHAPES) + 2 :: len(PERIODIC), :, 5] = 1.0
-    return table
+        table[s, 0] = sum(share * math.log(length) for _, length, share in shape) / 2
+        table[s, 1] = sum(share for kind, _, share in shape if kind == "exponential")
+        table[s, 2] = sum(share for kind, _, share in shape if kind == "square")
+    table[len(BANK_SHAPES) :, 3] = 1.0
+    table[len(BANK_SHAPES) + 2 :: len(PERIODIC), 4] = 1.0
+    return torch.cat([KERNEL_LEVEL[:, None].log() / 3, table[KERNEL_SHAPE]], 1).float()
 
 
-BANK_LEVELS = _levels()
-KERNEL_SHAPE, KERNEL_NOISE = (~BANK_LEVELS.isnan()).nonzero(as_tuple=True)
+BANK_SIZE = len(BANK_SHAPES) + PERIODS * len(PERIODIC)
+# A kernel is a shape with a noise variance, in units of the amplitude.
+_KERNELS = [(s, level) for s in range(BANK_SIZE) for level in (NOISES if s < len(BANK_SHAPES) else PERIODIC_NOISES)]
+KERNEL_SHAPE = torch.tensor([s for s, _ in _KERNELS])
+KERNEL_LEVEL = torch.tensor([level for _, level in _KERNELS], dtype=torch.float64)
 KERNEL_PRIOR = PERIOD_PENALTY * (len(BANK_SHAPES) <= KERNEL_SHAPE).double()
-KERNEL_LEVEL = BANK_LEVELS[KERNEL_SHAPE, KERNEL_NOISE]
-KERNEL_DESCRIPTORS = _descriptors()[KERNEL_SHAPE, KERNEL_NOISE].float()
+KERNEL_DESCRIPTORS = _descriptors()
 
 
 def fit_kernels(
@@ -139,7 +138,7 @@ def fit_kernels(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Fit a Gaussian process with each kernel to the n observations of U channels, and weigh the kernels.
 
-    A kernel's weight is the marginal likelihood of the observations to the power 0.3 (`TEMPER`).
+    A kernel's weight is the marginal likelihood of the observations to the power `TEMPER`.
 
     Args:
         times: in units of the median gap.
@@ -148,7 +147,7 @@ def fit_kernels(
         noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
 
     Returns:
-        The fitted processes; and D = `DESCRIPTORS` expected hyperparameters of each channel, float32 [U, D].
+        The fitted processes; and `DESCRIPTORS` expected hyperparameters of each channel, float32 [U, D].
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -160,30 +159,19 @@ def fit_kernels(
 
 
 def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Tensor) -> tuple[Fitted, Tensor]:
-    """Fit all kernels to U channels, with the two periods [U, 2] of the periodic ones given; see `fit_kernels`.
-
-    Args:
-        times, values, noise: [U, n] of the observations.
-        real: [U, n], False behind a channel's last observation.
-        periods: [U, 2].
-    """
+    """Fit all kernels to U channels, with the two periods [U, 2] of the periodic ones given; see `fit_kernels`."""
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
     share = share_of_span(times, times, real)
-    kernel = (shapes(distance, periods) + mean_and_slope(share, share)[:, None]) * both[:, None]
-    matrix = kernel[:, KERNEL_SHAPE]
-    # A row of padding is one of the identity: it changes no determinant and no product.
-    diagonal = torch.where(real[:, None], KERNEL_LEVEL[:, None] * noise[:, None] + JITTER, 1.0)
-    matrix.diagonal(dim1=2, dim2=3).add_(diagonal)
-    factor, _ = torch.linalg.cholesky_ex(matrix)
-    right = values[:, None, :, None]
-    squares = torch.linalg.solve_triangular(factor, right.expand(-1, len(KERNEL_LEVEL), -1, 1), upper=False)
-    squares = squares.square().sum((2, 3))
+    trend = MEAN_VARIANCE + SLOPE * share[:, :, None] * share[:, None, :]
+    kernel = (shapes(distance, periods) + trend[:, None]) * both[:, None]
+    levels = KERNEL_LEVEL[:, None] * noise[:, None]
+    factor, log_root, squares, _ = _factorise(kernel[:, KERNEL_SHAPE], levels, real, values)
     # The evidence with the amplitude integrated out is a multivariate Student t.
     count = real.sum(1, keepdim=True).double()
     a, b = PRIOR_COUNT + count / 2, PRIOR_SCALE + squares / 2
-    log_evidence = -factor.diagonal(dim1=2, dim2=3).log().sum(-1) - a * b.log() - count / 2 * math.log(2 * math.pi)
+    log_evidence = -log_root - a * b.log() - count / 2 * math.log(2 * math.pi)
     log_evidence = log_evidence + torch.lgamma(a) - math.lgamma(PRIOR_COUNT) + PRIOR_COUNT * math.log(PRIOR_SCALE)
     log_evidence = log_evidence + KERNEL_PRIOR
     weight = (TEMPER * log_evidence).softmax(1)
@@ -191,38 +179,52 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
     kept, index = weight.topk(KEPT_KERNELS, 1)
     kept = kept / kept.sum(1, keepdim=True)
     inverse = torch.cholesky_inverse(factor.gather(1, index[:, :, None, None].expand(-1, -1, n, n)))
-    alpha = (inverse @ right)[..., 0]
+    alpha = (inverse @ values[:, None, :, None])[..., 0]
     chosen = amplitude.gather(1, index)
     scale = (kept * chosen.log()).sum(1, keepdim=True)
     described = torch.cat([weight.float() @ KERNEL_DESCRIPTORS, scale.float()], 1)
     total = log_evidence.logsumexp(1) - math.log(len(KERNEL_LEVEL))
     tables = _by_shape(weight, amplitude)
-    kernels = (KERNEL_SHAPE[index], periods, kept, chosen, KERNEL_LEVEL[index], alpha, inverse, total, tables)
-    return Fitted(times, real, noise, *kernels), described
+    level = KERNEL_LEVEL[index]
+    noises = (level * chosen)[..., None] * noise[:, None]
+    kernels = (KERNEL_SHAPE[index], periods, kept, chosen, level, alpha, inverse, noises, total, tables)
+    return Fitted(times, real, *kernels), described
+
+
+def _factorise(
+    matrix: Float[Tensor, "U k n n"], noise: Float[Tensor, "U k n"], real: Bool[Tensor, "U n"], values: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Add noise to the covariance matrices of observations, in place, and factorise them.
+
+    Returns:
+        The Cholesky factors; half the log determinants [U, k]; v' K^-1 v of the `values` v [U, n], for each matrix K;
+        and where this failed, not 0 [U, k].
+    """
+    # A row of padding is one of the identity: it changes no determinant and no product.
+    matrix.diagonal(dim1=2, dim2=3).add_(torch.where(real[:, None], noise + JITTER, 1.0))
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    right = values[:, None, :, None].expand(-1, matrix.shape[1], -1, 1)
+    squares = torch.linalg.solve_triangular(factor, right, upper=False).square().sum((2, 3))
+    return factor, factor.diagonal(dim1=2, dim2=3).log().sum(-1), squares, failed
 
 
 def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
     """Sum up kernels that differ in their noise alone: return weight, mean amplitude and mean noise of each shape.
 
-    Args:
-        weight, amplitude: [U, kernels] probability and squared amplitude of each kernel.
+    Weight and squared amplitude of each kernel are [U, kernels].
     """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
-
-    def total(part: Tensor) -> Tensor:
-        """Return the sums [U, S] of `part` [U, kernels] over the kernels of each shape."""
-        return torch.zeros(len(weight), len(BANK_LEVELS), dtype=torch.float64).scatter_add(1, owner, part)
-
-    share = total(weight)
-    return torch.stack([share, total(weight * amplitude) / share, total(weight * amplitude * KERNEL_LEVEL) / share], 2)
+    share, *sums = (
+        torch.zeros(len(weight), BANK_SIZE, dtype=torch.float64).scatter_add(1, owner, part)
+        for part in (weight, weight * amplitude, weight * amplitude * KERNEL_LEVEL)
+    )
+    return torch.stack([share, *(total / share for total in sums)], 2)
 
 
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
     """Return the correlation of two values some time apart, for each of the S kernel shapes; 1 at distance 0.
 
-    Args:
-        distance: time distances between a and b observations, for each of U channels.
-        periods: the two periods of each channel, for the periodic shapes.
+    Distances are in time, and periods those of each channel, for the periodic shapes.
     """
     parts = {}
     for kind, length in {(kind, length) for shape in BANK_SHAPES for kind, length, _ in shape}:
@@ -233,12 +235,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
             parts[kind, length] = (1 + math.sqrt(3) * r) * (-math.sqrt(3) * r).exp()
         else:
             parts[kind, length] = (-0.5 * r * r).exp()
-    every = [
-        torch.stack([share * parts[kind, length] for kind, length, share in shape]).sum(0)
-        if len(shape) > 1
-        else parts[shape[0][:2]]  # pyright: ignore
-        for shape in BANK_SHAPES
-    ]
+    every: list[Any] = [sum(share * parts[kind, length] for kind, length, share in shape) for shape in BANK_SHAPES]
     for p in range(PERIODS):
         cycles = distance / periods[:, p, None, None]
         wave = (cycles * math.pi).sin().square()
@@ -249,13 +246,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the correlation of two values some time apart, for k of the kernel shapes and each of U channels.
-
-    Args:
-        distance: time distances between a and b observations.
-        periods: the two periods of each channel, for the periodic shapes.
-        index: numbers of the k shapes, in the order of `shapes`.
-    """
+    """Return the correlations of `shapes` for k of the kernel shapes and each of U channels, by number (`index`)."""
     every = shapes(distance, periods)
     return every.gather(1, index[:, :, None, None].expand(-1, -1, *every.shape[2:]))
 
@@ -265,25 +256,11 @@ def share_of_span(
 ) -> Float[Tensor, "U m"]:
     """Return where times lie in the span of a channel's observations: -1 at the first, 1 at the last.
 
-    Beyond them the number goes on, up to ±1.5 (`FARTHEST`).
-
-    Args:
-        times: m of each of U channels.
-        observed: times of each channel's observations.
-        real: False behind a channel's last observation.
+    Beyond them the number goes on, up to ±`FARTHEST`. `real` is False behind the last observation.
     """
     first = observed.masked_fill(~real, torch.inf).amin(1, keepdim=True)
     last = observed.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
     return ((2 * times - first - last) / (last - first).clamp(min=1e-9)).clamp(-FARTHEST, FARTHEST)
-
-
-def mean_and_slope(left: Float[Tensor, "U a"], right: Float[Tensor, "U b"]) -> Float[Tensor, "U a b"]:
-    """Return the covariance that a channel's unknown mean and slope add between two lists of times, a and b of them.
-
-    Args:
-        left, right: the times as `share_of_span` returns them: -1 at the channel's first observation, 1 at its last.
-    """
-    return MEAN_VARIANCE + SLOPE * left[:, :, None] * right[:, None, :]
 
 
 def find_periods(
@@ -292,11 +269,7 @@ def find_periods(
     """Return the two periods whose sine waves explain the most variance of each channel, after a straight line.
 
     Frequencies lie between 0.8 cycles per span and `FASTEST`; the second is at least 1.2 cycles per span from the
-    first. The period that explains more comes first.
-
-    Args:
-        times, values: n observations of each of U channels.
-        real: False behind a channel's last observation.
+    first. The period that explains more comes first. `real` is False behind a channel's last observation.
     """
     n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
     last = times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -327,51 +300,45 @@ def find_periods(
     return 1 / torch.cat([first, second], 1)
 
 
-def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
-    """Predict noisy observations of U channels at m times each, with the channel's mean noise; fields [U, m].
+def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Tensor, "U m"] | None = None) -> Answer:
+    """Predict noisy observations at m times of each row, with the mean noise of their channels; fields [U, m].
 
-    Args:
-        fitted: the Gaussian processes of these channels.
-        times: in the units of those to which they were fitted.
+    The processes are those of single channels, or of all channels of series; only these are asked by channel. Times are
+    in the units of those to which they were fitted.
     """
     distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
-    observed = share_of_span(fitted.times, fitted.times, fitted.real)
-    asked = share_of_span(times, fitted.times, fitted.real)
-    cross = chosen_shapes(distance, fitted.periods, fitted.index) + mean_and_slope(observed, asked)[:, None]
+    observed, asked = (share_of_span(part, fitted.times, fitted.real) for part in (fitted.times, times))
+    slope = SLOPE * observed[:, :, None] * asked[:, None, :]
+    prior = 1 + MEAN_VARIANCE + SLOPE * asked.square()[:, None]
+    if isinstance(fitted, Joint):
+        assert channels is not None, "a row of several channels is asked by channel"
+        parts = fitted.channels, channels, fitted.index, fitted.periods, fitted.amplitude, fitted.correlation
+        cross = _coupled(distance, slope, *parts)
+        prior, noise = prior * _of_channels(fitted.amplitude, channels), _of_channels(fitted.level, channels)
+    else:
+        cross = chosen_shapes(distance, fitted.periods, fitted.index) + (MEAN_VARIANCE + slope)[:, None]
+        noise = fitted.level[..., None] * fitted.scale
     cross = cross * fitted.real[:, None, :, None]
     mean = (cross * fitted.alpha[..., None]).sum(2)
     explained = ((fitted.inverse @ cross) * cross).sum(2)
-    prior = 1 + MEAN_VARIANCE + SLOPE * asked.square()[:, None]
-    curve = (prior - explained).clamp(min=1e-9) * fitted.amplitude[..., None]
-    return _mixture(fitted.weight, mean, curve + (fitted.level * fitted.amplitude)[..., None], curve)
+    curve = (prior - explained).clamp(min=1e-9) * fitted.scale
+    return _mixture(fitted.weight, mean, curve + noise, curve)
 
 
-def leave_one_out(fitted: Fitted, values: Float[Tensor, "U n"]) -> Answer:
-    """Predict each observation from the others of its channel (Rasmussen & Williams 2006, equation 5.12).
+def leave_one_out(fitted: Fitted | Joint, values: Float[Tensor, "U n"]) -> Answer:
+    """Predict each observation from the others of its row (Rasmussen & Williams 2006, equation 5.12); fields [U, n].
 
-    The fields of the answer are [U, n].
-
-    Args:
-        fitted: the Gaussian processes of U channels, with n observations each.
-        values: the values to which the processes were fitted.
+    Values are those to which the processes were fitted.
     """
     inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
-    mean = values[:, None] - fitted.alpha / inner
-    variance = fitted.amplitude[..., None] / inner
-    noise = (fitted.level * fitted.amplitude)[..., None] * fitted.noise[:, None]
-    return _mixture(fitted.weight, mean, variance, (variance - noise).clamp(min=1e-9))
+    mean, variance = values[:, None] - fitted.alpha / inner, fitted.scale / inner
+    return _mixture(fitted.weight, mean, variance, (variance - fitted.noise).clamp(min=1e-9))
 
 
 def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve: Tensor) -> Answer:
     """Return the mean of a mixture of k normal distributions, and its spread with and without noise, each [U, m].
 
-    A spread is the logarithm of a standard deviation. The share of the first one that is due to different means comes
-    last.
-
-    Args:
-        weight: of the distributions, with sum 1.
-        mean, variance: of a noisy observation [U, k, m].
-        curve: variance without the noise [U, k, m].
+    The means, the variance of a noisy observation, and that of the curve are [U, k, m]; weights have the sum 1.
     """
     weight = weight[..., None]
     whole = (weight * mean).sum(1)
@@ -394,6 +361,7 @@ class Joint(NamedTuple):
         amplitude, level: squared amplitude and noise variance of each channel, with each shape.
         correlation: between channels, shrunk.
         alpha, inverse: of the kernels' covariance matrices.
+        noise: variance of the noise of each observation.
         share: weight of this prediction against those of single channels, from 0 to 1.
     """
 
@@ -408,16 +376,17 @@ class Joint(NamedTuple):
     correlation: Float[Tensor, "R 2 C C"]
     alpha: Float[Tensor, "R q n"]
     inverse: Float[Tensor, "R q n n"]
+    noise: Float[Tensor, "R q n"]
     share: Float[Tensor, " R"]
+
+    scale = 1.0  # `inverse` has the amplitudes in it
 
 
 def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) -> Float[Tensor, "R C C"]:
     """Estimate correlations between C channels from their fitted curves at T common times.
 
-    The matrix is made positive semidefinite; a channel without observations is uncorrelated.
-
-    Args:
-        trust: how well each curve is known at each time, from 0 to 1; a point counts by the product of two channels.
+    The matrix is made positive semidefinite; a channel without observations is uncorrelated. Trust says how well each
+    curve is known at each time, from 0 to 1; a point counts by the product of two channels.
     """
     mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
     away = (curves - mean) * trust
@@ -446,9 +415,7 @@ def fit_joint(
     """Fit processes that share information between the channels of each of R series.
 
     Args:
-        times, channels, values: the n observations of all channels of a series.
-        real: False at padding.
-        noise: variance of each observation relative to its channel's mean; 1 where errors are unknown.
+        times, channels, values, real, noise: the observations of all channels, as in `Joint` and `fit_kernels`.
         correlation: between channels, from `correlations`.
         tables: weights of kernel shapes for each channel, as in `Fitted`.
         present: which channels have observations.
@@ -465,63 +432,26 @@ def fit_joint(
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
     share = share_of_span(times, times, real)
     slope = SLOPE * share[:, :, None] * share[:, None, :]
-    matrix = _coupled(distance, slope, channels, channels, index, periods, amplitude, shrunk) * both[:, None]
-    diagonal = torch.where(real[:, None], _of_channels(level, channels) * noise[:, None] + JITTER, 1.0)
-    matrix.diagonal(dim1=2, dim2=3).add_(diagonal)
-    factor, failed = torch.linalg.cholesky_ex(matrix)
-    right = values[:, None, :, None]
-    squares = torch.linalg.solve_triangular(factor, right.expand(-1, matrix.shape[1], -1, 1), upper=False)
-    squares = squares.square().sum((2, 3))
+    kernel = _coupled(distance, slope, channels, channels, index, periods, amplitude, shrunk) * both[:, None]
+    noises = _of_channels(level, channels) * noise[:, None]
+    factor, log_root, squares, failed = _factorise(kernel, noises, real, values)
     count = real.sum(1, keepdim=True).double()
-    evidence = -factor.diagonal(dim1=2, dim2=3).log().sum(-1) - 0.5 * squares - count / 2 * math.log(2 * math.pi)
+    evidence = -log_root - 0.5 * squares - count / 2 * math.log(2 * math.pi)
     evidence = torch.where(failed > 0, -torch.inf, evidence).nan_to_num(nan=-torch.inf)
     inverse = torch.cholesky_inverse(factor).nan_to_num()
     number = present.sum(1).double()
     # Correlations and amplitudes were fitted to the same values: half a nat for each channel.
     odds = evidence.logsumexp(1) - math.log(evidence.shape[1]) - alone - 0.5 * number
     trust = (TEMPER * odds.nan_to_num(nan=-50.0, neginf=-50.0)).clamp(-50, 50).sigmoid() * (number > 1)
-    weight, alpha = (TEMPER * evidence.clamp(min=-1e12)).softmax(1), (inverse @ right)[..., 0]
-    return Joint(times, channels, real, index, periods, weight, amplitude, level, shrunk, alpha, inverse, trust)
-
-
-def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor, "R m"]) -> Answer:
-    """Predict noisy observations of R series from all their channels, with each channel's mean noise; fields [R, m].
-
-    Args:
-        joint: the Gaussian processes over all channels of these series.
-        times, channels: of the m observations to predict in each series.
-    """
-    distance = (joint.times[:, :, None] - times[:, None, :]).abs()
-    observed = share_of_span(joint.times, joint.times, joint.real)
-    asked = share_of_span(times, joint.times, joint.real)
-    slope = SLOPE * observed[:, :, None] * asked[:, None, :]
-    parts = joint.channels, channels, joint.index, joint.periods, joint.amplitude, joint.correlation
-    cross = _coupled(distance, slope, *parts) * joint.real[:, None, :, None]
-    mean = (cross * joint.alpha[..., None]).sum(2)
-    explained = ((joint.inverse @ cross) * cross).sum(2)
-    prior = 1 + MEAN_VARIANCE + SLOPE * asked.square()[:, None]
-    curve = (prior * _of_channels(joint.amplitude, channels) - explained).clamp(min=1e-9)
-    return _mixture(joint.weight, mean, curve + _of_channels(joint.level, channels), curve)
-
-
-def leave_one_out_joint(joint: Joint, values: Float[Tensor, "R n"], noise: Float[Tensor, "R n"]) -> Answer:
-    """Predict each observation from all others of its series, over all channels; fields [R, n].
-
-    Args:
-        joint: the Gaussian processes over all channels of R series, with n observations each.
-        values, noise: to which they were fitted: the values, and their variances relative to their channel's mean.
-    """
-    inner = joint.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
-    curve = 1 / inner - _of_channels(joint.level, joint.channels) * noise[:, None]
-    return _mixture(joint.weight, values[:, None] - joint.alpha / inner, 1 / inner, curve.clamp(min=1e-9))
+    weight, alpha = (TEMPER * evidence.clamp(min=-1e12)).softmax(1), (inverse @ values[:, None, :, None])[..., 0]
+    kernels = (index, periods, weight, amplitude, level, shrunk, alpha, inverse, noises, trust)
+    return Joint(times, channels, real, *kernels)
 
 
 def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
     """Return the mixture of two predictions as one: its mean, and standard deviations that count their distance, too.
 
-    Args:
-        first, second: the predictions, with fields of one shape.
-        share: weight of the second, from 0 to 1, broadcast to that shape.
+    The share, from 0 to 1, is the weight of the second.
     """
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()
@@ -538,13 +468,9 @@ def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Return, for each observation and each of q joint kernels, the table's entry for the observation's channel.
+    """Return, for each observation and each of q joint kernels, the entry of a table for the observation's channel.
 
-    The q kernels are 3 shapes with 2 correlations each.
-
-    Args:
-        table: a number for each of the 3 shapes and C channels.
-        channels: of the m observations of each row.
+    The q kernels are 3 shapes with 2 correlations each; the table has a number for each shape and channel.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 
@@ -570,9 +496,9 @@ def _coupled(
         index, periods, amplitude, correlation: as in `Joint`.
     """
     shape = chosen_shapes(distance, periods, index) + slope[:, None]
-    sizes = [amplitude.gather(2, part[:, None].expand(-1, amplitude.shape[1], -1)).sqrt() for part in (left, right)]
-    size = sizes[0][..., :, None] * sizes[1][..., None, :]
+    left_size, right_size = (_of_channels(amplitude, part).sqrt() for part in (left, right))
     row = torch.arange(len(distance))[:, None, None]
     linked = correlation.transpose(1, 0)[:, row, left[:, :, None], right[:, None, :]].transpose(0, 1)
     offset = MEAN_VARIANCE * (left[:, :, None] == right[:, None, :]).double()
-    return (size[:, :, None] * (shape[:, :, None] * linked[:, None] + offset[:, None, None])).flatten(1, 2)
+    parts = (shape[:, :, None] * linked[:, None] + offset[:, None, None]).flatten(1, 2)
+    return left_size[..., None] * right_size[:, :, None] * parts

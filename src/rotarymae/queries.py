@@ -23,25 +23,21 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 
 class WindowBlend(NamedTuple):
-    """Weights that join the answers of two overlapping pieces of a long series into one answer per query.
+    """Weights that join the answers of overlapping pieces of long series into one answer per query.
 
     Attributes:
-        first, second: int [n], for each query the rows of its two answers, which are often the same row.
-        share: float [n], from 0 to 1, the weight of the second.
+        query: int [m], the query that each answer is for.
+        weight: float [m], of each answer; those of a query add up to 1.
     """
 
-    first: np.ndarray
-    second: np.ndarray
-    share: np.ndarray
+    query: np.ndarray
+    weight: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Return the answers to n queries, float [n, V, P]: the weighted means of two rows of `answers` each.
-
-        Args:
-            answers: [m, V, P] the answers of all pieces, V values with P numbers each; m is at least n.
-        """
-        share = self.share[:, None, None]
-        return (1 - share) * answers[self.first] + share * answers[self.second]
+        """Return the weighted means [n, V, P] of the answers [m, V, P] to each of n queries."""
+        order = np.argsort(self.query, kind="stable")
+        first = np.flatnonzero(np.diff(self.query[order], prepend=-1))
+        return np.add.reduceat((self.weight[:, None, None] * answers)[order], first)
 
 
 @dataclass(frozen=True)
@@ -85,12 +81,9 @@ class Queries:
         return Queries(keys[:, 1], None, offsets, positions=positions), index.reshape(-1)
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Return the queries of each window of long series, and the weights that join the windows' answers.
+        """Return the queries of each of the `windows` of long series, and the weights that join the windows' answers.
 
         A window is a piece of a series, and neighbouring ones overlap. A query in an overlap is asked in both windows.
-
-        Args:
-            windows: the W windows of the series to which the queries belong.
 
         Returns:
             m queries, at least n, window after window (offsets [W + 1]), without errors; and the `WindowBlend` that
@@ -98,16 +91,14 @@ class Queries:
         """
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
-        window, query = np.append(before, after[twice]), np.append(np.arange(len(before)), twice)
+        window = np.append(before, after[twice])
         order = np.argsort(window, kind="stable")
-        place = np.argsort(order, kind="stable")
-        first, second = place[: len(before)], place[: len(before)].copy()
-        second[twice] = place[len(before) :]
+        query = np.append(np.arange(len(before)), twice)[order]
         offsets = np.searchsorted(window[order], np.arange(len(windows.series) + 1))
-        channels = None if self.channels is None else self.channels[query[order]]
-        positions = None if self.positions is None else self.positions[query[order]]
-        blend = WindowBlend(first, second, share)
-        return Queries(self.times[query[order]], channels, offsets, positions=positions), blend
+        channels = None if self.channels is None else self.channels[query]
+        positions = None if self.positions is None else self.positions[query]
+        blend = WindowBlend(query, np.append(1 - share, share[twice])[order])
+        return Queries(self.times[query], channels, offsets, positions=positions), blend
 
     @classmethod
     def cross(
@@ -120,8 +111,7 @@ class Queries:
         """Create queries for every time of a series in every one of its channels, channel after channel.
 
         Args:
-            dataset: the S series; without channels, each time is asked for once.
-            times: for each series its times [q_i].
+            times: for each series its times [q_i]; without channels, each is asked for once.
             channels: for each series channel numbers from 0, not read without channels; None means all channels.
             positions: for each series its places [q_i, P]. None takes the only place at which a series was observed.
 
@@ -144,9 +134,7 @@ class Queries:
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
-    """Create queries at evenly spaced times from each series' first to its last observation, in every channel.
-
-    The queries of a series are channel after channel.
+    """Create queries at evenly spaced times from each series' first to its last observation, channel after channel.
 
     Args:
         points: number of times of each series.
@@ -162,14 +150,9 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return for each series the only place at which it was observed, once for each of its times: arrays [q_i, P].
+    """Return for each series the only place at which it was observed, repeated for its query times: arrays [q_i, P].
 
-    Args:
-        dataset: series with P further positions.
-        times: for each series its query times [q_i].
-
-    Raises:
-        InputError: a series that was observed at several places ("positions-needed").
+    Raises InputError ("positions-needed") for a series that was observed at several places.
     """
     assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]
@@ -209,11 +192,8 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
 def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
     """Create queries for the same times in every series and channel, channel after channel in each series.
 
-    Args:
-        times: numbers, or texts: dates, or spans such as "+4" or "+4h" from each series' first observation.
-
-    Raises:
-        InputError: another text; more times than memory could hold; series observed at several positions.
+    Times are numbers, or texts: dates, or spans such as "+4" or "+4h" from each series' first observation. Raises
+    InputError for another text, more times than memory could hold, and series observed at several positions.
     """
     _check_size(dataset, len(times))
     spans = [dates.parse_span(str(one), dataset.time_unit) for one in times]
@@ -226,11 +206,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError for more than `MAX_QUERIES`: `times` for each series and channel of the data set.
-
-    Args:
-        times: number of times of each series.
-    """
+    """Raise InputError if so many times for each series and channel of the data set are more than `MAX_QUERIES`."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -304,16 +280,11 @@ class QueryTable:
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
-        """Read a table of queries from a file.
+        """Read a table of queries from the file `path`; `layout` and InputError are those of `of`.
 
         Args:
-            path: the file.
-            layout: as in `of`.
             observed: the file of observations. If it is one series without an id column, the queries need no ids
                 either, and get the name of this file as id.
-
-        Raises:
-            InputError: as `of`; a file that cannot be read.
         """
         source = open_source(path).with_time(layout.time)
         columns = source.read(source.columns)
@@ -370,10 +341,8 @@ class QueryTable:
         """Return the queries for the series of a data set, in its order, and for each series in the order of the rows.
 
         Rows for other series are left out, and a series without a row has no query. A row without a channel becomes a
-        query in every channel. Dates without a zone are read in the zone of the data set.
-
-        Raises:
-            InputError: an unknown channel; dates, where the times of the data set are numbers.
+        query in every channel. Dates without a zone are read in the zone of the data set. Raises InputError for an
+        unknown channel, and for dates where the times of the data set are numbers.
         """
         rows = self.rows
         if rows.time_unit is not None and dataset.time_unit is None:
@@ -428,13 +397,7 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
-    """Raise InputError for queries that belong to another data set, for times that are not finite, or for none at all.
-
-    Refused are another number of series or of times than the offsets say, and times that are NaN or infinite.
-
-    Args:
-        dataset: the series that the queries are for.
-    """
+    """Raise InputError for queries of other series than `dataset`, for times that are not finite, or for no queries."""
     series, times = len(queries.offsets) - 1, len(queries.times)
     if series != len(dataset):
         raise InputError(
@@ -452,11 +415,8 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
 def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
     """Raise InputError for queries whose channels or positions are not those that a model was trained with.
 
-    Refused are positions or channels where the model has none, or none where it has some; an unknown channel; and
-    positions that are NaN or infinite.
-
-    Args:
-        preprocessor: the model's.
+    Refused are positions or channels where the model's preprocessor has none, or none where it has some; an unknown
+    channel; and positions that are NaN or infinite.
     """
     axes, names, channels = len(preprocessor.position_names), preprocessor.channel_names, queries.channels
     if (0 if queries.positions is None else queries.positions.shape[1]) != axes:
@@ -488,22 +448,18 @@ class AnswerShape(NamedTuple):
 
     Attributes:
         channels: number of channels; 0 for series without.
-        common: whether all series have the same number of query times.
-        padded: whether the series came as an array [cases, channels, time], whose layout the answers get.
-        flat: whether they came as an array [cases, time].
+        axes: 3 if the series came as an array [cases, channels, time], whose layout the answers get; 2 for an array
+            [cases, time]; else 0.
     """
 
     channels: int
-    common: bool
-    padded: bool
-    flat: bool
+    axes: int
 
 
 def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
     """Create queries for all channels of each series; return them, and how their answers are to be laid out.
 
     Args:
-        dataset: the series.
         X: the series as the caller gave them, whose form the answers take.
         at: times [q], the same for all series; or one array of times [q_i] for each series. None means the steps 0, 1,
             ... of an array, or else each series' different times (and positions). For series with dates these may be
@@ -520,13 +476,12 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
             f"at is a table, with the columns {listed(list(at.columns), 10)}; give times: one array for all series, or "
             "a list with one array for each. A file of such a table is read by `rotarymae interpolate --at`."
         )
-    flat = is_flat(X)
-    padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
+    axes = 2 if is_flat(X) else 3 if isinstance(X, np.ndarray) and X.ndim == 3 else 0
     if at is None and dataset.positions is not None and positions is None:
         points = [np.unique(np.column_stack([one.times, one.positions]), axis=0) for one in dataset]  # pyright: ignore
         at, positions = [rows[:, 0] for rows in points], [rows[:, 1:] for rows in points]
     elif at is None:
-        at = np.arange(np.shape(X)[-1]) if padded else [np.unique(one.times) for one in dataset]
+        at = np.arange(np.shape(X)[-1]) if axes else [np.unique(one.times) for one in dataset]
     times = _for_each("at", at, dataset, 1, lambda part: _as_numbers(part, dataset))
     places, width = None, len(dataset.position_names)
     if positions is not None:
@@ -540,9 +495,7 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
                     f"positions of series {i} (counted from 0) have the shape {one.shape}; give [{len(when)}, {width}]:"
                     f" one row per time, and the columns {listed(dataset.position_names)}."
                 )
-    queries = Queries.cross(dataset, times, positions=places)
-    common = len({len(one) for one in times}) == 1
-    return queries, AnswerShape(len(dataset.channel_names or ()), common, padded, flat)
+    return Queries.cross(dataset, times, positions=places), AnswerShape(len(dataset.channel_names or ()), axes)
 
 
 def _for_each(
@@ -552,12 +505,11 @@ def _for_each(
 
     Args:
         name: of the argument, for messages.
-        given: an array, or a list of arrays, or an array with one more axis.
+        given: one array for all series, or a list of arrays, or an array with one more axis.
         most: number of axes of the array of one series, at most; it has one at least.
-        convert: makes an array of numbers of what was given for one series, or for all.
+        convert: makes an array of numbers of what was given.
 
-    Raises:
-        InputError: arrays for another number of series, with another number of axes, with NaN or with infinity.
+    Raises InputError for arrays for another number of series, with another number of axes, with NaN or with infinity.
     """
     if isinstance(given, list | tuple) and any(np.ndim(one) >= most for one in given):
         each = [convert(one) for one in given]
@@ -583,20 +535,17 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
     """Lay out flat answers [n, V] to n queries as [S, q, V], with channels as [S, C, q, V].
 
     They are a list of arrays [q_i, V] or [C, q_i, V] where series have different numbers of times. For series given as
-    an array they are [cases, channels, q] or [cases, q].
-
-    Args:
-        queries, shape: what `queries_from` returned.
+    an array they are [cases, channels, q] or [cases, q]. Queries and shape are those of `queries_from`.
     """
     parts = []
     for part in np.split(answers, queries.offsets[1:-1]):
         part = part.reshape(max(shape.channels, 1), -1, part.shape[-1])
-        if shape.padded:
+        if shape.axes:
             part = part[..., 0] if shape.channels else part[0].T
-            parts.append(part[0] if shape.flat else part)
+            parts.append(part[0] if shape.axes == 2 else part)
         else:
             parts.append(part if shape.channels else part[0])
-    return np.stack(parts) if shape.common else parts
+    return np.stack(parts) if len(set(queries.lengths)) == 1 else parts
 
 
 def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:

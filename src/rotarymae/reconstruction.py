@@ -45,10 +45,7 @@ def reconstruct(
 ) -> list[ReconstructedArray]:
     """Hide patches of every array, always the same ones, and predict them; return one result per array, in their order.
 
-    Args:
-        dataset: arrays of at least two patches each.
-        masking: how patches are hidden.
-        on_step: called with (batches done, batches in all), for progress bars.
+    Arrays have at least two patches each. `on_step` is called with (batches done, batches in all), for progress bars.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data.
@@ -83,11 +80,8 @@ def drawn(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays [*sizes, C] to draw: the original, with NaN at hidden patches, and with predictions there.
 
-    All are cropped to whole patches, in the array's units, float32.
-
-    Args:
-        array: the original.
-        hidden: its entry in the answer of `reconstruct`.
+    All are cropped to whole patches, in the array's units, float32. `hidden` is the array's entry in the answer of
+    `reconstruct`.
     """
     preprocessor = pipeline.require_arrays()
     patch_size = preprocessor.patch_size

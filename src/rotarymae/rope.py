@@ -48,10 +48,8 @@ def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.
 def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) -> Float[Tensor, "B N A*F"]:
     """Return position · frequency of every token, axis by axis, in the precision of the positions, at least float32.
 
-    bfloat16 keeps 8 bits: at position 100 its angles err by up to 0.25 rad. Autocast is therefore off in here.
-
-    Args:
-        frequencies: of one axis, the same for all, in radians per unit of position.
+    Frequencies are the same for all axes. bfloat16 keeps 8 bits: at position 100 its angles err by up to 0.25 rad.
+    Autocast is therefore off in here.
     """
     with torch.autocast(positions.device.type, enabled=False):
         if positions.dtype not in (torch.float32, torch.float64):
@@ -61,10 +59,7 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
 
 
 def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
-    """Return cosines and sines of the angles, with an axis of size 1 for the heads, which share them.
-
-    It is computed once per forward pass. P is K/2, the number of pairs of channels of a head.
-    """
+    """Return cosines and sines of the angles, with an axis of size 1 for the heads, which share them."""
     return Rotation(angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2))
 
 

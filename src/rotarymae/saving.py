@@ -303,7 +303,7 @@ def check_parts(pipeline: Pipeline) -> None:
     if pipeline.calibration is not None:
         pipeline.calibration.check()
     if pipeline.labels is not None:
-        outputs = getattr(pipeline.model, "classes", None) or getattr(pipeline.model, "outputs", None)
+        outputs = getattr(pipeline.model, "outputs", None)
         if not isinstance(pipeline.model, pipeline.labels.head) or outputs != pipeline.labels.outputs:
             kind = "outputs" if pipeline.labels.task == "regression" else "classes"
             raise InputError(

@@ -87,10 +87,8 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     """Return the autocovariance of a series by lag: sums of products of values, and the number of pairs in each sum.
 
     Values are standardised after a straight line is subtracted. Both results are empty for fewer than `LEAST_PAIRS`
-    values; else their lags go up to the number of slots, empty ones included, over `LEAST_CYCLES`.
-
-    Args:
-        slots: times as ascending integers from 0; values at `MOST_SLOTS` or later are left out.
+    values; else their lags go up to the number of slots, empty ones included, over `LEAST_CYCLES`. Slots are times as
+    ascending integers from 0; values at `MOST_SLOTS` or later are left out.
     """
     inside = slots < MOST_SLOTS
     slots, values = slots[inside], values[inside]

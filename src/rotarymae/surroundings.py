@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rotarymae.neighbours import PACE, Observed, by_query, flat_queries, neighbours_at, observe
+from rotarymae.neighbours import PACE, Observed, by_query, channel_sum, flat_queries, neighbours_at, observe
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.tokens import Tokens
 
@@ -48,8 +48,8 @@ def surroundings(
     With position axes besides time and channel, the only guess is the value of the nearest token on all axes together.
 
     Args:
-        visible: the visible tokens of B series, as the model takes them.
-        positions: of M queries per series, at which values are to be predicted.
+        visible: the visible tokens, as the model takes them.
+        positions: at which values are to be predicted.
         preprocessor: made the tokens.
         season: period after which series repeat, in units of position; 0 for none.
     """
@@ -61,8 +61,7 @@ def surroundings(
     values = torch.cat([observed.values, *traits(observed), slope(observed)], -1)
     every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS + 1))
     times, channel = flat_queries(positions.to(visible.positions.dtype), features)
-    near = neighbours_at(every, times, channel)
-    numbers = near.numbers.unflatten(2, (-1, 1)).movedim(2, 0)
+    numbers = neighbours_at(every, times, channel).unflatten(2, (-1, 1)).movedim(2, 0)
     line, before, after, nearness, nearness2, _, _, mean, count = numbers[0].unbind(-1)
     opened, closed = nearness > 0, nearness2 > 0
     gap, gap2 = (
@@ -109,8 +108,8 @@ def a_season_away(
     season. Beyond the last observation this line has one end, a season before it, and the channel's mean slope.
 
     Args:
-        observed: the visible observations of B rows, with W values each.
-        times, channel: of Q queries.
+        observed: the visible observations.
+        times, channel: of the queries.
         features: number of rows of a series, whose first and last observation is that of all of them.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
@@ -132,8 +131,8 @@ def a_season_away(
     away = torch.stack([times[:, None] - further, *(edge[:, None].expand_as(further) for edge in (start, end))], 1)
     away = away - step[:, None]
     near = neighbours_at(observed, away.flatten(1), channel.repeat(1, 12))
-    there, before, after = near.line.unflatten(1, away.shape[1:]).unbind(1)
-    gap = PACE * (1 / near.numbers[..., 3:5].amax(-1).clamp(min=1e-9) - 1)
+    there, before, after = near[..., 0].unflatten(1, away.shape[1:]).unbind(1)
+    gap = PACE * (1 / near[..., 3:5].amax(-1).clamp(min=1e-9) - 1)
     seen = (1 / (1 + (gap / (season * NEAR_SEASON)) ** 4)).unflatten(1, away.shape[1:])
     share = ((times - start) / (end - start).clamp(min=1e-6)).clamp(0, 1)[:, None, :, None]
     offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
@@ -150,21 +149,15 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
     """Return the mean slope of each observation's channel in its series: last minus first value, over their time.
 
     It is 0 for a channel of one time, and for missing observations.
-
-    Args:
-        observed: E observations of each of B rows, sorted by channel and time.
     """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
     edges = [real & (channel != channel.roll(by, 1)) for by in (1, -1)]
     edges[0][:, 0], edges[1][:, -1] = real[:, 0], real[:, -1]
 
-    def at(edge: Tensor, part: Tensor) -> Tensor:
-        """Return, for each observation, the entry of `part` [B, E, W] at its channel's edge (True in `edge` [B, E])."""
-        index = observed.number.expand_as(part)
-        return torch.zeros_like(part).scatter_add(1, index, part * edge[..., None]).gather(1, index)
-
-    (begin, end), (low, high) = ([at(edge, part) for edge in edges] for part in (times, values))
+    (begin, end), (low, high) = (
+        [channel_sum(part * edge[..., None], observed.number) for edge in edges] for part in (times, values)
+    )
     return torch.where(end > begin, (high - low) / (end - begin).clamp(min=1e-6), 0.0) * real[..., None]
 
 
@@ -172,9 +165,9 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     """Return three logarithms, each [B, E, W], that describe each observation's channel: roughness, variation, size.
 
     Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
-    from the straight line between their two neighbours, divided by the variation; nearly 1, with logarithm 0, for
-    channels with few observations. Size is the root mean square of the values: how far the channel lies from the mean
-    of all series, 0. Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
+    from the straight line between their two neighbours, over the variation; nearly 1, with logarithm 0, for few
+    observations. Size is the root mean square of the values: how far the channel lies from the mean of all series, 0.
+    Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
     """
     values, times, channel = observed.values, observed.times, observed.channel
     real = channel.isfinite()
@@ -183,15 +176,11 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     gap, gap2 = times - times.roll(1, 1), times.roll(-1, 1) - times
     share = (gap / (gap + gap2).clamp(min=1e-6)).masked_fill(~inner, 0.0)[..., None]
     line = (1 - share) * values.roll(1, 1) + share * values.roll(-1, 1)
-    number = observed.number.expand_as(values)
-
-    def total(part: Tensor) -> Tensor:
-        """Return, for each observation, the sum of `part` [B, E, W] over its channel."""
-        return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
-
-    variance = total((values - observed.mean).square() * real[..., None]) / observed.count.clamp(min=1) + LEAST_VARIANCE
-    away = total((values - line).square() * inner[..., None]) + variance
-    rough = (away / (1 + total(inner[..., None].expand_as(values).to(values.dtype))) / variance).log()
+    squares = (values - observed.mean).square() * real[..., None], (values - line).square() * inner[..., None]
+    about_mean, about_line = (channel_sum(part, observed.number) for part in squares)
+    variance = about_mean / observed.count.clamp(min=1) + LEAST_VARIANCE
+    number = channel_sum(inner[..., None].to(values.dtype), observed.number)
+    rough = ((about_line + variance) / (1 + number) / variance).log()
     size = variance + observed.mean.square()
     logarithms = (rough / 2, variance.log() / 2, size.log() / 2)
     return tuple(part.clamp(-MAX_TRAIT, MAX_TRAIT) * real[..., None] for part in logarithms)
@@ -200,12 +189,8 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
     """Describe what lies around queries on several position axes: every guess is the value of the nearest token.
 
-    Where nothing was observed, as where there are limits only, it is 0, the mean of the training values.
-
-    Args:
-        visible: the visible tokens of B series.
-        positions: of M queries per series.
-        features: number V of values of a token.
+    Where nothing was observed, as where there are limits only, it is 0, the mean of the training values. The first
+    `features` numbers of a token are values.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
     seen = visible.observed_values[..., :features].unbind(-1)
@@ -219,12 +204,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return the number, from 0, of the pair of channel and value column that each predicted value belongs to.
-
-    Args:
-        positions: at which V values each are predicted; the last axis is the channel's, if there is one.
-        preprocessor: knows channels and columns.
-    """
+    """Return the number, from 0, of the pair of channel and value column of each value predicted at these positions."""
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
         return value.expand(*positions.shape[:2], -1)

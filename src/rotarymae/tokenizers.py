@@ -22,9 +22,7 @@ from rotarymae.tokens import Tokens
 def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> Tokens:
     """Cut an array into patches, one token each; they are numbered with the last axis running fastest.
 
-    Args:
-        array: [B, d_1, .., d_D, C].
-        patch_size: p_1 .. p_D, each dividing its axis.
+    Patch sizes p_1 .. p_D must divide their axes.
 
     Returns:
         Tokens: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels fastest; positions [B, N, D] are
@@ -49,32 +47,19 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
 def unpatchify(
     values: Float[Tensor, "B N V"], sizes: Sequence[int], patch_size: Sequence[int]
 ) -> Float[Tensor, "B *axes C"]:
-    """Assemble the array [B, *sizes, C] whose patches are `values` [B, N, V], in the order of `patchify`.
-
-    Raises:
-        InputError: numbers of tokens or features that no array of these sizes has.
-    """
-    if len(sizes) != len(patch_size) or any(p < 1 or d % p for d, p in zip(sizes, patch_size, strict=False)):
-        raise InputError(f"sizes {tuple(sizes)} are no multiples of the patches {tuple(patch_size)}; crop or pad.")
+    """Assemble the array [B, *sizes, C] whose patches are `values` [B, N, V], in the order of `patchify`."""
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
-    batch, tokens, features = values.shape
-    cells = math.prod(patch_size)
-    if tokens != math.prod(counts) or features % cells:
-        raise InputError(
-            f"values have {tokens} tokens of {features} features; sizes {tuple(sizes)} in patches {tuple(patch_size)} "
-            f"have {math.prod(counts)} tokens of a multiple of {cells} features."
-        )
+    batch, channels = len(values), values.shape[2] // math.prod(patch_size)
     dims = len(sizes)
-    patches = values.reshape(batch, *counts, *patch_size, features // cells)
+    patches = values.reshape(batch, *counts, *patch_size, channels)
     order = [axis for pair in zip(range(1, dims + 1), range(dims + 1, 2 * dims + 1), strict=True) for axis in pair]
-    return patches.permute(0, *order, 2 * dims + 1).reshape(batch, *sizes, features // cells)
+    return patches.permute(0, *order, 2 * dims + 1).reshape(batch, *sizes, channels)
 
 
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
     """Return the sizes (d_1, .., d_D) of an array [B, d_1, .., d_D, C].
 
-    Raises:
-        InputError: patch sizes that do not divide them, or another number of axes; the message says what would fit.
+    Raises InputError, which says what would fit, for patch sizes that do not divide them, or are not as many.
     """
     if array.ndim < 3:
         raise InputError(

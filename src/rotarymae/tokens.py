@@ -6,7 +6,7 @@ D embed_dim, H heads, K head_dim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
@@ -137,8 +137,7 @@ class Tokens:
         Tokens
             The selected rows [K, N].
         """
-        parts: dict[str, Any] = {name: None if part is None else part[index] for name, part in vars(self).items()}
-        return Tokens(**parts, check_values=False)
+        return self._each(lambda part: part[index])
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
         """Move the tokens to another device.
@@ -157,62 +156,18 @@ class Tokens:
         Tokens
             The same tokens on that device.
         """
+        return self._each(lambda part: part.to(device, non_blocking=non_blocking))
 
-        parts: dict[str, Any] = {
-            name: None if part is None else part.to(device, non_blocking=non_blocking)
-            for name, part in vars(self).items()
-        }
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Tokens:
+        """Return the tokens with `change` applied to each of their tensors."""
+        parts: dict[str, Any] = {name: None if part is None else change(part) for name, part in vars(self).items()}
         return Tokens(**parts, check_values=False)
 
 
-def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -> Tokens:
-    """Collate rows of any lengths into one batch, padded behind to the longest.
-
-    Parameters
-    ----------
-    rows : iterable of (Tensor, Tensor)
-        Values [n, V] and positions [n, A] of each row; at least one row, and the same V and A in all.
-
-    Returns
-    -------
-    Tokens
-        The batch.
-
-    Raises
-    ------
-    InputError
-        As `Tokens`; no rows; a row whose values and positions differ in length, or whose V or A is not that of the
-        first row.
-    """
-    rows = list(rows)
-    if not rows:
-        raise InputError("collate got no rows; a batch needs at least one.")
-    for i, (values, positions) in enumerate(rows):
-        if values.ndim != 2 or positions.ndim != 2 or len(values) != len(positions):
-            raise InputError(
-                f"row {i}: values {tuple(values.shape)} and positions {tuple(positions.shape)} "
-                "must be [n, V] and [n, A] with the same n."
-            )
-        like = rows[0]
-        if values.shape[1:] + positions.shape[1:] != like[0].shape[1:] + like[1].shape[1:]:
-            raise InputError(
-                f"row {i} has {values.shape[1]} features and {positions.shape[1]} position axes, row 0 has "
-                f"{like[0].shape[1]} and {like[1].shape[1]}; give all rows the same numbers of both."
-            )
-    lengths = [len(values) for values, _ in rows]
-    values, padding = pad_rows(torch.cat([values for values, _ in rows]), lengths)
-    positions, _ = pad_rows(torch.cat([positions for _, positions in rows]), lengths)
-    return Tokens(values, positions, padding)
-
-
 def pad_rows(
-    flat: Shaped[np.ndarray | Tensor, "n C"], lengths: Sequence[int] | np.ndarray | Tensor
-) -> tuple[Shaped[Tensor, "B N C"], Bool[Tensor, "B N"] | None]:
-    """Lay out concatenated rows of different lengths as an array [B, N, C], padded at the end with zeros.
-
-    Args:
-        flat: all rows, concatenated; n is the sum of `lengths`.
-        lengths: [B], entries of each row.
+    flat: Shaped[np.ndarray | Tensor, " n *rest"], lengths: Sequence[int] | np.ndarray | Tensor
+) -> tuple[Shaped[Tensor, "B N *rest"], Bool[Tensor, "B N"] | None]:
+    """Lay out concatenated rows of different lengths as an array [B, N, ...], padded at the end with zeros.
 
     Returns:
         The array, with the type and device of `flat`, and its padding (True beyond a row's end), or None when all rows
@@ -221,9 +176,9 @@ def pad_rows(
     flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths).cpu()
     longest = int(lengths.max())
     if bool((lengths == longest).all()):
-        return flat.reshape(len(lengths), longest, flat.shape[1]), None
+        return flat.reshape(len(lengths), longest, *flat.shape[1:]), None
     real = torch.arange(longest) < lengths[:, None]
-    padded = flat.new_zeros(len(lengths), longest, flat.shape[1])
+    padded = flat.new_zeros(len(lengths), longest, *flat.shape[1:])
     padded[real] = flat
     return padded, ~real.to(flat.device)
 
@@ -252,16 +207,10 @@ def round_up(tokens: Tokens, step: int) -> Tokens:
 
 
 def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
-    """Keep some tokens of each row, moved to its front in their order.
+    """Keep some tokens of each row (True in `keep`), moved to its front in their order.
 
     Shorter rows are padded at the end; a row that keeps nothing is all padding. Padding is None when all rows keep the
-    same number.
-
-    Args:
-        keep: True where a token is kept; ignored at padded positions.
-
-    Raises:
-        InputError: nothing is kept in any row.
+    same number. Raises InputError if nothing is kept in any row.
     """
     keep = keep & tokens.real
     count = keep.sum(1)
@@ -269,6 +218,15 @@ def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
     index = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
     padding = None if fewest == most else torch.arange(most, device=index.device) >= count[:, None]
     return replace(tokens, padding=None, check_values=False).select(index, padding)
+
+
+def lexsort(*keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
+    """Return the indices that sort each row by the first key, then the second, and so on; equal ones stay in order."""
+    *firsts, last = keys
+    order = last.sort(dim=1, stable=True).indices
+    for key in reversed(firsts):
+        order = order.gather(1, key.gather(1, order).sort(dim=1, stable=True).indices)
+    return order
 
 
 def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, observed: Tensor | None) -> None:
@@ -292,13 +250,11 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
         raise InputError(
             f"values are {values.dtype} and positions {positions.dtype}; both must be floating point (use .float())."
         )
-    if padding is not None:
-        if padding.shape != values.shape[:2]:
-            raise InputError(
-                f"padding has shape {tuple(padding.shape)}; expected {tuple(values.shape[:2])} (batch, tokens)."
-            )
-        if padding.dtype != torch.bool:
-            raise InputError(f"padding is {padding.dtype}; expected bool, True where there is no token.")
+    if padding is not None and (padding.shape != values.shape[:2] or padding.dtype != torch.bool):
+        raise InputError(
+            f"padding is {padding.dtype} of shape {tuple(padding.shape)}; expected bool {tuple(values.shape[:2])} "
+            "(batch, tokens), True where there is no token."
+        )
     if observed is not None and (
         observed.dtype != torch.bool
         or observed.ndim != 3

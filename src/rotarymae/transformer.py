@@ -16,8 +16,8 @@ from rotarymae.rope import Rotation, rotate
 ALL = slice(None)
 
 
-class Dropping(nn.Module):
-    """A layer that sets some of its input to zero in training, and scales up the rest.
+class Dropout(nn.Module):
+    """A layer that sets random numbers of its input to zero in training, and scales up the rest.
 
     `generator` is what it draws from; None is torch's own, a state that all threads share: a training would change the
     caller's random numbers, and two trainings in two threads each other's.
@@ -34,36 +34,30 @@ class Dropping(nn.Module):
         """Whether anything is dropped: in training, at a rate above 0."""
         return self.training and self.rate > 0
 
-    def _drop(self, x: Float[Tensor, "*shape"], shape: tuple[int, ...]) -> Float[Tensor, "*shape"]:
-        """Return x with random parts set to zero and the rest scaled up by 1 / (1 - rate).
-
-        Args:
-            shape: of the random mask, which is broadcast to x.
-        """
-        dropped = torch.empty(shape, dtype=torch.bool, device=x.device).bernoulli_(self.rate, generator=self.generator)
-        return x.masked_fill(dropped, 0.0) / (1.0 - self.rate)
-
-
-class Dropout(Dropping):
-    """Drops single numbers."""
+    def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
+        """Return the shape of the random mask, which is broadcast to x."""
+        return tuple(x.shape)
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Return x with random numbers dropped in training; x itself otherwise."""
-        return self._drop(x, tuple(x.shape)) if self.drops else x
+        """Return x with random parts dropped in training, and the rest scaled up by 1 / (1 - rate); else x itself."""
+        if not self.drops:
+            return x
+        dropped = torch.empty(self.mask_shape(x), dtype=torch.bool, device=x.device)
+        return x.masked_fill(dropped.bernoulli_(self.rate, generator=self.generator), 0.0) / (1.0 - self.rate)
 
 
-class DropPath(Dropping):
+class DropPath(Dropout):
     """Stochastic depth (arXiv:1603.09382): drops a residual branch for whole samples."""
 
-    def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Return x with random rows dropped in training; x itself otherwise."""
-        return self._drop(x, (len(x), 1, 1)) if self.drops else x
+    def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
+        """Return the shape of a mask over the rows of x."""
+        return (len(x), *(1 for _ in x.shape[1:]))
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
     """Let all dropout layers of `module` draw from `generator` inside the block, and from torch's state afterwards."""
-    layers = [layer for layer in module.modules() if isinstance(layer, Dropping)]
+    layers = [layer for layer in module.modules() if isinstance(layer, Dropout)]
     for layer in layers:
         layer.generator = generator
     try:
@@ -116,12 +110,9 @@ class Attention(nn.Module):
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
-    """Return attention [B, H, Q, K] of query, key and value [B, N, H, K].
+    """Return attention [B, H, Q, K] of query, key and value [B, N, H, K]; arguments are those of `_weighted`.
 
     In training with bf16 on a processor it is computed in float32, whose backward pass is faster there.
-
-    Args:
-        key_mask: True for keys that may be attended to; None means all.
     """
     query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
     if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or not torch.is_grad_enabled():
@@ -135,8 +126,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, 
 def _weighted(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
     """Return attention [B, H, Q, K] of query, key and value [B, H, N, K], with dropout of its weights if that is on.
 
-    Args:
-        key_mask: True for keys that may be attended to; None means all.
+    The mask is True for keys that may be attended to; None means all.
     """
     if not dropout.drops:
         return F.scaled_dot_product_attention(query, key, value, key_mask)
@@ -183,14 +173,7 @@ class Block(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Return the Q tokens selected by `queries` after this block.
-
-        Args:
-            x: all tokens before it.
-            rotation: angles of all N tokens; None for positions that are not rotary.
-            key_mask: True for keys that may be attended to; None means all.
-            queries, keys: the tokens that are computed, and those that they attend to.
-        """
+        """Return the Q tokens selected by `queries` after this block; arguments are those of `Attention.forward`."""
         attended = self.attention(self.attention_norm(x), rotation, key_mask, queries, keys)
         x = x[:, queries] + self.drop_path(attended)
         return x + self.drop_path(self.mlp(self.mlp_norm(x)))
@@ -218,7 +201,6 @@ class Transformer(nn.Module):
 
         Args:
             rotation: angles of all N tokens; None for positions that are not rotary.
-            padding: True where there is no token; None without padding.
             context: number of tokens, from the first, that are attended to; tokens behind them influence no other
                 token. None lets all attend to all.
         """

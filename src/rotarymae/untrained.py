@@ -41,7 +41,7 @@ def interpolate_any(
 
     Args:
         model: the shipped `any-series`; it is left in evaluation mode.
-        dataset: the S observed series. Its last value columns may be standard errors, one for each other column.
+        dataset: the observed series. Its last value columns may be standard errors, one for each other column.
         queries: times and channels for each series, at which to predict.
         errors: names of the columns of errors; () without.
         on_step: called with (series done, series in all), for progress bars; None for none.
@@ -51,9 +51,9 @@ def interpolate_any(
     """
     check_queries(queries, dataset)
     distance = time_to_nearest(dataset, queries)
-    windows, fade = _windows(dataset, errors), None
+    windows, blend = _windows(dataset, errors), None
     if len(windows.series) > len(dataset):
-        queries, fade = queries.of_windows(windows)
+        queries, blend = queries.of_windows(windows)
     part, V = windows.dataset, len(dataset.value_names) - len(errors)
     typical = _typical(dataset, V)
     numbers = channel_index(queries).astype(np.int64)[:, None] * V + np.arange(V)
@@ -81,10 +81,10 @@ def interpolate_any(
         done += len(index)
         if on_step is not None:
             on_step(done, len(part))
-    if fade is not None:
+    if blend is not None:
         # Two windows may have other scales: their answers are mixed in the table's units.
-        mixed = torch.from_numpy(fade.mixed(_rescaled(parameters, width, centre).numpy()))
-        centre, width = np.moveaxis(fade.mixed(np.stack([centre, width], -1)), -1, 0)
+        mixed = torch.from_numpy(blend.mixed(_rescaled(parameters, width, centre).numpy()))
+        centre, width = np.moveaxis(blend.mixed(np.stack([centre, width], -1)), -1, 0)
         parameters = _rescaled(mixed, 1 / width, -centre / width)
     likelihood = model.likelihood
     mean = likelihood.mean(parameters).numpy() * width + centre
@@ -99,13 +99,7 @@ def embed_any(
     """Return one vector for each of S series, float32 [S, D]: the mean over its encoded observations.
 
     They are encoded as the decoder reads them, so that D is its width. A long series is encoded in pieces, which are
-    weighted by their numbers of observations.
-
-    Args:
-        model: the shipped `any-series`.
-        dataset: the series. Its last value columns may be standard errors, one for each other column.
-        errors: names of the columns of errors; () without.
-        on_step: called with (series done, series in all), for progress bars; None for none.
+    weighted by their numbers of observations. Arguments are those of `interpolate_any`.
     """
     windows = _windows(dataset, errors)
     vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
@@ -149,10 +143,7 @@ class BesideLine:
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
     """Hide a tenth of some series' observations, predict them, and compare the errors with a straight line's.
 
-    Args:
-        model: the shipped `any-series`.
-        dataset: the series, of which at most 200 are used.
-        errors: names of the last value columns if these are standard errors; () without.
+    At most 200 series are used. Arguments are those of `interpolate_any`.
 
     Returns:
         The median errors; None if all series are shorter than five observations.
@@ -174,9 +165,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
     """Return Student's t parameters [n, V, 3] of value · factor + shift, given those of the values.
 
-    Args:
-        parameters: location, log of the squared scale, and degrees of freedom (raw), which stay.
-        factor, shift: [n, V].
+    Factor and shift are [n, V].
     """
     location, log_scale, freedom = parameters.unbind(-1)
     location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
@@ -184,12 +173,7 @@ def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tens
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
-    """Cut series that are longer than those in the model's training into overlapping pieces (windows).
-
-    Args:
-        dataset: the series, which stay as they are if they are short.
-        errors: names of the last value columns, which are standard errors.
-    """
+    """Cut series that are longer than those in the model's training into overlapping pieces; others stay whole."""
     columns = len(dataset.value_names) - len(errors)
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     window = max(2, min(WINDOW * channels, MAX_WINDOW // columns))
@@ -201,17 +185,15 @@ def _batches(
 ) -> Iterator[tuple[np.ndarray, Tokens, Tensor, Scale]]:
     """Yield batches of series of similar length, padded to N observations of one value.
 
-    An observation with V values becomes one for each, in V channels of its own.
+    An observation with V values becomes one for each, in V channels of its series.
+
+    Args:
+        queries: number of times at which each series is predicted, which count for the size of a batch; None for none.
 
     Yields:
         (index, tokens, channels, scale): the numbers of the series, int [B]; the model's tokens [B, N], which hold the
         standardised value and the relative noise at (time, channel from 1); the channel numbers from 0 [B, N]; and what
         undoes the standardisation of each series.
-
-    Args:
-        dataset: the series.
-        queries: number of times at which each series is predicted, which count for the size of a batch; None for none.
-        errors: names of the last value columns, which are standard errors.
     """
     V = len(dataset.value_names) - len(errors)
     lengths = np.asarray(dataset.lengths)
@@ -222,7 +204,7 @@ def _batches(
         parts = np.split(np.asarray(values, np.float64), [V], axis=1)
         columns = [np.repeat(times, V), *(part.ravel() for part in parts if part.shape[1])]
         padded, padding = pad_rows(np.stack(columns, 1), lengths[index] * V)
-        numbers = pad_rows((channels[:, None] * V + np.arange(V)).reshape(-1, 1), lengths[index] * V)[0][..., 0]
+        numbers, _ = pad_rows((channels[:, None] * V + np.arange(V)).ravel(), lengths[index] * V)
         padding = torch.zeros_like(numbers, dtype=torch.bool) if padding is None else padding
         times, values, noise = padded[..., 0], padded[..., 1], padded[..., 2] if errors else None
         positions, scaled, relative, scale = standardise(times, numbers, values, ~padding, noise)
@@ -235,10 +217,7 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
     """Return the median and the spread of each channel over all series of a table, float64 [2, channels · V].
 
     They stand in where a series has no observation of a channel. The spread holds 68 % of the values on either side of
-    the median.
-
-    Args:
-        V: number of value columns that are not errors; those of a channel are side by side.
+    the median. The first V value columns are no errors; those of a channel are side by side.
     """
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]
@@ -255,11 +234,8 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Int[Tensor, "B N"], real: Tensor) -> np.ndarray:
     """Return each series' scale (or location) of all channels, float64 [B, C], with the table's where it has none.
 
-    Args:
-        scale: [B, C] of each series, which has no meaning for channels that the series does not have.
-        typical: [C] the table's, from `_typical`.
-        channels: of the series' observations, numbers from 0.
-        real: [B, N], False where there is no observation.
+    The scale [B, C] of each series has no meaning for channels that it does not have; the table's [C] is from
+    `_typical`. The channel numbers of observations are those of `_batches`, and `real` is False where there is none.
     """
     full = np.tile(typical, (len(scale), 1))
     row, seen = real.nonzero()[:, 0].numpy(), channels[real].numpy()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conftest import refuses
 from rotarymae.masking import Masking
-from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, assemble
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.training.batching import in_order, plan
 
@@ -89,11 +89,11 @@ def test_in_order_is_the_straightforward_cut(lengths, size):
 
 @pytest.mark.parametrize("channels", [True, False])
 @pytest.mark.parametrize("origin", ["first", "zero"])
-def test_assemble_is_a_loop_over_series(channels, origin):
+def test_tokens_are_made_as_in_a_loop_over_series(channels, origin):
     data = ragged(channels=channels)
     made = ObservationPreprocessor.fit(data, origin=origin, channel_spacing=3.0, transforms={"value_0": "asinh"})
     index = np.array([2, 0, 1])
-    tokens = assemble(data, made, index)
+    tokens = DatasetExamples(data, made).batch(index, None).inputs
     assert tokens.values.shape == (3, 7, 2) and tokens.values.dtype == tokens.positions.dtype == torch.float32
     for i, s in enumerate(index):
         one, n = data[int(s)], data.lengths[s]
@@ -113,7 +113,10 @@ def test_assemble_is_a_loop_over_series(channels, origin):
 def test_rows_of_equal_length_have_no_padding_and_a_row_does_not_depend_on_its_batch():
     data = ragged((4, 4, 6, 4))
     made = ObservationPreprocessor.fit(data)
-    even, uneven = assemble(data, made, np.array([3, 0, 1])), assemble(data, made, np.array([2, 3]))
+    even, uneven = (
+        DatasetExamples(data, made).batch(np.array([3, 0, 1]), None).inputs,
+        DatasetExamples(data, made).batch(np.array([2, 3]), None).inputs,
+    )
     assert even.padding is None and uneven.padding is not None
     assert even.values[0].equal(uneven.values[1, :4]) and even.positions[0].equal(uneven.positions[1, :4])
 
@@ -121,7 +124,7 @@ def test_rows_of_equal_length_have_no_padding_and_a_row_does_not_depend_on_its_b
 def test_times_like_mjd_reach_the_model_exactly():
     times = 59_000 + np.array([0.0, 1e-5, 0.25])
     data = SeriesDataset.from_arrays([times], [np.arange(3.0)])
-    tokens = assemble(data, ObservationPreprocessor.fit(data, time_unit=1.0), np.array([0]))
+    tokens = DatasetExamples(data, ObservationPreprocessor.fit(data, time_unit=1.0)).batch(np.array([0]), None).inputs
     assert np.abs(tokens.positions[0, :, 0].numpy() - (times - 59_000)).max() < 1e-7
 
 

@@ -11,7 +11,7 @@ from conftest import refuses, small
 from rotarymae import SeriesDataset
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.preprocess import DatasetExamples, Inputs, ObservationPreprocessor, assemble
+from rotarymae.preprocess import DatasetExamples, Inputs, ObservationPreprocessor
 from rotarymae.training.objectives import Pretraining
 
 
@@ -31,7 +31,9 @@ def test_a_token_is_its_scaled_values_then_its_channel_and_its_signal_to_noise()
     data = light_curves()
     made = fitted(data)
     assert made.inputs == Inputs(3, (("flux", "flux_err"),)) and (made.features, made.input_features) == (2, 4)
-    tokens, plain = (assemble(data, one, np.arange(3)) for one in (made, made.replace(inputs=Inputs())))
+    tokens, plain = (
+        DatasetExamples(data, one).batch(np.arange(3), None).inputs for one in (made, made.replace(inputs=Inputs()))
+    )
     assert tokens.values[..., :2].equal(plain.values) and tokens.positions.equal(plain.positions)
     assert data.channel_names == ("g", "i", "r")
     assert tokens.values[0, :3, 2:5].tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
@@ -90,7 +92,7 @@ def test_the_decoder_predicts_the_values_alone_and_padding_changes_nothing():
 def test_the_encoder_reads_them():
     data = light_curves()
     made = fitted(data)
-    tokens = assemble(data, made, np.arange(3))
+    tokens = DatasetExamples(data, made).batch(np.arange(3), None).inputs
     model = autoencoder(made)
     other = replace(tokens, values=tokens.values + torch.tensor([0, 0, 0, 0, 0, 1.0]))
     assert not torch.allclose(model.encoder(tokens).tokens, model.encoder(other).tokens)

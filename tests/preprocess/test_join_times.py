@@ -14,7 +14,7 @@ from rotarymae.losses import reconstruction
 from rotarymae.masking import Masking
 from rotarymae.model import Reconstruction
 from rotarymae.pipeline import Pipeline
-from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, assemble
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import grid
 from rotarymae.tokens import Tokens
 from rotarymae.train import finetune, pretrain
@@ -36,7 +36,7 @@ def test_by_hand():
     data = sparse()
     fitted = made(data)
     assert (fitted.axes, fitted.features, fitted.input_features) == (1, 2, 4)
-    tokens = assemble(data, fitted, np.arange(2))
+    tokens = DatasetExamples(data, fitted).batch(np.arange(2), None).inputs
     assert tokens.values[0].tolist() == [[1, 5, 1, 1, 1, 1], [2, 5, 1, 0, 1, 0.5], [2, 7, 0, 1, 0.5, 1]]
     assert tokens.values[1].tolist() == [[0, 3, 0, 1, 0, 1], [9, 3, 1, 0, 1, 0.5], [0] * 6]
     assert tokens.positions[0].flatten().tolist() == [0, 4, 8]

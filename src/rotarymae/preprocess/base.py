@@ -49,6 +49,8 @@ class Preprocessor(nn.Module):
     limits: ClassVar[bool] = False
     window: ClassVar[int | None] = None
     overlap: ClassVar[int] = 0
+    input_features: ClassVar[int] = 0
+    static_features: ClassVar[int] = 0
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
         """Create the object and initialise it as a torch module, before the dataclass sets its fields."""
@@ -62,16 +64,6 @@ class Preprocessor(nn.Module):
         if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
             PREPROCESSORS[cls.kind] = cls
 
-    @property
-    def input_features(self) -> int:
-        """Number of further inputs of a token, which are read and not predicted."""
-        return 0
-
-    @property
-    def static_features(self) -> int:
-        """Number of features of each series that a head reads in addition to its tokens."""
-        return 0
-
     def lengths(self, dataset: Any) -> np.ndarray:
         """Return the number of tokens of each of the S members of a data set, int [S]."""
         return np.asarray(dataset.lengths)
@@ -79,11 +71,8 @@ class Preprocessor(nn.Module):
     def windows(self, dataset: Any) -> Windows:
         """Cut series that are longer than `window` into overlapping pieces of this many observations.
 
-        Returns:
-            A data set of all pieces, and the number of the series of each; short series, and arrays, are one piece.
-
-        Raises:
-            InputError: series if the model was trained on arrays, or the other way round.
+        Short series, and arrays, are one piece. Raises InputError for series if the model was trained on arrays, or the
+        other way round.
         """
         if dataset.kind != self.kind:
             raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
@@ -104,10 +93,7 @@ class Preprocessor(nn.Module):
         return tokens
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
-        """Return this preprocessor with the static columns `names`, fitted on the data set.
-
-        Preprocessors of data without static columns return themselves.
-        """
+        """Return this preprocessor with the static columns `names`, fitted; itself where its data have no columns."""
         return self
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,11 +102,7 @@ class Preprocessor(nn.Module):
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Any:
-        """Return a preprocessor with these settings, from `to_dict`, and without statistics.
-
-        Raises:
-            InputError: an unknown or missing setting, which the message names.
-        """
+        """Return a preprocessor with these settings and no statistics; raise InputError for unknown or missing ones."""
         return from_fields(cls, settings, "preprocessor")
 
     def replace(self, **changes: Any) -> Any:

@@ -20,9 +20,7 @@ from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, split
 from rotarymae.preprocess.joined import drop_values, split_joined
-from rotarymae.preprocess.observations import ObservationPreprocessor
 from rotarymae.preprocess.static import static_features
-from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tokens import Tokens, compact, round_up, rounding_step
 
 BLOCK = 256  # series or arrays whose tokens are made together to see what can be hidden in them
@@ -81,14 +79,10 @@ class DatasetExamples:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        """Return the tokens of some members, before tokens are hidden, dropped or made noisy.
+        """Return the tokens of the members at `index`, int [B], before tokens are hidden, dropped or made noisy.
 
-        Args:
-            index: int [B], numbers of the members.
-            epoch: seeds the random choices of `transform`; None, in evaluation, leaves the arrays as they are.
-
-        Raises:
-            InputError: NaN or infinity.
+        The epoch seeds the random choices of `transform`; None, in evaluation, leaves the arrays as they are. Raises
+        InputError for NaN or infinity.
         """
         if self.transform is None or epoch is None:
             return self.preprocessor.tokens_of(self.dataset, index)
@@ -96,15 +90,11 @@ class DatasetExamples:
         return self.preprocessor(self.transform([self.dataset.arrays[i] for i in index], seeds))
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of some members: tokens to read, and hidden tokens to predict or targets, if there are any.
+        """Return the batch of the members at `index`: tokens to read, and hidden tokens to predict or targets, if any.
 
         It also has the static features, and the log standard errors of hidden values and the sides of hidden limits,
-        where the preprocessor has some.
-
-        Args:
-            index: int [B], numbers of the members.
-            epoch: a new epoch draws new augmentation and masks; None means evaluation, with the same masks each time
-                and no augmentation.
+        where the preprocessor has some. A new epoch draws new augmentation and masks; None means evaluation, with the
+        same masks each time and no augmentation.
         """
         tokens, masked, errors, sides = self.tokens(index, epoch), None, None, None
         step, at = rounding_step(tokens.length), torch.from_numpy(index)
@@ -123,10 +113,7 @@ class DatasetExamples:
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         """Return the tokens with the augmentations that are on: series cut early, tokens dropped, noise added.
 
-        Args:
-            tokens: of a batch.
-            index: int [B], its members; with `epoch` they decide the random numbers.
-            epoch: number of the pass over the data.
+        Members (`index`) and epoch decide the random numbers.
         """
 
         def draw(stream: int) -> Noise:
@@ -166,8 +153,7 @@ class DatasetExamples:
 def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
     """Split tokens into (visible, hidden) by a mask, True where something is hidden.
 
-    K is the number of tokens N; or, of tokens that hold all channels of a time (`observed` is given), N · V, so that
-    each of their values is hidden by itself.
+    K is the number of tokens N; or, of tokens that hold all channels of a time (`observed` is given), N · V.
     """
     return split(tokens, mask) if tokens.observed is None else split_joined(tokens, mask)
 
@@ -175,9 +161,7 @@ def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Token
 def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
     """Cut half of the rows, drawn at random, after a random number of tokens, at least one; an augmentation.
 
-    Args:
-        tokens: in order of time.
-        draw: function from n to uniform random numbers [B, n].
+    Tokens are in order of time.
     """
     uniform, real = draw(2), tokens.real
     kept = torch.where(uniform[:, :1] < 0.5, 1.0, uniform[:, 1:]) * real.sum(1, keepdim=True)
@@ -185,12 +169,7 @@ def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share of each row's tokens; one token always stays. An augmentation.
-
-    Args:
-        most: the largest share; each row has its own, uniform between 0 and this.
-        draw: function from n to uniform random numbers [B, n].
-    """
+    """Drop a random share of each row's tokens, uniform from 0 to `most`; one token always stays. An augmentation."""
     uniform = draw(tokens.length + 1)
     share, uniform = most * uniform[:, :1], uniform[:, 1:]
     keep = tokens.real & (uniform >= share)
@@ -205,28 +184,10 @@ def _nothing(like: Tokens) -> Tokens:
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 
 
-def assemble(dataset: SeriesDataset, preprocessor: ObservationPreprocessor, index: np.ndarray) -> Tokens:
-    """Return tokens of some series of a data set as a model takes them: scaled, with nothing hidden.
-
-    Args:
-        preprocessor: the model's.
-        index: int [B], numbers of the series.
-
-    Raises:
-        InputError: NaN or infinity.
-    """
-    return preprocessor.complete(preprocessor.tokens_of(dataset, index))
-
-
 def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     """Return a mask [S], True for series or arrays of a data set in which `masking` can hide something.
 
     Hiding single tokens needs two of them; hiding whole times, channels or patches needs two different ones.
-
-    Args:
-        dataset: S members.
-        preprocessor: makes their tokens.
-        masking: how pre-training hides tokens.
     """
     if masking.kind in ("ratio", "blocks"):
         return dataset.lengths >= 2

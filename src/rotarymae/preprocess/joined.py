@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from rotarymae.counter_rng import Noise
-from rotarymae.tokens import Tokens, compact
+from rotarymae.tokens import Tokens, compact, lexsort
 
 HALF_AS_RECENT = 4.0  # units of position after which a value that is carried forward counts as half as recent
 
@@ -29,7 +29,7 @@ def join(
 
     Args:
         values, positions: of single observations, in any order; positions of one token are equal.
-        keys: tensors [B, N] that identify a token; tokens are sorted by the first, then the second, and so on.
+        keys: tokens are sorted by the first, then the second, and so on.
         channel: of each observation, from 0 to `channels` - 1.
         real: True where there is an observation.
 
@@ -38,9 +38,7 @@ def join(
         which values there are; the others are 0.
     """
     keys = [torch.where(real, key, torch.inf) for key in keys]
-    order = torch.arange(real.shape[1], device=real.device).expand_as(channel)
-    for key in reversed(keys):
-        order = order.gather(1, key.gather(1, order).sort(dim=1, stable=True).indices)
+    order = lexsort(*keys)
     real, channel = real.gather(1, order), channel.gather(1, order)
     values, positions = (part.gather(1, order[..., None].expand_as(part)) for part in (values, positions))
     ordered = torch.stack([key.gather(1, order) for key in keys], -1)
@@ -64,10 +62,8 @@ def join(
 def observations(joined: Tokens, columns: int) -> Tokens:
     """Split tokens of times [B, N, V] into [B, N · V] tokens of one number, so that single values can be masked.
 
-    Their number is 1 where the value was observed; the others are padding. Positions are time and channel, from 1.
-
-    Args:
-        columns: value columns of each channel.
+    Their number is 1 where the value was observed; the others are padding. Positions are time and channel, from 1. Each
+    channel has `columns` value columns.
     """
     observed = joined.observed_values
     channel = (1.0 + torch.arange(joined.features) // columns).expand_as(joined.values)
@@ -78,10 +74,7 @@ def observations(joined: Tokens, columns: int) -> Tokens:
 def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
     """Drop a random share of each row's values, as if they had not been observed; an augmentation.
 
-    Args:
-        joined: tokens [B, N], each with all values of one time.
-        most: the largest share; each row has its own, uniform between 0 and this.
-        draw: function from n to uniform random numbers [B, n].
+    The share is uniform from 0 to `most`.
     """
     uniform = draw(1 + joined.length * joined.features)
     left_out = uniform[:, 1:].view(joined.values.shape) < most * uniform[:, :1, None]
@@ -97,11 +90,7 @@ def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
 def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
     """Split tokens, each with the V values of one time, into (visible, hidden) by a mask over single values.
 
-    A time with both hidden and visible values has a token in both.
-
-    Args:
-        joined: the tokens [B, N].
-        mask: True where a value is hidden; K is N · V, with the values of a token side by side.
+    A time with both hidden and visible values has a token in both. K is N · V, with the values of a token side by side.
     """
     hidden = mask.unflatten(1, (joined.length, joined.features))
     visible, masked = (keep_values(joined, kept) for kept in (~hidden, hidden))
@@ -112,10 +101,7 @@ def carry_forward(tokens: Tokens) -> Tokens:
     """Replace the V values of each token by 3 V: the latest values so far, whether each is new, and their recency.
 
     The latest value is 0, the mean, before the first observation; recency is 1 / (1 + age / HALF_AS_RECENT), and 0
-    before the first.
-
-    Args:
-        tokens: tokens of times, in the order of time, with the time as first position.
+    before the first. Tokens are in the order of time, their first position.
     """
     observed = tokens.observed_values
     count = observed.cumsum(1)  # of each value's observations so far

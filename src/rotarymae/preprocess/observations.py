@@ -59,18 +59,12 @@ class Inputs:
     ) -> Inputs:
         """Choose the further inputs of tokens for a data set: one-hot channels if they are 2 to 64, and value / error.
 
-        Args:
-            dataset: the training set.
-            channel_one_hot: whether to read the channel as a one-hot vector.
-            signal_to_noise: whether to read asinh(value / error).
-            errors: columns of standard errors, one for each value column; if empty, they are recognised by their names,
-                as `error_columns` says.
+        Errors are columns of standard errors, one for each value column; if empty, they are recognised by their names,
+        as `error_columns` says.
         """
         count = len(dataset.channel_names or ()) if channel_one_hot else 0
-        pairs = error_columns(dataset.value_names) if signal_to_noise else []
-        if errors and signal_to_noise:
-            pairs = list(zip(dataset.value_names, errors, strict=False))
-        return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs))
+        pairs = zip(dataset.value_names, errors, strict=False) if errors else error_columns(dataset.value_names)
+        return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs) if signal_to_noise else ())
 
     @property
     def width(self) -> int:
@@ -82,10 +76,7 @@ class Inputs:
     ) -> Float[Tensor, "*shape E"]:
         """Return the further inputs of observations, float64, the one-hot channel first.
 
-        Args:
-            values: the value columns, and columns of errors, in the table's units.
-            channel: channel numbers from 0.
-            value_names: the names of the W columns.
+        Values are in the table's units, columns of errors among them; channels are numbers from 0.
         """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
@@ -145,6 +136,7 @@ class ObservationPreprocessor(Preprocessor):
     """
 
     kind: ClassVar[str] = "observations"
+    noun: ClassVar[str] = "series"
     parts: ClassVar[str] = "observations"
 
     value_names: tuple[str, ...]
@@ -215,18 +207,19 @@ class ObservationPreprocessor(Preprocessor):
             InputError: as the two `fit` methods; `join_times` for a data set without channels, with further inputs,
                 errors or limits; `errors` that are negative or not the last value columns, one for each other column.
         """
-        errors = _check_errors(dataset, errors, join_times)
+        single = "errors" if errors else "limits" if dataset.sides is not None else None
+        if join_times and single:
+            raise InputError(
+                f"{single} belong to single observations, and join_times makes one token of all observations of a time;"
+                f" leave out one of the two{' (--limits drop)' if single == 'limits' else ''}."
+            )
+        errors = _check_errors(dataset, errors)
         names = dataset.value_names[: len(dataset.value_names) - len(errors)]
         dataset = dataset.with_values(names)
         if join_times and dataset.channel_names is None:
             raise InputError(
                 "join_times joins the channels observed at one time, and the data set has no channels; leave it "
                 "out, or name the column of channels."
-            )
-        if join_times and dataset.sides is not None:
-            raise InputError(
-                "limits belong to single observations, and join_times makes one token of all observations of a time; "
-                "leave out one of the two (--limits drop)."
             )
         if join_times and inputs is not None and inputs.width:
             raise InputError(
@@ -249,16 +242,10 @@ class ObservationPreprocessor(Preprocessor):
             dates=dataset.time_unit is not None,
             **settings,
         )
-        made.values.load_state_dict(values.state_dict())
-        made.positions.load_state_dict(positions.state_dict())
+        made.values, made.positions = values, positions
         return made
 
     # ── sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def noun(self) -> str:
-        """Name of the data in messages."""
-        return "series"
 
     @property
     def value_columns(self) -> tuple[str, ...]:
@@ -308,18 +295,13 @@ class ObservationPreprocessor(Preprocessor):
             sides = np.zeros(values.shape, np.int8) if columns.sides is None else columns.sides
             values = np.concatenate([values, sides[:, : self.features]], axis=1)
 
-        def padded(flat: np.ndarray) -> Tensor:
-            """Lay out a column of all observations by series: [B, N, C]."""
-            return pad_rows(flat if flat.ndim == 2 else flat[:, None], lengths)[0]
-
-        real = torch.arange(int(lengths.max())) < torch.as_tensor(lengths)[:, None]
-        channels, positions = columns.channels, columns.positions
+        times, channels, positions = np.asarray(columns.times, np.float64), columns.channels, columns.positions
         return Rows(
-            padded(np.asarray(columns.times, np.float64))[..., 0],
-            padded(values),
-            real,
-            None if channels is None else padded(channels.astype(np.int64))[..., 0],
-            None if positions is None else padded(positions),
+            pad_rows(times, lengths)[0],
+            pad_rows(values, lengths)[0],
+            torch.arange(int(lengths.max())) < torch.as_tensor(lengths)[:, None],
+            None if channels is None else pad_rows(channels.astype(np.int64), lengths)[0],
+            None if positions is None else pad_rows(positions, lengths)[0],
         )
 
     def tokens_of(self, dataset: SeriesDataset, index: np.ndarray) -> Tokens:
@@ -394,15 +376,10 @@ class ObservationPreprocessor(Preprocessor):
         positions: Float[Tensor, "B M P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B M A"]:
-        """Return the model's positions, float32 [B, M, A], of times and channels in the table's units.
+        """Return the model's positions, float32, of times and channels in the table's units.
 
-        The axes are time, further positions and the channel, which has none if times are joined.
-
-        Args:
-            times: M of each of B series.
-            channels: channel numbers from 0; None without channels.
-            positions: None without further positions.
-            origins: the time from which each series counts.
+        The axes are time, which counts from each series' origin, further positions and the channel, which has none if
+        times are joined. Channels are numbers from 0; None without, as for further positions.
         """
         at = self.positions(times, positions, origins)
         if channels is not None and not self.join_times:
@@ -450,8 +427,7 @@ class ObservationPreprocessor(Preprocessor):
     def warn_of_other_times(self, unit: str | None) -> None:
         """Warn (InputWarning) if times are dates here and were numbers in training, or the other way round.
 
-        Args:
-            unit: the unit in which the data set's dates are counted; None if its times are numbers.
+        Dates are counted in a `unit`, which is None for numbers.
         """
         if self.dates is None or self.dates == (unit is not None):
             return
@@ -539,10 +515,8 @@ class ObservationPreprocessor(Preprocessor):
 def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
     """Return a mask over all n observations, True at the first of each different time (and place) of a series.
 
-    Where times are joined, these are the observations with which a new token begins.
-
-    Args:
-        first: int [S], index of the first observation of each series.
+    Where times are joined, these are the observations with which a new token begins. `first` [S] are the indices of the
+    first observation of each series.
     """
     opens = np.concatenate([[True], np.diff(dataset.times) != 0])
     if dataset.positions is not None:
@@ -551,23 +525,12 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
     return opens
 
 
-def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
-    """Check the columns that a user names as standard errors; return their names as a tuple, () for none.
+def _check_errors(dataset: SeriesDataset, errors: Sequence[str]) -> tuple[str, ...]:
+    """Return the names that a user gives of the columns of standard errors, as a tuple, () for none.
 
-    Args:
-        dataset: the training set, whose last value columns they should be.
-        errors: the names.
-        join_times: whether all observations of a time become one token, which has no place for errors.
-
-    Raises:
-        InputError: they are not the last columns, one per value column; one is negative; times are joined.
+    Raises InputError if they are not the last value columns, one per other column, or one is negative.
     """
     errors, names = tuple(errors), dataset.value_names
-    if errors and join_times:
-        raise InputError(
-            "errors belong to single observations, and join_times makes one token of all observations of a time; leave "
-            "out one of the two."
-        )
     if errors and (tuple(names[len(names) - len(errors) :]) != errors or len(names) != 2 * len(errors)):
         raise InputError(
             f"errors are {listed(errors)} and the value columns are {listed(names)}; give one error for each value, "
@@ -578,11 +541,7 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
 
 
 def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
-    """Raise InputError for a negative standard error, naming its column, value, series and time.
-
-    Args:
-        errors: the columns of errors, which are the last value columns; nothing is checked if there are none.
-    """
+    """Raise InputError for a negative standard error in the last columns, `errors`, naming column, series and time."""
     rest = len(dataset.value_names) - len(errors)
     for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)

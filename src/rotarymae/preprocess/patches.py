@@ -16,7 +16,7 @@ from rotarymae.arrays.dataset import NOUNS, ArrayDataset, crop, sides
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.preprocess.base import Preprocessor, require_positive
 from rotarymae.tokenizers import patchify
-from rotarymae.tokens import Tokens, collate
+from rotarymae.tokens import Tokens, pad_rows
 
 SAMPLED_CELLS = 1024  # cells of each array, to see whether arrays are in training's unit
 OTHER_UNIT = 20.0  # times more or less than in training: another unit
@@ -98,9 +98,8 @@ class PatchPreprocessor(Preprocessor):
         Warns:
             InputWarning: pictures that seem to be in another unit, such as 0 to 1 instead of 0 to 255.
         """
-        theirs = (dataset.patch_size, dataset.channels, dataset.sample_rate)
-        ours = (self.patch_size, self.channels, self.sample_rate)
-        for name, given, trained in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
+        for name in ("patch_size", "channels", "sample_rate"):
+            given, trained = getattr(dataset, name), getattr(self, name)
             if given != trained:
                 raise InputError(
                     f"the {dataset.noun} have {name} {given}; the model was trained on {trained}. Give "
@@ -120,16 +119,10 @@ class PatchPreprocessor(Preprocessor):
     def refuse_other(
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
     ) -> None:
-        """Raise InputError if an option that a user gives differs from the model's attribute of that name.
-
-        None means that an option is not given.
-        """
-        given = {
-            "patch_size": (None if patch_size is None else sides(patch_size), self.patch_size),
-            "sample_rate": (sample_rate, self.sample_rate),
-            "longest_side": (longest_side, self.longest_side),
-        }
-        for name, (value, trained) in given.items():
+        """Raise InputError if an option that a user gives (not None) differs from the model's attribute of its name."""
+        size = None if patch_size is None else sides(patch_size)
+        for name, value in {"patch_size": size, "sample_rate": sample_rate, "longest_side": longest_side}.items():
+            trained = getattr(self, name)
             if value is not None and value != trained:
                 raise InputError(f"{name} is {value}, and the model was trained with {trained}; leave {name} out.")
 
@@ -138,18 +131,18 @@ class PatchPreprocessor(Preprocessor):
         return self([dataset.arrays[i] for i in index])
 
     def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
-        """Cut arrays into standardised patches: return their tokens, with padding after those of smaller arrays.
+        """Cut arrays [*sizes, C], cropped to whole patches, into standardised patches; return their tokens.
 
-        Positions count patches from 1 on every axis.
-
-        Args:
-            rows: arrays [*sizes, C], which are cropped to whole patches.
+        Positions count patches from 1 on every axis. Padding follows the tokens of smaller arrays.
         """
         scaled = [self.scale(torch.tensor(np.ascontiguousarray(crop(array, self.patch_size)))) for array in rows]
         if len({array.shape for array in scaled}) == 1:
             return patchify(torch.stack(scaled), self.patch_size)
-        each = (patchify(array[None], self.patch_size) for array in scaled)
-        return collate((tokens.values[0], tokens.positions[0]) for tokens in each)
+        each = [patchify(array[None], self.patch_size) for array in scaled]
+        lengths = [tokens.length for tokens in each]
+        values, padding = pad_rows(torch.cat([tokens.values[0] for tokens in each]), lengths)
+        positions, _ = pad_rows(torch.cat([tokens.positions[0] for tokens in each]), lengths)
+        return Tokens(values, positions, padding)
 
     def check_statistics(self) -> None:
         """Raise InputError for a standard deviation that is not positive and finite."""

@@ -118,10 +118,6 @@ class PositionScaling(nn.Module):
         """Return the time that is subtracted from the times of each of B padded series: `origins` for tensors.
 
         Times may be in any order.
-
-        Args:
-            times: in the table's units.
-            real: True where there is an observation.
         """
         if self.origin == "zero":
             return torch.zeros_like(times[:, :1])
@@ -157,11 +153,9 @@ class PositionScaling(nn.Module):
         columns: Float[Tensor, "B N P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B N A"]:
-        """Return positions, float64 [B, N, 1 + P], of times and further columns in the table's units.
+        """Return positions, float64 [B, N, 1 + P], of times and further columns (None without) in the table's units.
 
-        Args:
-            columns: None without further positions.
-            origins: the time from which each row counts.
+        Each row counts from its origin.
         """
         at = ((times.double() - origins) / self.units[0])[..., None]
         if columns is None:
@@ -215,13 +209,9 @@ def _time_unit(dataset: SeriesDataset) -> float:
 
 
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
-    """Return the unit of each of P further position columns, float64 [P]: about the distance of neighbouring places.
+    """Return the unit of each of P further position columns [n, P]: about the distance of neighbouring places.
 
     That is the column's span over the number of places along one axis, if they lay on a grid; 1 for a constant column.
-
-    Args:
-        dataset: the series.
-        columns: the positions [n, P] of all observations.
     """
     places = [len(np.unique(part, axis=0)) for part in np.split(columns, dataset.offsets[1:-1])]
     series_alike = len(places) > 1 and np.median(places) < 2  # stations: each series stays at its place

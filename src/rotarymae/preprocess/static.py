@@ -53,10 +53,7 @@ class StaticColumn:
         """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.
 
         Text, booleans, and at most twelve different whole numbers (1.0 is one) that occur twice on average become
-        categories.
-
-        Args:
-            column: [S]; None and NaN are missing values.
+        categories. None and NaN in the column [S] are missing values.
 
         Raises:
             InputError: only missing values; a single value, and none missing; too many categories.
@@ -92,13 +89,8 @@ class StaticColumn:
     def codes(self, column: np.ndarray) -> np.ndarray:
         """Return a column [S] as float64: numbers themselves, categories as their index in `categories`.
 
-        A category unknown from training is -1, a missing value NaN.
-
-        Raises:
-            InputError: text where training had numbers.
-
-        Warns:
-            InputWarning: unknown categories.
+        A category unknown from training is -1, of which an InputWarning tells; a missing value is NaN. Raises
+        InputError for text where training had numbers.
         """
         gone = _missing(column)
         if self.categories is None:
@@ -140,46 +132,24 @@ class StaticColumn:
 
 
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
-    """Return the static columns with these names, in their order, fitted on a training set.
-
-    Raises:
-        InputError: an unknown column; and as `StaticColumn.fit`.
-    """
+    """Return the static columns with these names, fitted on a training set; InputError as `StaticColumn.fit`."""
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
 
-def static_codes(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return static columns (one value per series) as numbers, float64 [S, columns]: see `StaticColumn.codes`.
-
-    Args:
-        columns: as fitted on a training set; none gives an array [S, 0].
-        dataset: S series with columns of these names.
-
-    Raises:
-        InputError: a column that the data set does not have; and as `StaticColumn.codes`.
-    """
-    codes = [column.codes(_column(dataset, column.name)) for column in columns]
-    return np.stack(codes, axis=1) if codes else np.zeros((len(dataset), 0))
-
-
 def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) -> Float[Tensor, "S F"]:
-    """Return what a head reads of S series, float32 [S, F]: the features of all columns side by side.
-
-    Args:
-        columns: as fitted on a training set.
-        codes: [S, columns] their values as numbers, from `static_codes`.
-    """
+    """Return what a head reads of S series, float32: the features of all columns side by side, from their codes."""
     parts = [column.features(codes[:, i]) for i, column in enumerate(columns)]
     return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
 
 
 def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
-    """Return what a head reads of every series of a data set, float32 [S, F]: the features of all static columns.
+    """Return what a head reads of every series of a data set, float32 [S, F]: the features of its static columns.
 
-    Raises:
-        InputError: a column that the data set does not have; text where training had numbers.
+    Raises InputError for a column that the data set does not have, and as `StaticColumn.codes`.
     """
-    return code_features(columns, torch.from_numpy(static_codes(columns, dataset))).numpy()
+    codes = [column.codes(_column(dataset, column.name)) for column in columns]
+    table = np.stack(codes, axis=1) if codes else np.zeros((len(dataset), 0))
+    return code_features(columns, torch.from_numpy(table)).numpy()
 
 
 def _column(dataset: Any, name: str) -> np.ndarray:

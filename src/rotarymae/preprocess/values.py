@@ -119,8 +119,8 @@ class ValueScaling(nn.Module):
         for (c, of_channel), v in itertools.product(enumerate(_by_channel(dataset)), range(len(names))):
             rows, known = of_channel[np.isfinite(values[of_channel, v])], np.isfinite(values[:, v])
             part = values[rows, v] if len(rows) else values[known, v] if known.any() else dataset.values[:, v]
-            away = scaling._fit_column(c, v, torch.from_numpy(np.array(part, np.float64)[:, None]))
-            wild += _wild(dataset, rows, v, away[:, 0]) if len(rows) else ()
+            away = scaling._fit_column(c, v, torch.from_numpy(np.array(part, np.float64)))
+            wild += _wild(dataset, rows, v, away) if len(rows) else ()
         if wild:
             warnings.warn(
                 f"{len(wild)} value{'s lie' if len(wild) > 1 else ' lies'} far from all others: {listed(wild)}. Their "
@@ -130,40 +130,34 @@ class ValueScaling(nn.Module):
             )
         return scaling
 
-    def _fit_column(self, c: int, v: int, part: Float[Tensor, "n 1"]) -> Float[Tensor, "n 1"]:
+    def _fit_column(self, c: int, v: int, part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
         """Set the statistics of channel number `c` and column `v`, in place, from its training values `part`.
 
         Returns the distance of each value from the median, in widths of the distribution.
         """
-        at = c, slice(v, v + 1)
-        low, centre, high = torch.from_numpy(np.quantile(part.numpy(), (MIDDLE[0], 0.5, MIDDLE[1]), axis=0))
-        inner = _inner(part)
+        low, centre, high = np.quantile(part.numpy(), (MIDDLE[0], 0.5, MIDDLE[1]))
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
-        candidates = torch.stack([(high - low) / 2, inner.std(0, correction=0), (part - centre).abs().mean(0)])
+        candidates = (high - low) / 2, float(_inner(part).std(correction=0)), float((part - centre).abs().mean())
         # The spread of rounding errors is no spread: dividing by it would turn a constant channel into noise.
-        usable = candidates > 1e-12 * centre.abs()
-        first = usable.int().argmax(0)
-        width = torch.where(usable.any(0), candidates.gather(0, first[None])[0], 1.0)
-        self.centre[at], self.width[at] = centre, width
+        usable = [spread for spread in candidates if spread > 1e-12 * abs(centre)]
+        width = usable[0] if usable else 1.0
+        self.centre[c, v], self.width[c, v] = centre, width
         u = (part - centre) / width
-        robust = self.transforms[v] == "robust"
-        self.knee[at] = NO_LIMIT if robust and _extreme(u) <= HEAVY_TAIL else KNEES[self.transforms[v]]
-        bent = _bend(u, self.knee[at])
-        self.limit[at] = 1.5 * _extreme(bent).clamp(min=KNEE) + 0.5 if robust else NO_LIMIT
+        robust, as_is = self.transforms[v] == "robust", self.transforms[v] == "none"
+        self.knee[c, v] = NO_LIMIT if robust and _extreme(u) <= HEAVY_TAIL else KNEES[self.transforms[v]]
+        bent = _bend(u, self.knee[c, v])
+        self.limit[c, v] = 1.5 * max(_extreme(bent), KNEE) + 0.5 if robust else NO_LIMIT
         bent = _inner(bent)
-        mean, std = bent.mean(0), bent.std(0, correction=0)
-        as_is = self.as_is[v]
-        self.mean[at] = torch.where(as_is, 0.0, mean)
-        self.std[at] = torch.where(usable.any(0) & (std > 1e-12) & ~as_is, std, 1.0)
+        std = float(bent.std(correction=0))
+        self.mean[c, v] = 0.0 if as_is else bent.mean()
+        self.std[c, v] = std if usable and std > 1e-12 and not as_is else 1.0
         return u.abs()
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values, float64, limited to ±limit.
+        """Return standardised values, float64, limited to ±limit, of values in the table's units.
 
-        Args:
-            values: in the table's units.
-            channel: the channel of each observation, from 0.
+        Channels are numbers from 0.
         """
         limit = self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))
@@ -179,12 +173,7 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values in the table's units, float64: undo `transform` within its limits.
-
-        Args:
-            scaled: standardised values.
-            channel: the channel of each observation, from 0.
-        """
+        """Return standardised values in the table's units, float64: undo `transform` within its limits."""
         scaled = scaled.double()
         u = _unbend(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
         return torch.where(self.as_is, scaled, self.centre[channel] + self.width[channel] * u)
@@ -212,63 +201,54 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return how far a channel's training values lie from some values: the root mean square, standardised.
-
-        Args:
-            scaled: the values, standardised.
-            channel: the channel of each, from 0.
-        """
+        """Return the root mean square distance of a channel's training values from given ones; all are standardised."""
         # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
         centre = torch.where(self.as_is, self.centre[channel], 0.0)
         width = torch.where(self.as_is, self.width[channel], 1.0)
         return (width**2 + (scaled.double() - centre) ** 2).sqrt()
 
 
-def _bend(u: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+def _bend(u: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
     """Compress large numbers: return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it."""
     return _within(u, knee) + u.sign() * asinh((u.abs() - knee).clamp(min=0.0))
 
 
-def _unbend(y: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+def _unbend(y: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
     """Undo `_bend`: return the u that it maps to y; y more than `MAX_EXPONENT` beyond the knee counts as that far."""
     beyond = (y.abs() - knee).clamp(0.0, MAX_EXPONENT)
     sinh = (beyond.exp() - (-beyond).exp()) / 2  # ONNX programs have none of float64
     return _within(y, knee) + y.sign() * sinh
 
 
-def _extreme(part: Float[Tensor, "n V"]) -> Float[Tensor, " V"]:
-    """Return, for each column, the distance from 0 that all but one value in a thousand, or but one, stay within."""
-    return torch.from_numpy(np.quantile(part.abs().numpy(), EXTREME, axis=0, method="lower"))
+def _extreme(part: Float[Tensor, " n"]) -> float:
+    """Return the distance from 0 that all but one value in a thousand, or but one, stay within."""
+    return float(np.quantile(part.abs().numpy(), EXTREME, method="lower"))
 
 
-def _within(x: Float[Tensor, "*shape V"], bound: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+def _within(x: Float[Tensor, "*shape"], bound: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
     """Return x limited to ±bound."""
     return torch.minimum(torch.maximum(x, -bound), bound)
 
 
-def _inner(part: Float[Tensor, "n V"]) -> Float[Tensor, "n V"]:
-    """Limit the values of each column to its 1 % and 99 % quantiles.
+def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Limit values to their 1 % and 99 % quantiles; fewer than five values are returned as they are.
 
-    The quantiles are taken inwards, so that of few values the largest and the smallest are limited, too. Fewer than
-    five values are returned as they are.
+    The quantiles are taken inwards, so that of few values the largest and the smallest are limited, too: between the
+    last two values the last one, however wild, would have a say.
     """
     if len(part) < 5:
         return part
-    # Quantiles inwards: between the last two values the last one, however wild, would have a say.
     low, high = (
-        torch.from_numpy(np.quantile(part.numpy(), share, axis=0, method=how))
+        float(np.quantile(part.numpy(), share, method=how))
         for share, how in zip(INNER, ("higher", "lower"), strict=True)
     )
-    return torch.minimum(torch.maximum(part, low), high)
+    return part.clamp(low, high)
 
 
 def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, " n"]) -> Iterator[str]:
     """Yield, as text for a warning, the few values of a channel that lie far from its median and all other values.
 
-    Args:
-        dataset: the training set.
-        rows: indices of the channel's n values of column number `v` in the data set.
-        away: distance of each of them from the median, in widths of the distribution.
+    They are in column number `v` of the training set, at the `rows` of the channel, and so many widths `away`.
     """
     most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
     if len(rows) < 20:  # with fewer nothing stands out

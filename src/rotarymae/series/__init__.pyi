@@ -9,6 +9,7 @@ from .dates import as_dates as as_dates
 from .dates import parse_time as parse_time
 from .hiding import hide as hide
 from .hiding import known_at as known_at
+from .hiding import rank_within as rank_within
 from .hiding import with_early as with_early
 from .hiding import with_thinned as with_thinned
 from .windows import Windows as Windows

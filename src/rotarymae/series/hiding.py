@@ -83,11 +83,20 @@ def hide(
         first = np.cumsum(count) - count
         place = np.arange(len(owner)) - first[owner] + (random.random(len(count)) * length).astype(np.int64)[owner]
         draw = draw[first[owner] + np.minimum(place // length[owner], count[owner] - 1)]
-    order = np.lexsort((draw, owner))
-    rank = np.empty(len(owner), np.int64)
-    rank[order] = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     visible = np.maximum(count - np.ceil(count * share).astype(np.int64), 1)
-    hidden = (rank >= visible[owner])[unit]
+    hidden = (rank_within(owner, draw) >= visible[owner])[unit]
     usable = np.unique(series[hidden])
     part, inside = dataset.select(usable), np.isin(series, usable)
     return part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside]), hidden
+
+
+def rank_within(group: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Return the rank of each of n entries in its group, int [n] from 0, by ascending keys; equal ones stay in order.
+
+    Args:
+        group: int [n], numbers from 0.
+        key: [n].
+    """
+    count, rank = np.bincount(group), np.empty(len(group), np.int64)
+    rank[np.lexsort((key, group))] = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
+    return rank
