@@ -78,10 +78,11 @@ class Calibration(nn.Module):
     season: Tensor
 
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
-        """Create an unfitted calibration, which mostly answers as a model with this likelihood does.
+        """Create an unfitted calibration: predictions stay as they are, but for bands that widen far from observations.
 
         Args:
             outputs: number of pairs of channel and value column; each has its offsets.
+            likelihood: of the model.
         """
         super().__init__()
         self.likelihood = likelihood
@@ -233,7 +234,7 @@ class Calibration(nn.Module):
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
 
         def whole() -> tuple[Tensor, Tensor, Tensor]:
-            """Return knots, offsets and freedom, with the columns that are being fitted in their places."""
+            """Return knots, offsets and freedom as of this step: fitted columns put in, freedom in its own scale."""
             knots, offsets = start.clone(), self.offsets.clone()
             knots[..., columns], offsets[..., columns] = free[:2]
             return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
@@ -292,14 +293,16 @@ def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor,
 def calibrate(
     pipeline: Pipeline, unseen: SeriesDataset, learnt: SeriesDataset | None = None, seed: int = 0
 ) -> Calibration:
-    """Return a calibration for a trained model, fitted to its errors at stretches and ends that are hidden from it.
+    """Fit a calibration to a trained model's errors at observations hidden from it: stretches, and ends of series.
 
-    It is unfitted if no series has two observations.
+    The calibration stays unfitted if no series has two observations.
 
     Args:
-        unseen: series that the model did not learn from; those that it did, if there are no others.
-        learnt: series that it did learn from, if there are others; None without.
-        seed: of the series drawn and of what is hidden.
+        pipeline: has a trained autoencoder of series.
+        unseen: series held out of training; the training series, if none were.
+        learnt: the training series, if others were held out. Their errors are fitted too, but told apart from those of
+            `unseen`, and the season is looked for in them. None otherwise.
+        seed: for the draws of series and of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     calibration, season = Calibration.of(preprocessor, model.likelihood), 0.0

@@ -174,7 +174,10 @@ def interpolate(
     calibration = pipeline.calibration
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
-        """Predict the queries of one batch: return, for each row, parameters [n, V, P] and how far bands widen."""
+        """Predict one batch's queries: return, for each of its rows, an array [n, V, P + 1] of calibrated parameters.
+
+        The last column is how far bands widen; 0 without a calibration.
+        """
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         parameters = predict_at(model, batch.inputs, batch.masked.positions, batch.masked.padding, chunk)
         # On the CPU, where the calibration is, and where every machine has float64.

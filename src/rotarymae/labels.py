@@ -255,7 +255,7 @@ class NumberTargets(Target):
         empty = np.atleast_1d(np.isnan(numbers).all(0))
         if empty.any():
             which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
-            raise InputError(f"every {which} is missing (NaN); a regression needs numbers. Check that it was read.")
+            raise InputError(f"every {which} is missing (NaN); a regression needs numbers. Check its column.")
         return numbers
 
     @staticmethod

@@ -37,17 +37,19 @@ def reconstruction(
     beta: float = 0.0,
     sides: Float[Tensor, "B M V"] | None = None,
 ) -> Loss:
-    """Return the loss of the masked tokens under the model's likelihood: a sum, and the number of its terms.
+    """Return the loss of the masked tokens: the sum of the likelihood's terms, and their number.
 
-    The terms are those of all real masked tokens and features; a target that was not observed counts for nothing. With
-    `normalize_targets` each target patch is first shifted and scaled to mean 0 and (unbiased) variance 1 over its own V
-    values, as in MAE (arXiv:2111.06377); the eps of 1e-6 is MAE's.
+    There is a term for each observed value of a masked token; padding, NaN and values that were not observed are in
+    neither number.
 
-    With `beta` each likelihood term is weighted by its predicted variance to that power, held constant (β-NLL,
-    arXiv:2203.09168): the gradient of a mean is divided by its variance, so without it what is hard to predict is
-    learnt slowest, and with 1 means learn as under squared error. It means nothing to a model without a variance.
-
-    Where `sides` is not 0 a target is a limit of the value, as in `Likelihood.loss`.
+    Args:
+        out: predictions, and what was masked.
+        normalize_targets: standardise each target patch over its own V values, as MAE does (arXiv:2111.06377; eps 1e-6,
+            unbiased variance). A patch with a missing value then has no term.
+        beta: weight each term by its predicted variance to this power, held constant (β-NLL, arXiv:2203.09168). With 0,
+            values that are hard to predict are learnt slowest, as the gradient of a mean is divided by its variance;
+            with 1, means learn as with squared errors. It has no effect on a model without variances.
+        sides: not 0 where a target is a limit of the value, as in `Likelihood.loss`.
 
     Raises:
         InputError: `normalize_targets` with one feature, which would make every target zero.

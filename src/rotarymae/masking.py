@@ -112,12 +112,17 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
 
 
 def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Hide everything observed at a time (axis 0), for ceil(ratio · distinct times) times; arguments as `_ratio`."""
+    """Hide all tokens at ceil(ratio · distinct times) of each row's times (axis 0).
+
+    `shares` draws the ratio, and a random number for each token; `noise` is not used.
+    """
     return _hide_groups(tokens, 0, *shares())
 
 
 def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Hide whole channels (the last axis): ceil(ratio · channels present) of each row; arguments as `_ratio`.
+    """Hide whole channels (the last axis): ceil(ratio · channels present) of each row.
+
+    `shares` draws the ratio, and a random number for each token; `noise` is not used.
 
     Raises InputError for tokens without a channel axis.
     """

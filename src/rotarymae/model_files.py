@@ -216,7 +216,8 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     if not path.is_file():
         pickles = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
         instead = f"; {pickles[0]} is a pickle, which can run code and is never read" if pickles else ""
-        raise ModelDirectoryError(f"{path} is missing{instead or '; only safetensors are read, never pickles'}.")
+        hint = instead or "; wanted a model saved as safetensors, as pickles are not read"
+        raise ModelDirectoryError(f"{path} is missing{hint}. Check the folder, or save the model again.")
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:

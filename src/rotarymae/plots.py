@@ -69,7 +69,7 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
     @wraps(draw)
     def drawing(*arguments: Arguments.args, **named: Arguments.kwargs) -> Figure:
-        """Call the decorated function; the settings are as before afterwards."""
+        """Call the decorated function with matplotlib's default style and `STYLE`; restore the settings afterwards."""
         with matplotlib.style.context(["default", STYLE]):
             return draw(*arguments, **named)
 
@@ -138,7 +138,7 @@ def interpolation(
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
 
     Args:
-        times, values: [n], values in one unit, which belongs into `value_label`.
+        times, values: [n], all in one unit; name it in `value_label`.
         channels: int [n], indices into `channel_names`.
         shown: indices into `channel_names` of the channels to draw, at least one; panels are in ascending order.
         errors: [n], one standard deviation in the unit of the values; None draws no bars.
@@ -227,11 +227,12 @@ def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
 
 @styled
 def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = "") -> Figure:
-    """Draw scores of predictions made early: a panel per metric, a line per method, time spans in even steps.
+    """Draw scores against how much of each series was known: a panel per metric, a line per method, even steps.
 
     Args:
-        scores: {metric: {method: {span: score}}}, spans as texts in their order.
-        first: what the spans count from, such as "observation", for the axis; "" for nothing.
+        scores: {metric: {method: {span: score}}}; spans are texts, in order, the same for all methods.
+        first: the event that spans start from, such as "observation": the axis then reads "known since the first
+            observation"; with "" it reads "known".
     """
     figure = Figure((0.6 + 3.6 * len(scores), 3.3))
     entries = []

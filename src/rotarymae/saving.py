@@ -331,7 +331,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
         raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
     kind = KINDS[settings["kind"]]
     if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):
-        raise InputError(f"the head of a {settings['kind']} is {head!r}, which it cannot have.")
+        raise InputError(f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited.")
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
         raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")

@@ -91,9 +91,9 @@ class Tokens:
 
     @property
     def observed_values(self) -> Bool[Tensor, "B N V"]:
-        """Mask [B, N, V], True where a value was observed; never on padding.
+        """Mask, True where a value was observed; False on padding.
 
-        It has the width of `observed`, if that is given.
+        It has the shape of `observed`, or that of `values` [B, N, V] if `observed` is None.
         """
         real = self.real[..., None]
         return real.expand_as(self.values) if self.observed is None else self.observed & real

@@ -141,8 +141,8 @@ class ArrayDataset:
         elif len(given) and given[0].ndim != len(patch) + 1:
             video = " Videos need three numbers: frames, rows, columns." if given[0].ndim == 4 else ""
             raise InputError(
-                f"each array has the shape {given[0].shape}; wanted {len(patch)} axes as patch_size {patch} has, or "
-                f"these and channels last.{video}"
+                f"the arrays have the shape {given[0].shape}; patch_size {patch} needs {len(patch)} axes, or "
+                f"{len(patch) + 1} with the channels last.{video}"
             )
         return cls(given, patch, np.arange(len(given)) if ids is None else np.asarray(ids))
 

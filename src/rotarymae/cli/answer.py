@@ -128,7 +128,7 @@ def explain_command(
     from rotarymae.pipeline import Pipeline
 
     def question() -> scale.Question:
-        """Load the pipeline, and return the question about observations."""
+        """Load the pipeline, and return the question how much each observation matters to the prediction."""
         return scale.importances(Pipeline.load(model))
 
     pipeline, reporter = _answer("explain", question, table, out, columns, quiet)

@@ -59,8 +59,8 @@ class LabelOptions(LabelColumn):
     survival with --event, regression for numbers with decimals, else classification. Set regression if whole
     numbers are amounts."""
     holdout: float = 0.25
-    """Scoring: share of the labelled series that nothing is trained on, by which the model is scored; none of fewer
-    than ten. Raise it for surer scores, lower it to train on more."""
+    """Scoring: share of the labelled series that is kept out of training, and by which the model is scored; with fewer
+    than ten labelled series, none is. Raise it for surer scores, lower it to train on more."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
     """Scoring: column that decides which series are kept out of training: whole groups of equal text (patients),
     the largest numbers or latest dates, or rows that say test. Set it if related series would be on both sides."""

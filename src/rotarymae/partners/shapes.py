@@ -220,7 +220,10 @@ class Groups:
 
     @cached_property
     def bright(self) -> Mask:
-        """Return which values exceed the base by a tenth of the height and by 2 e: their logarithm is reliable."""
+        """Return a mask [n] of the values whose excess over their group's base has a reliable logarithm.
+
+        The excess is more than a tenth of the group's height and, where standard errors `e` are given, than 2 e.
+        """
         above = self.x - self.base[self.group]
         bright = (above > 0.1 * self.height[self.group]) & (above > 0)
         return bright if self.e is None else bright & (above > 2 * self.e)

@@ -155,9 +155,11 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values, float64, limited to ±limit, of values in the table's units.
+        """Standardise values, after cutting off those far beyond the training values of their channel; float64.
 
-        Channels are numbers from 0.
+        Args:
+            values: in the table's units. Columns that are used as they are (`as_is`) are not cut off.
+            channel: number of each value's channel, from 0.
         """
         limit = self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))

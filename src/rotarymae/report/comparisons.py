@@ -93,9 +93,10 @@ def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, captio
 
 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
-    """Return a table of metrics with a row per method; the best value of each metric with a direction is bold.
+    """Return a table with a row per method and a column per metric, the best value of each metric in bold.
 
-    `methods` is {method: {metric: value}}; the table shows the metrics of "model", the trained one.
+    A metric of which neither high nor low is better has no bold value, nor has one that "model", the trained model,
+    lacks. `methods` is {method: {metric: value}} and includes "model".
     """
     rows: dict[str, dict[str, object]] = {name: {**row} for name, row in rows_in_words(methods).items()}
     for metric in (metric_of(name) for name in methods["model"]):

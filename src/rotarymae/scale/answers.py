@@ -220,14 +220,16 @@ def importances(pipeline: Pipeline) -> Question:
 def values(
     pipeline: Pipeline, points: int = 100, times: Sequence[float | str] = (), at: QueryTable | None = None
 ) -> Question:
-    """Return the `Question` which values, with bands, a series has at times without observations; a row per query.
+    """Return a `Question` for the values, with bands, of a series at times without observations.
+
+    Its answer has a row per query.
 
     Args:
         pipeline: with an autoencoder of series.
-        points: number of even times from each series' first to its last observation, in every channel.
-        times: if there are any, they replace `points`: numbers, dates, or texts such as "+4h" after each series' first
-            observation.
-        at: if given, its ids, times and channels replace both.
+        points: number of evenly spaced times, from the first to the last observation of each series, in every channel.
+        times: use these times instead of `points`: numbers, dates, or texts such as "+4h", after each series' first
+            observation. () uses `points`.
+        at: use its ids, times and channels instead of both.
 
     Raises:
         InputError: a pipeline without an autoencoder of series.

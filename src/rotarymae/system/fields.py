@@ -40,7 +40,7 @@ def field_docs(group: type) -> dict[str, str]:
 
 
 def as_json(content: Any, indent: int | None = 2) -> str:
-    """Return content that `plain_json` converts as strict JSON and a newline; without an indent it is one line."""
+    """Return content as strict JSON, after `plain_json`, ending in a newline; on one line if `indent` is None."""
     return json.dumps(plain_json(content), indent=indent, allow_nan=False) + "\n"
 
 

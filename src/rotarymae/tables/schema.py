@@ -92,8 +92,8 @@ class TableSchema:
     objects
         Reading: table with one row per series: static columns, labels and the split, as far as TABLE lacks them.
     convert
-        Reading: convert columns, where files name units, to those of the model's training (in a fit, of --pretrained).
-        Without it, a warning names differing ones.
+        Reading: convert values to the units of the model's training (in a fit, of --pretrained), if the files name
+        units. Without it, a warning names the columns whose units differ.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """

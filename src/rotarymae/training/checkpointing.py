@@ -250,12 +250,16 @@ def _optimised(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
 
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
-    """Load the saved tensors of an optimiser into a new one.
+    """Load the saved state of an optimiser into a new one, which keeps its own options, such as the learning rate.
 
-    torch does not check them, and a fused step would write beyond the end of a tensor that is too small.
+    The state is checked, as torch does not: a fused step would write beyond the end of a tensor that is too small.
 
-    They are {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg". Raises ValueError for a name that the model
-    does not have, or a state that no step on its parameter could leave.
+    Args:
+        saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg".
+
+    Raises:
+        ValueError: a name that the model does not have; a tensor of another shape or type than its parameter; a
+            parameter with tensors missing or too many.
     """
     parameters, order = dict(model.named_parameters()), _optimised(model, optimizer)
     state: dict[int, dict[str, Tensor]] = {}

@@ -250,14 +250,14 @@ class Plan:
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.shared)
 
     def learnt(self, name: str, compared: int, seconds: float) -> float:
-        """Return from how many series and copies a partner, such as boosting, learns at most in the end.
+        """Return how many series, and copies of series, a partner such as boosting may learn from in its final fit.
 
-        With `minutes` it is as many as fit into the partners' share of the time, but not fewer than `compared`. The
-        number is kept in plan.json for a resumed run.
+        With `minutes` it is as many as fit into the partners' share of the time that is left, if time grows with their
+        number, but not fewer than `compared`. The number is kept in plan.json, so that a resumed run uses the same.
 
         Args:
             name: name of the partner.
-            compared, seconds: learning from `compared` series and copies took so many `seconds`.
+            compared, seconds: learning from `compared` series and copies took `seconds`.
 
         Returns:
             A whole number; infinity without `minutes`.
