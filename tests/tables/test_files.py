@@ -27,6 +27,7 @@ from rotarymae.tables import source as source_file
 
 ROWS = [("a", 0.5, 1.25), ("a", 1.5, -2.5), ("b", 0.25, 3.0)]
 CSV = "id,time,value\n" + "".join(f"{i},{t},{v}\n" for i, t, v in ROWS)
+ROWS_ALONE = CSV.split("\n", 1)[1]
 DATES = CSV.replace("0.5", "2024-03-31").replace("1.5", "2024-04-01").replace("0.25", "2024-04-02")
 
 
@@ -145,6 +146,47 @@ READ: Any = {
         {},
         "a row of units below it (d, d)",
     ),
+    "units of texts, too, and a row of statistics": (
+        "t.csv",
+        CSV.replace("value\n", "value\nname,d,mJy\n,Smp,Avg\n"),
+        {},
+        "a row of units below it (name, d, mJy)",
+    ),
+    "names and units with a hash, none of which repeats": (
+        "t.txt",
+        CSV.replace(",", " ").replace("id", "#id").replace("\n", "\n#no d m/s\n", 1),
+        {},
+        "a row of units below it (no, d, m/s)",
+    ),
+    "IPAC": (
+        "t.tbl",
+        '\\STAR = "OGLE 235"\n|id  | time|value|\n|char| real| real|\n|    |    d|  mag|\n'
+        + ROWS_ALONE.replace(",", "  "),
+        {},
+        "a row of units below it (d, mag)",
+    ),
+    "numbers above the names": ("t.txt", "1 2 3\n" + CSV.replace(",", " "), {}, "the header is line 2"),
+    "a header row far below": (
+        "t.csv",
+        '"key","text"\n' * 150 + CSV,
+        {"header_row": 151},
+        "the header is line 151",
+    ),
+    "no header, and a text": (
+        "t.csv",
+        ROWS_ALONE.replace("\n", ",ok\n"),
+        {"id": "column 1", "time": "column 2", "values": ["column 3"]},
+        "no line names the columns",
+    ),
+    "a header that comes again": (
+        "t.csv",
+        CSV.replace("b,", "id,time,value\nb,"),
+        {},
+        "1 of 4 rows dropped: a line repeats the header in 1",
+    ),
+    "comments in the middle": ("t.csv", "# one\n" + CSV.replace("b,", "# two,,\nb,"), {}, "none of 3 rows"),
+    "text of another suffix": ("t.data", CSV, {}, "read as text, as the suffix '.data' tells no format"),
+    "json of another suffix": ("t.geojson", json.dumps(columns()), {}, "read as JSON"),
     "units in names": (
         "t.csv",
         CSV.replace("time,value", "time [d],flux (mJy)"),
@@ -224,7 +266,7 @@ REFUSED: Any = {
     "json rows of two lengths": ("t.json", '[["id", "time"], [1, 2], [1]]', {}, ["row 2 has 1 cells", "2 columns"]),
     "a folder without tables": ("t/readme.md", "", {}, ["folder without table files"]),
     "several formats": ("t/a.csv", CSV, {}, ["several formats"]),
-    "another suffix": ("t.doc", CSV, {}, ["cannot tell the kind", ".csv"]),
+    "another suffix": ("t.doc", b"\0\1" + CSV.encode(), {}, ["cannot tell the kind", ".csv"]),
     "a pattern of nothing": ("no*.csv", None, {}, ["no*.csv does not exist"]),
     "utf-8 in name only": ("t.parquet", CSV, {}, ["cannot be read as parquet"]),
     "a column without any value": ("t.csv", "id,time,value\na,1,\na,2,\n", {}, ["no value was observed"]),
@@ -234,7 +276,21 @@ REFUSED: Any = {
         {},
         ["'time'", "time64"],
     ),
-    "no header": ("t.csv", CSV.split("\n", 1)[1], {}, ["no column 'time'", "'a', '0.5', '1.25'"]),
+    "several tables": ("t.csv", CSV + "id,time,flux\nc,1,2\n", {}, ["line 5", "several tables"]),
+    "several tables, far below": (
+        "t.csv",
+        CSV + "c,1,2\n" * 1000 + "id,time,flux\nc,1,2\n",
+        {},
+        ["'id', 'time', and has 'flux'", "several tables"],
+    ),
+    "names further below": ("t.csv", "key\n" + "a,b\na,b,c\n" * 9 + CSV, {}, ["line 1", "--header-row LINE"]),
+    "lists within lists": (
+        "t.json",
+        json.dumps([{"id": "a", "of": [{"x": [{"time": 0, "value": 1}]}]}]),
+        {"time": "of.x"},
+        ["'of.x' holds lists within lists", "json_normalize"],
+    ),
+    "no header": ("t.csv", ROWS_ALONE, {}, ["no column 'time'", "'column 1', 'column 2', 'column 3'"]),
     "a column twice": ("t.csv", CSV.replace("time,", "value,"), {"time": "value"}, ["'value'", "twice"]),
     "packed in name only": ("t.csv.gz", CSV, {}, ["t.csv.gz cannot be read"]),
     "deeply nested": ("t.json", "[" * 100_000, {}, ["t.json cannot be read as json"]),

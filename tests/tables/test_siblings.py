@@ -1,6 +1,7 @@
 """Further tables that people have: other languages, marks between thousands, units in cells, times in parts."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -293,6 +294,21 @@ def test_a_pressure_is_no_channel_and_a_column_that_is_there_twice_is_said(base,
     assert proposal.schema.channel is None and any("'bp'" in text for text in proposal.unsure)
     table.assign(twice=1.5).rename(columns={"hr": "bp"}).to_csv(tmp_path / "t.csv", index=False)
     assert any("column 'bp' is there more than once" in text for text in looked_at(tmp_path / "t.csv")[0].unsure)
+    table.to_csv(tmp_path / "t.csv", index=False, header=["id", "a", "a", "b", "b"])
+    with pytest.raises(InputError, match=r"Besides, columns 'a', 'b' are each there more than once; each .* own\.$"):
+        looked_at(tmp_path / "t.csv")
+
+
+def test_numbers_next_to_a_word_for_missing_are_numbers_however_few(base, tmp_path):
+    for word, said in (("MM", []), ("nd", [{"nd": 60}])):
+        base.assign(wave=base.value.where(base.index % 3 == 0, word)).to_csv(tmp_path / "t.csv", index=False)
+        proposal, _ = looked_at(tmp_path / "t.csv")
+        schema = replace(proposal.schema, values=("wave",), wide=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            dataset = read_table(tmp_path / "t.csv", schema)
+        assert any("'wave' could be values, too" in text for text in proposal.unsure)
+        assert len(dataset.times) == 30 and [*dataset.reading.words.values()] == said
 
 
 def test_a_word_among_the_numbers_of_a_static_column_is_a_doubt(base, tmp_path):

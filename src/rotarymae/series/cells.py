@@ -19,6 +19,7 @@ from rotarymae.errors import InputError, listed
 
 _WORDS = ("", "NA", "N/A", "NaN", "-NaN", "Null", "None", "<NA>", "#N/A", "#NA", "#VALUE!", "-", "--", "---", ".")
 MISSING = tuple({spelt: word for word in _WORDS for spelt in (word, word.upper(), word.lower())})  # Na is sodium
+MISSING_NUMBER = "MM"  # as meteorologists write it, but among lengths "mm" is a unit
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 DECIMAL_COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may be a decimal comma, too
@@ -172,6 +173,7 @@ def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool)
     good, note = matches(cells, NUMBER), ", ".join(filter(None, (unit, marks)))
     note = f"column {name!r}: {note}" if note else None
     strange = ~good & cells.is_valid().to_numpy(zero_copy_only=False)
+    strange &= ~(good.any() & matches(cells, f"^{MISSING_NUMBER}$"))
     if not good.any() and strange.any():
         words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
         raise InputError(

@@ -43,8 +43,10 @@ DATE_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
     rf"(\d+[-. ]+)?({'|'.join(dates.MONTHS.split())})[^\W\d_]*[-. ]+\d+",
     re.IGNORECASE,
 )
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
+HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
 LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
 MAX_BYTES = 1 << 29  # of a file that is read whole
@@ -90,6 +92,7 @@ class Text:
         skip: number of lines before the first row of cells.
         comma: whether numbers have decimal commas.
         units: the cells of a row of units below the header; () if there is none.
+        comments: whether lines that begin with "#" are no rows.
         note: a sentence on what was guessed; "" for a plain file.
         head: the lines up to the header.
     """
@@ -100,6 +103,7 @@ class Text:
     skip: int = 0
     comma: bool = False
     units: tuple[str, ...] = ()
+    comments: bool = False
     note: str = ""
     head: tuple[str, ...] = field(default=(), compare=False)
 
@@ -179,34 +183,39 @@ def _line(file: Any) -> str:
 
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
-    """Guess the form of a text file from its beginning: encoding, separator, header, a row of units below it.
+    """Guess the form of a text file from its beginning: encoding, separator, header, rows of units below it.
 
     Args:
         format: "csv" or "tsv"; a comma or a tab is the separator, unless another splits the lines better.
         header_row: the line, counted from 1, that names the columns; None guesses it.
 
     Raises:
-        InputError: the file ends before the header ("empty-file").
+        InputError: the file ends before the header ("empty-file"); most lines have more cells than it
+            ("unequal-lines"); another header follows ("several-tables").
     """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
-        while head.count(b"\n") < 4 and len(head) < LINE and (more := file.read(HEAD_BYTES)):
+        while head.count(b"\n") < (header_row or 0) + 4 and len(head) < LINE and (more := file.read(HEAD_BYTES)):
             head += more
     encoding, notes = "utf-8", []
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if head.startswith(UTF_16):
         encoding, notes = "utf-16", ["read as UTF-16"]
     elif not _is_utf8(path):
         encoding, notes = "latin-1", ["read as Latin-1, as it is no UTF-8"]
-    lines = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
-    lines = lines[: 100 if len(head) < HEAD_BYTES else max(1, min(100, len(lines) - 1))]  # the last one may be cut
+    read = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
+    read = read if len(head) < HEAD_BYTES else read[:-1] or read  # the last one may be cut
     usual = "\t" if format == "tsv" else ","
-    best, score = usual, (-len(lines), 0)
-    start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if line and line[0] != "#"), 0)
-    for separator in dict.fromkeys((usual, ",", ";", "\t", "|", " ")):
-        first, width, share = _header(_rows_of(lines, separator), lines, header_row)
-        above = sum(bool(line.strip()) and line[0] != "#" for line in lines[:first])
-        if width > 1 and share >= 0.75 and (separator != " " or score[1] < 2) and (-above, width) > score:
-            best, score, start = separator, (-above, width), first
+    for count in HEAD_LINES:
+        lines = read[: count + (header_row or 0)]
+        best, score = usual, (-len(lines), 0)
+        start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if _is_plain(line)), 0)
+        for separator in dict.fromkeys((usual, ",", ";", "\t", "|", " ")):
+            first, width, share = _header(_rows_of(lines, separator), lines, header_row)
+            above = sum(bool(line.strip()) and _is_plain(line) for line in lines[:first])
+            if width > 1 and share >= 0.75 and (separator != " " or score[1] < 2) and (-above, width) > score:
+                best, score, start = separator, (-above, width), first
+        if score[1]:
+            break
     rows = _rows_of(lines, best)
     if start >= len(rows) or not rows[start]:
         raise InputError(
@@ -214,23 +223,37 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
             f"and a {format} file{', and --header-row' if header_row else ''}.",
             code="empty-file",
         )
-    names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))
-    below = [row for row in rows[start + 1 :] if any(cell.strip() for cell in row)]
-    headless = header_row is None and len(names) > 1 and _are_values(names, below)
+    header = [name.strip() for name in rows[start]]
+    names = tuple(name or f"unnamed {k + 1}" for k, name in enumerate(header))
+    comments = lines[start][:1] != "#" and any(line.startswith("#") for line in lines[:start])
+    filled = [i for i, row in enumerate(rows) if i > start and any(cell.strip() for cell in row)]
+    filled = [i for i in filled if not (comments and lines[i].startswith("#"))]
+    another = _another_header(header, [(i, [cell.strip() for cell in rows[i]]) for i in filled])
+    if another is not None:
+        raise InputError(
+            f"{path}: line {another + 1} begins with the same names as the header in line {start + 1}, and goes on "
+            "with others: the file holds several tables. Save each as a file of its own.",
+            code="several-tables",
+        )
+    filled = [i for i in filled if [cell.strip() for cell in rows[i]] != header]
+    below = [rows[i] for i in filled]
+    headless = header_row is None and _are_values(header, below)
     if headless:
-        names, start = tuple(f"column {k + 1}" for k in range(len(names))), start - 1
+        names, start = numbered_names(len(names)), start - 1
     longer = [] if headless else [row for row in below if any(cell.strip() for cell in row[len(names) :])]
     of_rows = bool(longer) and _have_names(below, len(names))
     if 2 * len(longer) > len(below) and not of_rows:
         raise InputError(
             f"{path}: line {start + 1} names {len(names)} columns, and most lines below it have more cells, such as "
-            f"{best.join(longer[0])!r}. Name each column, and quote cells that hold {best!r}.",
+            f"{best.join(longer[0])!r}. If the names stand in another line, say which (--header-row LINE); else name "
+            f"each column, and quote cells that hold {best!r}.",
             code="unequal-lines",
         )
     names = ("unnamed 0", *names) if of_rows else names
-    equal = [row for row in below if len(row) == len(names)]
-    units = () if headless else _units(equal)
-    cells_below = [cell.strip() for row in equal for cell in row]
+    equal = [i for i in filled if len(rows[i]) == len(names)]
+    of_units = [] if headless else _rows_of_units([rows[i] for i in equal])
+    units = max(of_units, key=lambda row: len({*row}), default=())  # and not that of types
+    cells_below = [cell.strip() for i in equal for cell in rows[i]]
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
         for pattern in (
@@ -250,20 +273,44 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     notes += ["the first column, of the names of rows, has no name itself"] if of_rows else []
     if longer and not of_rows:
         notes += [f"{len(longer)} of the first {len(below)} lines have more cells than the header, which are not read"]
-    notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if any(units) else []
-    skip = start + 1 + bool(units)
+    shown = [unit for unit in units if unit]
+    notes += [f"a row of units below it ({', '.join(shown[:20])}{', ...' * (len(shown) > 20)})"] if shown else []
+    skip = (equal[len(of_units) - 1] if of_units else start) + 1
     head_lines = tuple(lines[: start + 1])
-    return Text(names, best, encoding, skip, comma, units, ", ".join(notes), head_lines)
+    return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines)
+
+
+def numbered_names(count: int) -> tuple[str, ...]:
+    """Return the names that columns get where no line names them: column 1, column 2, ..."""
+    return tuple(f"column {k + 1}" for k in range(count))
+
+
+def _is_plain(line: str) -> bool:
+    """Return whether a line is neither empty nor a comment; these begin with # or, in IPAC and CNV files, with \\ or *."""
+    return line[:1] not in ("", "#", "\\", "*")
+
+
+def _another_header(header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]) -> int | None:
+    """Return the number of the first of `rows` that begins like the header and has other names then; None without one.
+
+    Two names that are no numbers must be equal.
+    """
+    same = header[:2]
+    if len(same) < 2 or not all(same) or _has_number(same):
+        return None
+    return next((i for i, row in rows if row[:2] == same and row != header), None)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     """Split each line into cells at `separator`; a blank means runs of blanks. A leading "#" is left out.
 
-    A quoted cell with line breaks counts in its first line.
+    A quoted cell with line breaks counts in its first line. Next to blanks, lines with bars at both ends, as headers of
+    IPAC files have them, are split at bars.
     """
     lines = [line.lstrip("# ") if line.startswith("#") else line for line in lines]
     if separator == " ":
-        return [line.split() for line in lines]
+        barred = (re.fullmatch(r"\s*\|(.*)\|\s*", line) for line in lines)
+        return [bars[1].split("|") if bars else line.split() for bars, line in zip(barred, lines)]
     try:
         return [next(csv.reader([line], delimiter=separator, skipinitialspace=True), []) for line in lines]
     except csv.Error:
@@ -280,7 +327,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         start = given - 1
         width = len(rows[start]) if start < len(rows) else 0
     else:
-        plain = [i for i in filled if not lines[i].startswith("#")]
+        plain = [i for i in filled if _is_plain(lines[i])]
         widths = Counter(len(rows[i]) for i in plain)
         width = max(widths, key=lambda w: (widths[w], w), default=0)
         start = next((i for i in plain if len(rows[i]) == width), 0)
@@ -291,9 +338,10 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         # "#id,time,value" is the header where the first row below it holds numbers.
         over = start - 1
         if over >= 0 and lines[over].startswith("#") and len(rows[over]) == width > 1 and _has_number(rows[start]):
-            # Two such lines are names and units; units repeat, and names do not.
+            # Two such lines are names and units; units repeat or have marks, and names do not.
             units = over > 0 and lines[over - 1].startswith("#") and len(rows[over - 1]) == width
-            start = over - 1 if units and len({*rows[over]}) < width == len({*rows[over - 1]}) else over
+            units = units and (len({*rows[over]}) < width or any(re.search(r"[/%°^(\[]", cell) for cell in rows[over]))
+            start = over - 1 if units and width == len({*rows[over - 1]}) else over
     start = start if given is not None else _second_header(rows, filled, start)
     below = Counter(len(rows[i]) for i in filled if i > start)  # one cell more where rows have names, as R writes them
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
@@ -323,22 +371,35 @@ def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> 
     """Return the row that names the columns where the header `first` and a row of values are those of the whole table.
 
     It is the third of the rows that are not blank, `filled`, from there on: different words below a row with numbers,
-    and above others. Else it is `first`.
+    and above others. Of names below their numbers, 1, 2, 3, ..., it is the second. Else it is `first`.
     """
     after = [i for i in filled if i >= first][:4]
+    above_names = len(after) > 1 and len(rows[after[1]]) == len(rows[first]) and _are_names(rows[after[1]])
+    if above_names and _counts(rows[first]):
+        return after[1]
     if len(after) < 4 or not all(_has_number(rows[i]) for i in (after[1], after[3])):
         return first
-    names = [cell.strip() for cell in rows[after[2]] if cell.strip()]
-    plain = len(names) == len({*names}) > max(1, len(rows[after[2]]) // 2) and not _has_number(names)
-    return after[2] if plain and names != rows[first] and not {*names} & {*cells.MISSING} else first
+    return after[2] if rows[after[2]] != rows[first] and _are_names(rows[after[2]]) else first
+
+
+def _are_names(row: Sequence[str]) -> bool:
+    """Return whether most cells of a row are filled, with different words that are no numbers and not "missing"."""
+    names = [cell.strip() for cell in row if cell.strip()]
+    plain = len(names) == len({*names}) > max(1, len(row) // 2) and not _has_number(names)
+    return plain and not {*names} & {*cells.MISSING}
 
 
 def _holds_values(row: Sequence[str]) -> bool:
-    """Return whether a row has numbers that are no names of columns, as ascending years and different dates are."""
+    """Return whether a row has numbers that are no names of columns, as 1, 2, 3, ..., years and dates are."""
     times = [*numbers_in(dict.fromkeys(row), "").values()]
     years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
     names = len(times) >= MIN_TIME_NAMES and (years or not isinstance(times[0], int | float))
-    return _has_number(row) and not names
+    return _has_number(row) and not names and not _counts(row)
+
+
+def _counts(row: Sequence[str]) -> bool:
+    """Return whether the cells of a row are 1, 2, 3, ..."""
+    return [*row] == [str(k + 1) for k in range(len(row))]
 
 
 def _has_number(row: Sequence[str]) -> bool:
@@ -347,20 +408,35 @@ def _has_number(row: Sequence[str]) -> bool:
 
 
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether the cells of a header, `names`, are those of a row: numbers, or a date above others `below`.
+    """Return whether the cells of a header, `names`, are those of a row: numbers above numbers, or a date above dates.
 
-    Numbers may be names where they ascend, and are whole or four or more in equal steps.
+    No word stands above numbers then. Numbers may be names where they ascend in equal steps, or are whole and other
+    than those below.
     """
-    for cells_of in itertools.zip_longest(names, *below, fillvalue=""):
-        if len(cells_of) > 1 and sum(bool(DATE.match(cell)) for cell in cells_of) > len(cells_of) / 2:
-            return bool(DATE.match(cells_of[0]))
-    try:
-        numbers = [float(name) for name in names]
-    except ValueError:
-        return False
+    numbers, above = [], []  # of the header, and whether each above numbers is like these
+    for name, *column in itertools.zip_longest(names, *below, fillvalue=""):
+        if column and sum(bool(DATE.match(cell)) for cell in (name, *column)) > (len(column) + 1) / 2:
+            return bool(DATE.match(name))
+        number, values = _number(name), [value for value in map(_number, column) if value is not None]
+        numbers += [] if number is None else [number]
+        if column and 2 * len(values) <= sum(cell.strip() not in cells.MISSING for cell in column):
+            continue
+        if number is None and name.strip() not in cells.MISSING:
+            return False
+        if number is not None:
+            low, high = min(values, default=number), max(values, default=number)
+            above.append(2 * low - high <= number <= 2 * high - low)
     steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
-    equal = len(steps) > 2 and max(steps) - min(steps) < 1e-6 * max(steps)
-    return min(steps) <= 0 or not (equal or all(name.isdecimal() for name in names))
+    if not above or min(steps, default=1) <= 0:
+        return bool(above)
+    equal = len(steps) > (0 if numbers[0] in (0, 1) else 2) and max(steps) - min(steps) < 1e-6 * max(steps)
+    return not equal and (all(above) or any(number != round(number) for number in numbers))
+
+
+def _number(cell: str) -> float | None:
+    """Return the number in a cell, which may have a decimal comma; None for another cell."""
+    cell = cell.strip().replace(",", ".")
+    return float(cell) if re.match(cells.NUMBER, cell) else None
 
 
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
@@ -370,29 +446,41 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
     """
     names = [row[0].strip() for row in rows]
     words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
-    return {*map(len, rows)} == {columns + 1} and (words or names == [str(k + 1) for k in range(len(names))])
+    return {*map(len, rows)} == {columns + 1} and (words or _counts(names))
 
 
-def _units(rows: list[list[str]]) -> tuple[str, ...]:
-    """Return the first of the rows below the header if it has units, such as ",d,,mJy", else ().
+def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return the first of the rows below the header that hold units, such as ",d,,mJy", or types; "" stands for none.
 
-    A row of widths and types, as files of the format RDB have it, counts as one of empty units. Less than three rows
-    show nothing.
+    Less than two rows below show nothing. One of widths and types, as files of the format RDB have it, is one of empty
+    units.
     """
-    if len(rows) < 3:
-        return ()
-    if all(re.fullmatch(r"\d+[sdn]", cell.strip()) for cell in rows[0]):  # RDB: 15s, 20d
-        return ("",) * len(rows[0])
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
-    units = ["" if cell.strip().lower() in empty else cell.strip() for cell in rows[0]]
-    fits = False
-    for unit, *column in zip(units, *rows[1:], strict=True):
-        is_number = sum(bool(re.match(r"[-+.]?\d", cell.strip())) for cell in column) > len(column) / 2
-        looks = len(unit) < 25 and not re.match(r"[-+.<>]?\s*\d", unit) if is_number else unit[:1] in ("", "(", "[")
-        if unit and not looks:
-            return ()
-        fits = fits or bool(unit and is_number)
-    return tuple(units) if fits else ()
+    units = []
+    for k, row in enumerate(rows[:-2]):
+        of_types = all(re.fullmatch(r"\d+[sdn]", cell.strip()) for cell in row)  # RDB: 15s, 20d
+        words = ["" if of_types or cell.strip().lower() in empty else cell.strip() for cell in row]
+        if not of_types and not _are_units(words, rows[k + 1 :]):
+            break
+        units.append(tuple(words))
+    return units
+
+
+def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether words in a row are units: none is a number, and several stand above numbers and do not come again.
+
+    One is enough if no other stands above texts, except in brackets; above texts, each that comes again needs a further
+    one above numbers.
+    """
+    above_numbers = above_texts = 0
+    for word, *column in zip(words, *below, strict=True):
+        cells_of = [cell.strip() for cell in column if cell.strip() not in cells.MISSING]
+        is_number = 2 * sum(bool(re.match(r"[-+.]?\d", cell)) for cell in cells_of) > len(cells_of)
+        if len(word) >= 25 or re.match(r"[-+.<>]?\s*\d", word) or (is_number and word in cells_of):
+            return False
+        above_numbers += (bool(word) and is_number) - (word in cells_of)
+        above_texts += not is_number and word[:1] not in ("", "(", "[")
+    return above_numbers > bool(above_texts)
 
 
 def _check_size(path: Path, size: int) -> None:
@@ -433,8 +521,9 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
     """
     if _are_rows(content):
         names = [str(name) for name in content[0]]
-        headless = not all(isinstance(name, str) for name in content[0]) or _are_values(names, [])
-        return ([f"column {k + 1}" for k in range(len(names))], content) if headless else (names, content[1:])
+        below = [[*map(str, row)] for row in content[1 : HEAD_LINES[0]]]
+        headless = not all(isinstance(name, str) for name in content[0]) or _are_values(names, below)
+        return ([*numbered_names(len(names))], content) if headless else (names, content[1:])
     parts = content if isinstance(content, dict) else {}
     lists = {key: part for key, part in parts.items() if isinstance(part, list)}
     for (of_names, names), (of_rows, rows) in itertools.permutations(lists.items(), 2):

@@ -24,7 +24,7 @@ from rotarymae.series import cells, dates
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of
 from rotarymae.tables.formats import MIN_TIME_NAMES, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source
+from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source, without_headers
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
@@ -310,6 +310,7 @@ def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = N
     names = list(source.kinds if names is None else names)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
     read = source.sample(ROWS // 100 if lists else ROWS).read(names, equal=False) if names else {}
+    read = without_headers(read, source.name)[0] if source.is_text else read
     return {name: _column(name, column, name in lists, na) for name, column in read.items()}
 
 
@@ -332,7 +333,8 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     if not is_date and not is_clock and not words:
         with suppress(InputError):
             read = cells.numbers(column, name, na, limits=True)
-            mostly = (~np.isnan(read.values)).sum() >= sum(read.words.values())
+            known = read.values[~np.isnan(read.values)]  # many of which, or different ones next to a word or two
+            mostly = len(known) >= sum(read.words.values()) or len(np.unique(known)) > 2 * len(read.words)
             numbers = read.values.astype(np.float64) if mostly or not text else None
     formats = () if is_date or is_clock or of_lists else _formats(column, numbers)
     numbers = None if formats else numbers
@@ -508,7 +510,9 @@ class _Proposer:
         """Return the columns, what some of them hold that are texts, and why others cannot be read, as text."""
         texts = [c for c in columns.values() if c.text and not (c.dates or c.clock)][:3]
         said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
-        said += [f" Besides, {error.message}" for error in self.source.unreadable.values()]
+        said += [f" Besides, {text}" for text in self.source.said_unreadable]
+        if self.source.is_text and self.source.notes:
+            said.append(f" The file is read thus: {'; '.join(self.source.notes)}; --header-row names another header.")
         return f"{listed(columns, 20) or 'no others'}.{''.join(said)}"
 
     # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -606,8 +610,9 @@ class _Proposer:
         id, time = self.column("id"), self.column("time")
         self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
         if id is None and several_files and time is not None and not time.listed:
-            files = self.source.sample(ROWS).with_ids_of_files().read(["file", time.name])["file"]
-            self.series = cells.encode(files)[0]
+            read = self.source.sample(ROWS).with_ids_of_files().read(["file", *self.source.kinds], equal=False)
+            read = without_headers(read, self.source.name)[0] if self.source.is_text else read
+            self.series = cells.encode(read["file"])[0]
 
     def id_by_name(self) -> Column | None:
         """Return the column that is called like an id and tells most series apart, or that of their parts; or None."""
@@ -703,7 +708,7 @@ class _Proposer:
         limits = [c for c in self.free.values() if any(w in LIMITS or w.endswith("lim") for w in c.words)]
         self.limits = [c.name for c in limits if c.numeric]
         self.flags = [name for name, c in self.numeric.items() if set(c.words) & FLAGS]
-        self.coordinates = [name for name in self.numeric if name.lower() in COORDINATES]
+        self.coordinates = [name for name in self.numeric if name.rpartition(".")[2].lower() in COORDINATES]
         if not {*map(str.lower, self.coordinates)} >= SKY:
             self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
         if not {"channel", "wide"} & self.named:
@@ -804,7 +809,7 @@ class _Proposer:
         if sum(map(bool, map(TIME_NAME.fullmatch, values))) > max(MIN_TIME_NAMES - 1, len(values) / 2):
             text = f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one"
             self.unsure.append(f"{text} series of all, make a row of each first (pandas.melt)")
-        self.unsure += [f"not all is read: {error.message}" for error in self.source.unreadable.values()]
+        self.unsure += [f"not all is read: {text}" for text in self.source.said_unreadable]
         if self.given.get("wide"):
             text = " look like standard errors, which are read of tables with a row for each value"
             self.unsure += _said(self.errors, text)
@@ -816,7 +821,9 @@ class _Proposer:
         longer in `others`, if there are others. Raises InputError ("no-values") if there are none at all.
         """
         named = sorted((c for c in self.others if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
-        self.others = [c for c in self.others if c.name not in self.coordinates] or self.others
+        nested = any(error.code == "nested" for error in self.source.unreadable.values())  # where the values are
+        others = [c for c in self.others if c.name not in self.coordinates]
+        self.others = others if others or nested else self.others
         if not self.others:
             text = f"no column looks like values; name it by --values. There are {self.seen(self.free)}"
             raise InputError(text, code="no-values")

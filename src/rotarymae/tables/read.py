@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
@@ -25,9 +26,10 @@ from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import key_column, looks_like_id, looks_like_outcome
 from rotarymae.tables.labels import Facts
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import FILE_NAME, Source, open_source
+from rotarymae.tables.source import FILE_NAME, Source, open_source, without_headers
 
 PART = 1 << 18  # observations that are answered at a time
+HEADERS = "a line repeats the header"  # a reason to leave it out
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
 
 
@@ -320,6 +322,9 @@ class TableReader:
             # Labels are alike in all parts, and these have the channels of the whole.
             names = {*integers, schema.channel} & {*labels}
             every = {name: self.source.read([name], distinct=True)[name] for name in names}
+            for name in names:  # a header that comes again is no label
+                if every[name].type == pa.string():
+                    every[name] = every[name].filter(pc.not_equal(every[name], name))  # pyright: ignore
             every = {name: cells.as_integers(column) if name in integers else column for name, column in every.items()}
             integers = {name for name in integers if pa.types.is_integer(every[name].type)}
             if schema.channel and schema.channel in every and self.channel_names is None:
@@ -327,6 +332,7 @@ class TableReader:
                 reader = replace(self, channel_names=tuple(sorted(set(known.tolist()))))
             pieces = self.source.series(self.columns, self.id, size)
         for columns in pieces:
+            columns, repeated = without_headers(columns, self.source.name) if self.source.is_text else (columns, 0)
             columns |= {name: cells.as_integers(columns[name]) for name in integers}
             ids = cells.trimmed(to_arrow(columns[self.id].unique())).unique()
             known = cells.labels(ids, self.id)
@@ -334,6 +340,10 @@ class TableReader:
             observed, dataset, why = np.zeros(len(ids), bool), None, None
             try:
                 dataset = reader.build(columns)
+                if repeated:
+                    first = {HEADERS: listed(list(columns)[:3])}
+                    lines = ReadingReport(total=repeated, left_out={HEADERS: repeated}, first=first)
+                    dataset = replace(dataset, reading=(dataset.reading or ReadingReport()) + lines)
                 for name, facts in self._static:
                     dataset = facts.add_to(dataset, name)
                 there = set(dataset.ids.tolist())

@@ -24,6 +24,7 @@ import duckdb
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from rotarymae.errors import InputError, did_you_mean, listed
@@ -50,6 +51,7 @@ BEGINNINGS = {
     b"{": ".jsonl",
     b"[": ".json",
 }
+NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # a byte that no text has
 NAME = re.compile(
     "(.*?)({})?({})?$".format(*("|".join(map(re.escape, part)) for part in (FORMATS, PACKED))), re.I | re.S
 )
@@ -72,6 +74,7 @@ DATES = (
     ("year", "day of year", *CLOCK_PARTS),
     ("year", "week"),
 )  # from the coarsest part on
+ONE_NAME = "each column that is read needs a name of its own."
 STATISTICS = {"max", "mean", "avg"}  # next to these, "min" is the least value, and no minute
 FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts, also where they are digits
 MAX_COLUMNS = 25_000
@@ -125,6 +128,13 @@ class Source:
     def is_text(self) -> bool:
         """Whether all cells are text, some of which may be numbers."""
         return self.format in ("csv", "tsv")
+
+    @property
+    def said_unreadable(self) -> list[str]:
+        """Sentences on the columns that cannot be read: one on all whose names occur twice, and one on each other."""
+        twice = [name for name, error in self.unreadable.items() if error.code == "column-twice"]
+        said = [f"columns {listed(twice, 20)} are each there more than once; {ONE_NAME}"] if len(twice) > 1 else []
+        return said + [error.message for name, error in self.unreadable.items() if not said or name not in twice]
 
     def with_ids_of_files(self) -> Source:
         """Return the table with a column "file": the name of the file of each row."""
@@ -533,7 +543,7 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     if isinstance(source, Source):
         return source
     if not isinstance(source, str | os.PathLike):
-        return _open_frame(source)
+        return _without_deep_lists(_open_frame(source))
     paths = (standard_input(),) if str(source) == "-" else table_files(Path(source))
     kinds = {format_of(path) for path in paths}
     if len(kinds) > 1:
@@ -543,12 +553,33 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     with named(name, format):
         if format == "excel":
             copies = tuple(formats.sheet_as_text(path, path.stat().st_mtime_ns) for path in paths)
-            return replace(_open_text(copies, "csv", name, header_row), paths=paths)
-        if format in ("csv", "tsv"):
-            return _open_text(paths, format, name, header_row)
-        if format == "parquet":
-            return _open_parquet(paths, name)
-        return _open_json(paths, name) if format == "json" else _open_whole(paths, format, name)
+            opened = replace(_open_text(copies, "csv", name, header_row), paths=paths)
+        elif format in ("csv", "tsv"):
+            opened = _open_text(paths, format, name, header_row)
+        elif format == "parquet":
+            opened = _open_parquet(paths, name)
+        else:
+            opened = _open_json(paths, name) if format == "json" else _open_whole(paths, format, name)
+    unknown = dict.fromkeys(path.suffix for path in paths if _suffix(path) is None)
+    read_as = "JSON" if format == "json" else "text"
+    notes = [f"read as {read_as}, as the suffix {suffix!r} tells no format" for suffix in unknown]
+    return _without_deep_lists(replace(opened, notes=(*notes, *opened.notes)))
+
+
+def _without_deep_lists(source: Source) -> Source:
+    """Return a table in which columns of lists within lists, which are not opened, are among the unreadable ones."""
+    kinds = source.kinds
+    deep = {
+        name: InputError(
+            f"column {name!r} holds lists within lists, which are not opened; make a row of each inner entry first, as "
+            "jq does, or pandas.json_normalize with record_path.",
+            code="nested",
+        )
+        for name, kind in kinds.items()
+        if pa.types.is_map(kind) or (is_list(kind) and pa.types.is_nested(kind.value_type))
+    }
+    kinds = {name: kind for name, kind in kinds.items() if name not in deep}
+    return replace(source, kinds=kinds, unreadable=source.unreadable | deep)
 
 
 def _open_frame(frame: Any) -> Source:
@@ -655,6 +686,32 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
     return Source(name, kinds, sql, "rotarymae_table", table=pa.table(columns, names=numbers), **attributes)
 
 
+def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, pa.Array], int]:
+    """Return columns of a text file, {name: [rows]}, without rows that repeat all their names, and the number of these.
+
+    Such are the headers of files that were written one below the other. A single column shows none.
+
+    Raises:
+        InputError: a row repeats some names only: another table begins in the file, `name` ("several-tables").
+    """
+    texts = [key for key, column in columns.items() if column.type == pa.string() and not key.startswith("unnamed ")]
+    if len(texts) < 2:
+        return columns, 0
+    repeats = [pc.equal(cells.trimmed(columns[key]), key).fill_null(False) for key in texts[:2]]  # pyright: ignore
+    begins = np.logical_and(*(part.to_numpy(zero_copy_only=False) for part in repeats))
+    for row in np.flatnonzero(begins):
+        there = [columns[key][int(row)].as_py() for key in texts]
+        if other := next((cell for key, cell in zip(texts, there) if (cell or "").strip() != key), None):
+            raise InputError(
+                f"{name}: a row repeats the names of columns, {listed(there[:2])}, and has {other!r} next to them: the "
+                "file holds several tables. Save each as a file of its own.",
+                code="several-tables",
+            )
+    if not begins.any():
+        return columns, 0
+    return {key: column.filter(pa.array(~begins)) for key, column in columns.items()}, int(begins.sum())
+
+
 def date_parts(names: Iterable[str]) -> dict[str, str]:
     """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "day": "DD"}.
 
@@ -689,9 +746,8 @@ def _part(cell: str, part: str) -> str:
 
 def _twice(names: Iterable[str]) -> dict[str, InputError]:
     """Return the names that occur more than once, each with the error for one who reads it."""
-    advice = "each column that is read needs a name of its own."
     return {
-        name: InputError(f"column {name!r} is there more than once; {advice}", code="column-twice")
+        name: InputError(f"column {name!r} is there more than once; {ONE_NAME}", code="column-twice")
         for name, count in Counter(names).items()
         if count > 1
     }
@@ -746,20 +802,29 @@ def _suffix(path: Path) -> str | None:
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file by its suffix, a value of `FORMATS`.
+    """Return the format of a file by its suffix, a value of `FORMATS`; text of an unknown suffix is "csv" or "json".
 
     Raises:
-        InputError: an unknown suffix ("unknown-format").
+        InputError: an unknown suffix of a file that is no text ("unknown-format").
     """
     suffix = _suffix(path)
     if suffix is None:
+        with path.open("rb") as file:
+            head = file.read(formats.HEAD_BYTES)
+        if not NO_TEXT.search(head) or head.startswith(formats.UTF_16):
+            return FORMATS[_likely_suffix(head.lstrip())]
         raise InputError(
             f"{path}: cannot tell the kind of table from the name; known suffixes are {', '.join(FORMATS)} (text also "
-            f"with {', '.join(PACKED)}). Convert the file, or read it yourself and pass the data frame to "
-            "SeriesDataset.from_frame.",
+            f"with {', '.join(PACKED)}). It is no text. Convert the file, or read it yourself and pass the "
+            "data frame to SeriesDataset.from_frame.",
             code="unknown-format",
         )
     return FORMATS[suffix]
+
+
+def _likely_suffix(head: bytes) -> str:
+    """Return the suffix that files with these first bytes have, ".csv" for any text."""
+    return next((suffix for start, suffix in BEGINNINGS.items() if head.startswith(start)), ".csv")
 
 
 @functools.cache
@@ -769,8 +834,7 @@ def standard_input() -> Path:
     Its suffix is guessed from the first bytes; the same path is returned each time.
     """
     head = sys.stdin.buffer.read(8)
-    suffix = next((suffix for start, suffix in BEGINNINGS.items() if head.startswith(start)), ".csv")
-    path = scratch() / f"standard input{suffix}"
+    path = scratch() / f"standard input{_likely_suffix(head)}"
     with path.open("wb") as file:
         file.write(head)
         shutil.copyfileobj(sys.stdin.buffer, file)
@@ -827,6 +891,8 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
             f"store_rejects=true, rejects_limit=100000, max_line_size={formats.LINE}, buffer_size={formats.LINE}, "
             "filename=true)"
         )
+        if text.comments:
+            relation = f"(SELECT * FROM {relation} WHERE coalesce(c0, '') NOT LIKE '#%')"
         runs.append((relation, [cells_of[name] for name in columns]))
     relation, expressions = runs[0]
     if len(runs) > 1:
