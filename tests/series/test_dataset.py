@@ -289,7 +289,7 @@ def test_a_table_of_a_data_set_is_the_data_set(tmp_path):
 @pytest.mark.parametrize(
     "name, content, parts",
     [
-        ("a.docx", b"x", ["a.docx", ".csv", ".parquet", "from_frame"]),
+        ("a.docx", b"x\0", ["a.docx", ".csv", ".parquet", "from_frame"]),
         ("a.parquet", b"not parquet at all", ["a.parquet", "cannot be read as parquet"]),
         ("a.feather", b"not arrow", ["a.feather", "cannot be read as arrow"]),
         ("a.csv", b"", ["a.csv", "before line 1", "complete", "a csv file"]),

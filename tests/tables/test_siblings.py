@@ -308,7 +308,7 @@ def test_numbers_next_to_a_word_for_missing_are_numbers_however_few(base, tmp_pa
             warnings.simplefilter("ignore", InputWarning)
             dataset = read_table(tmp_path / "t.csv", schema)
         assert any("'wave' could be values, too" in text for text in proposal.unsure)
-        assert len(dataset.times) == 30 and [*dataset.reading.words.values()] == said
+        assert len(dataset.times) == 30 and [*dataset.reading.words.values()] == said  # pyright: ignore
 
 
 def test_a_word_among_the_numbers_of_a_static_column_is_a_doubt(base, tmp_path):
@@ -913,3 +913,79 @@ def test_copies_of_a_row_do_not_make_its_mean_surer(tmp_path):
         first = values if first is None else first
         assert values == pytest.approx(first)
     assert first == pytest.approx(np.array([[3.0, 0.5 / 2**0.5], [7.0, 1.0]]))
+
+
+# ── codes for "missing", columns without names, numbered columns, intervals ─────────────────────────────────────────
+
+
+@pytest.mark.parametrize("code", [-999, -9999.9, -99.99, 999])
+def test_a_code_of_nines_is_named_in_a_short_table(code):
+    table = pd.DataFrame({"id": 1, "time": range(6), "value": [121, 121.5, code, 118.5, 119.5, code]})
+    with pytest.warns(InputWarning, match=f"2 rows have column 'value' {code}, far .*--na {code}"):
+        read_table(table, TableSchema())
+    with pytest.warns(InputWarning, match="1 rows have column 'value' -99, "):  # though others lie as far
+        read_table(pd.DataFrame({"id": 1, "time": range(5), "value": [0, 400, 30, -99, 5]}), TableSchema())
+    plain = pd.DataFrame({"id": 1, "time": range(6), "value": [91, 95, 99, 94, 99, 97]})
+    assert not read_table(plain, TableSchema()).reading.doubts  # pyright: ignore
+
+
+def test_a_column_of_nothing_but_a_code_is_empty(base, tmp_path):
+    base.assign(wind=-999.0, size=99).to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert "'wind': empty in all rows seen, and not read" in proposal.unsure
+    assert "'size': one value in all rows seen, and not read" in proposal.unsure
+
+
+def test_rows_without_names_are_series_where_columns_are_more_alike_than_rows(tmp_path):
+    draw = np.random.default_rng(0)
+    cycle, sensors = np.arange(60), 10 ** np.arange(24) % 997 + np.arange(60)[:, None] / 50
+    sensors = sensors + draw.normal(size=sensors.shape) / 100
+    np.savetxt(tmp_path / "t.txt", np.column_stack([cycle // 20, cycle % 20 + 1, sensors]), fmt="%g")
+    proposal, dataset = looked_at(tmp_path / "t.txt")
+    assert (proposal.schema.id, proposal.schema.time, proposal.schema.wide) == ("column 1", "column 2", True)
+    assert len(dataset) == 3 and len(dataset.channel_names) == 24
+    waves = np.sin(np.arange(40) / 3 + draw.uniform(0, 6, (12, 1))) + draw.normal(size=(12, 40)) / 9
+    np.savetxt(tmp_path / "t.txt", waves, fmt="%.4f")
+    proposal, dataset = looked_at(tmp_path / "t.txt")
+    assert proposal.schema.numbered == "column " and dataset.lengths.tolist() == [40] * 12
+    assert any("as one series in each row" in text for text in proposal.unsure)
+
+
+def test_columns_that_are_times_are_said(tmp_path):
+    dates = pd.Series(pd.date_range("2009-01-01", periods=9).astype(str), name="date")
+    draw = np.random.default_rng(0)
+    for names, said in (
+        ([f"{k:02}시" for k in range(1, 13)], True),
+        ([f"{k} Uhr" for k in range(24)], True),
+        ([f"V{k}" for k in range(1, 25)], True),
+        ([f"sensor{k}" for k in range(1, 13)], False),
+    ):
+        cells_of = pd.DataFrame(draw.normal(size=(9, len(names))).round(3), columns=names)
+        pd.concat([dates, cells_of], axis=1).to_csv(tmp_path / "t.csv", index=False)
+        assert any("pandas.melt" in text for text in looked_at(tmp_path / "t.csv")[0].unsure) == said
+
+
+def test_few_numbered_columns_are_a_series_of_each_row_or_named_where_the_time_is_missing(tmp_path):
+    draw = np.random.default_rng(0)
+    names = ["t0", "t0.5", "t1", "t1.5", "t2", "t3"]
+    rows = pd.DataFrame(draw.normal(4, 1, (8, 6)).round(1), columns=names)
+    rows.assign(group=["control"] * 4 + ["obese"] * 4).to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.numbered == "t" and dataset.times[:6].tolist() == [0, 0.5, 1, 1.5, 2, 3]
+    assert any("'t0', 't0.5', 't1', ... (6 in all) are proposed" in text for text in proposal.unsure)
+    others = ["bdi.pre", "bdi.2m", "bdi.4m", "bdi.6m", "bdi.8m", "length"]
+    rows.set_axis(others, axis=1).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError, match=r"'bdi\.2m', .*--numbered 'bdi\.' .*pandas\.melt"):
+        looked_at(tmp_path / "t.csv")
+    source = open_source(tmp_path / "t.csv", numbered="bdi.")
+    assert source.read(["number"])["number"].to_pylist()[:4] == [2, 4, 6, 8]
+    assert "'bdi.pre' begin with 'bdi.', too, and are no part of the series" in source.notes
+
+
+def test_intervals_of_survival_are_read_at_their_begins(tmp_path):
+    table = {"start": [0, 0, 1, 0, 36, 0, 50], "stop": [50, 1, 16, 36, 39, 50, 675], "event": [1, 0, 1, 0, 1, 0, 1]}
+    table |= {"age": [-17, 6, 6, -7, -7, 2, 2], "dose": [0, 1.5, 2, 1, 3, 0, 1], "id": [1, 3, 3, 4, 4, 7, 7]}
+    pd.DataFrame(table).to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.time, proposal.schema.values) == ("start", ("dose",))
+    assert any("an interval from 'start' to 'stop'" in text for text in proposal.unsure)

@@ -6,6 +6,7 @@ what it was. A column is refused as a whole where it is of a kind that cannot ho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -238,6 +239,11 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     if decimal and not pointed:
         return _replaced(cells, ",", "."), "decimal commas"
     return cells, note
+
+
+def is_code(number: float) -> bool:
+    """Return whether a number has nines alone, and several, as -999 and 99.99 have, which often mean "not observed"."""
+    return re.fullmatch(r"-?9*\.?9+", text := f"{number:.10g}") is not None and text.count("9") > 1
 
 
 def is_number(cell: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rotarymae.errors import InputError, NoObservations, listed
+from rotarymae.series import cells
 from rotarymae.series.columns import measured
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
@@ -337,8 +338,17 @@ def suspects(rows: Observations) -> Observations:
 def _outliers(column: np.ndarray) -> Iterator[float]:
     """Yield the extreme values of a column [n], without NaN, that may be codes for "missing", as they lie far away.
 
-    Of a short column nothing is yielded.
+    Of a short column only codes, such as -999, are yielded. A negative code next to positive numbers needs not be far.
     """
+    for value in np.unique([column.min(initial=0.0), column.max(initial=0.0)]):
+        others = column[column != value] if cells.is_code(value) else column[:0]
+        if len(others) < 2:
+            continue
+        middle = np.median(others)
+        away, farthest = abs(value - middle), np.abs(others - middle).max()
+        if (value < 0 <= others.min()) or away > max(5 * farthest, FAR_OFTEN * _width(others)):
+            yield float(value)
+            column = others
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
         again, some = False, column[:: 1 + len(column) // TYPICAL_VALUES]

@@ -44,6 +44,7 @@ DATE_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
     re.IGNORECASE,
 )
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NUMBERED = re.compile(r"(.*?)(\d+(?:\.\d+)?)(\D*)", re.DOTALL)  # columns FLUX.1, t0.5, 01h: stem, number, ending
 MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
 HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
@@ -286,7 +287,7 @@ def numbered_names(count: int) -> tuple[str, ...]:
 
 
 def _is_plain(line: str) -> bool:
-    """Return whether a line is neither empty nor a comment; these begin with # or, in IPAC and CNV files, with \\ or *."""
+    """Return whether a line is neither empty nor a comment; they begin with #, or as in IPAC and CNV files \\ or *."""
     return line[:1] not in ("", "#", "\\", "*")
 
 
@@ -333,7 +334,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         start = next((i for i in plain if len(rows[i]) == width), 0)
         # Where the first row of that width holds numbers, a row of other width above it is a damaged header.
         above = [i for i in plain if i < start and len(rows[i]) > 1 and not _has_number(rows[i])]
-        if above and _holds_values(rows[start]):
+        if above and _holds_values(rows[start]) and _second_header(rows, filled, start) == start:
             start, width = above[-1], len(rows[above[-1]])
         # "#id,time,value" is the header where the first row below it holds numbers.
         over = start - 1
@@ -353,18 +354,21 @@ def values_in(stem: str) -> str:
 
 
 def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
-    """Return the numbers of the columns that begin with `stem`: {"FLUX.1": 1, "FLUX.2": 2}.
+    """Return the numbers of the columns that begin with `stem` and end alike: {"FLUX.1": 1, "FLUX.2.5": 2.5}.
 
-    Without a stem they are whole names: numbers such as 1990 or 400.5, or dates of one notation, as datetimes.
+    Without a stem they are names that begin with numbers, such as 1990, 400.5 or 01h, or dates of one notation, as
+    datetimes. Of several endings the most frequent counts.
     """
-    if stem:
-        tails = {name: name[len(stem) :] for name in names if name.startswith(stem)}
-        return {name: int(tail) for name, tail in tails.items() if tail.isdecimal()}
     names = list(names)
+    tails = {name: NUMBERED.fullmatch(name[len(stem) :]) for name in names if name.startswith(stem)}
+    parts = {name: match for name, match in tails.items() if match and not match[1]}
+    endings = Counter(match[3] for match in parts.values())
+    ending = max(endings, key=lambda ending: (endings[ending], not ending), default="")
+    numbers = {name: match[2] for name, match in parts.items() if match[3] == ending}
     dated = [name for name in names if DATE_NAME.fullmatch(name)]
-    if len(formats := dates.formats_of(dated)) == 1:
+    if not stem and len(formats := dates.formats_of(dated)) == 1:
         return dict(zip(dated, dates.as_datetimes(dated, formats[0]), strict=True))
-    return {name: float(name) if "." in name else int(name) for name in names if re.fullmatch(r"\d+(\.\d+)?", name)}
+    return {name: float(number) if "." in number else int(number) for name, number in numbers.items()}
 
 
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
@@ -390,11 +394,11 @@ def _are_names(row: Sequence[str]) -> bool:
 
 
 def _holds_values(row: Sequence[str]) -> bool:
-    """Return whether a row has numbers that are no names of columns, as 1, 2, 3, ..., years and dates are."""
+    """Return whether a row has numbers that are no names of columns, as ascending years and different dates are."""
     times = [*numbers_in(dict.fromkeys(row), "").values()]
     years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
     names = len(times) >= MIN_TIME_NAMES and (years or not isinstance(times[0], int | float))
-    return _has_number(row) and not names and not _counts(row)
+    return _has_number(row) and not names
 
 
 def _counts(row: Sequence[str]) -> bool:

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of
-from rotarymae.tables.formats import MIN_TIME_NAMES, numbers_in, values_in
+from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import NUMBERED, Source, date_parts, open_source, without_headers
+from rotarymae.tables.source import Source, date_parts, open_source, without_headers
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
@@ -35,6 +35,7 @@ TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
     re.IGNORECASE,
 )
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
+MIN_REPEATED = 4  # of one stem, whose numbers count or ascend, that look like times, as t0, t0.5, ... do
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
 TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
@@ -66,6 +67,7 @@ OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death"
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
+INTERVALS = (("start", "stop"), ("start", "end"), ("begin", "end"), ("tstart", "tstop"), ("time1", "time2"))
 STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 
 
@@ -336,6 +338,8 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
             known = read.values[~np.isnan(read.values)]  # many of which, or different ones next to a word or two
             mostly = len(known) >= sum(read.words.values()) or len(np.unique(known)) > 2 * len(read.words)
             numbers = read.values.astype(np.float64) if mostly or not text else None
+            if numbers is not None and len(known) and known[0] < 0 and np.ptp(known) == 0 and cells.is_code(known[0]):
+                numbers, codes = np.full(len(numbers), np.nan), np.full(len(codes), -1)  # -999 all through is empty
     formats = () if is_date or is_clock or of_lists else _formats(column, numbers)
     numbers = None if formats else numbers
     text = text and numbers is None
@@ -379,19 +383,59 @@ def _series_per_row(source: Source) -> str | None:
 
     None if most columns are not such, or if another column holds times, by its name or by its dates.
     """
-    numbered = (match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
-    stems = [stem for stem in ("", *dict(Counter(numbered).most_common(1))) if not DATED.match(stem)]
+    stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
     stem = max(counts, key=lambda stem: len(counts[stem]))
     names, values = counts[stem], [*counts[stem].values()]
     others = [name for name in source.kinds if name not in names]
     few = MIN_TIME_NAMES if not stem and all(map(TIME_NAME.fullmatch, names)) else MIN_NUMBERED
+    few = MIN_REPEATED if TIME.fits(pieces(stem)) else few
     # Names of an axis go one way; those of stations that are called by a number do not.
     axis = bool(stem) or sorted(values) in (values, values[::-1])
     if not axis or len(names) < max(few, len(others)) or any(TIME.fits(pieces(name)) for name in others):
         return None
+    if _made_up(source.kinds) and not _vary_less_along_rows([*look(source).values()]):
+        return None
     dated = (c for c in look(source, names=others).values() if c.dates and 2 * c.distinct >= len(c.codes))
     return None if any(c.goes_one_way(np.zeros(len(c.codes))) for c in dated) else stem
+
+
+def _stems(names: Iterable[str]) -> list[str]:
+    """Return the common beginnings of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., the most frequent first."""
+    numbered = Counter((match[1], match[3]) for match in map(NUMBERED.fullmatch, names) if match)
+    return list(dict.fromkeys(stem for (stem, _), _ in numbered.most_common()))
+
+
+def _repeated(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return {stem: names} of several numbered columns each, in ascending order, which may be one quantity at times.
+
+    Names that were made up, as no line named the columns, are none.
+    """
+    names = list(names)
+    numbers = {} if _made_up(names) else {stem: numbers_in(names, stem) for stem in _stems(names)}
+    return {
+        stem: list(at)
+        for stem, at in numbers.items()
+        if len(at) >= MIN_REPEATED and all(early < late for early, late in itertools.pairwise(at.values()))
+    }
+
+
+def _made_up(names: Iterable[str]) -> bool:
+    """Return whether names of columns are those that columns without any get."""
+    names = tuple(names)
+    return names == numbered_names(len(names))
+
+
+def _vary_less_along_rows(columns: Sequence[Column]) -> bool:
+    """Return whether numbers differ less from column to column than from row to row, but for the first, a label.
+
+    Series in rows do, and sensors with a row for each time do not. It is false with a column of others.
+    """
+    if not all(c.numeric for c in columns):
+        return False
+    table = np.stack([c.numbers for c in columns[1:]], axis=1)  # pyright: ignore
+    along, down = (np.nanmedian(np.abs(np.diff(table, axis=axis))) for axis in (1, 0))
+    return bool(along <= 2 * down)
 
 
 def _name_of_rows(columns: Iterable[Column]) -> str:
@@ -434,6 +478,9 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if [c.whole and c.names_classes for c in first] == [True] + [False] * (MIN_TIME_NAMES - 1):
         text = f"{first[0].name!r} holds few whole numbers, and the columns behind it others: if it is the label, and"
         doubts.append(f"{text} no part of the series, name it so in the first line of the table")
+    if len(at) < MIN_NUMBERED or _made_up(source.kinds):
+        text = f"{listed(at, 3)} are proposed as one series in each row (--numbered {stem!r}); if each is a sensor"
+        doubts.append(f"{text}, name the column of times (--time)")
     return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
 
 
@@ -520,10 +567,13 @@ class _Proposer:
     def find_time(self) -> None:
         """Propose the column of times, how they are written, and the clock next to days."""
         if "time" not in self.named:
-            self.take("time", self.likely_time())
+            self.take("time", self.begin_of_intervals() or self.likely_time())
             if "time" not in self.given:
                 melt = sum(bool(TIME_NAME.fullmatch(name)) for name in self.columns) > len(self.columns) / 2
                 advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
+                for stem, names in () if melt else [*_repeated(self.columns).items()][:3]:
+                    advice += f" {listed(names, 3)} look like one quantity at several times: --numbered {stem!r} makes "
+                    advice += "a series of each row, or make a row of each first (pandas.melt)."
                 raise InputError(
                     f"no column looks like time; name it by --time. There are {self.seen(self.columns)}{advice}",
                     code="no-time",
@@ -541,6 +591,26 @@ class _Proposer:
         self.free = {name: c for name, c in self.free.items() if name not in parts}
         self.times = _joint(*(c.codes for c in (time, self.column("clock")) if c is not None))
 
+    def begin_of_intervals(self) -> Column | None:
+        """Return the column of begins where each row is an interval at risk with an event or none at its end; or None.
+
+        Tables of survival are so, (start, stop, event). The column of ends becomes that of no role.
+        """
+        events = [c for c in self.free.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
+        numbers = {c.name.lower(): c for c in self.free.values() if c.numeric}
+        for begin, end in ((numbers.get(first), numbers.get(last)) for first, last in INTERVALS):
+            if begin and end and events and (begin.numbers < end.numbers).all():  # pyright: ignore
+                text = f"each row is an interval from {begin.name!r} to {end.name!r}, as in tables of survival, and is "
+                text += (
+                    f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times to "
+                )
+                self.unsure.append(
+                    f"{text}an event give a table with one row per series (--objects, --duration, --event)"
+                )
+                self.free.pop(end.name)
+                return begin
+        return None
+
     def likely_time(self) -> Column | None:
         """Return the free column of times, or None.
 
@@ -548,6 +618,8 @@ class _Proposer:
         """
         clocks = any(c.clock for c in self.free.values())  # which tell the times of a single day
         times = [c for c in self.free.values() if c.distinct > 1 or (c.dates and clocks)]
+        repeated = {*itertools.chain(*_repeated(self.columns).values())}  # at several times, of which none is one
+        times = [c for c in times if c.name not in repeated or c.dates]
         dated = [c for c in times if c.dates]
         named = [c for c in times if TIME.fits(c.words) and (c.numeric or c.dates or c.clock)]
         if not (named or dated):
@@ -806,7 +878,11 @@ class _Proposer:
         self.values = values
         unread = {*(c.name for c in self.others), *self.varying.keys() - self.numeric.keys()} - {*self.flags}
         self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
-        if sum(map(bool, map(TIME_NAME.fullmatch, values))) > max(MIN_TIME_NAMES - 1, len(values) / 2):
+        at_times = [name for name in values if TIME_NAME.fullmatch(name)]
+        for stem, names in _repeated(values).items():
+            hours = len(names) % 24 == 0  # or parts of hours
+            at_times = names if not stem or TIME.fits(pieces(stem)) or hours else at_times
+        if len(at_times) > max(MIN_TIME_NAMES - 1, len(values) / 2):
             text = f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one"
             self.unsure.append(f"{text} series of all, make a row of each first (pandas.melt)")
         self.unsure += [f"not all is read: {text}" for text in self.source.said_unreadable]

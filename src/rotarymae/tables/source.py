@@ -55,7 +55,6 @@ NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # a byte that no text has
 NAME = re.compile(
     "(.*?)({})?({})?$".format(*("|".join(map(re.escape, part)) for part in (FORMATS, PACKED))), re.I | re.S
 )
-NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
 COMMA_OR_SPACES = rf"\s*([<>]=?|[≤≥])?\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
 DATE_PARTS = {  # as columns are called that hold them, the likeliest name first, and their least and greatest number
@@ -179,13 +178,18 @@ class Source:
             values: f"[{', '.join(self.sql[name] for name in names)}]",
         }
         kinds = {name: kind for name, kind in self.kinds.items() if name not in at}
+        rest = [name for name in kinds if stem and name.startswith(stem)]
+        notes = [
+            f"each row is a series of {len(names):,} columns {names[0]}, {names[1] if len(names) > 1 else ''}, ..."
+        ]
+        notes += [f"{listed(rest)} begin with {stem!r}, too, and are no part of the series"] if rest else []
         kinds |= {"series": pa.int64(), "number": pa.list_(numbers.type), values: pa.list_(self.kinds[names[0]])}
         return replace(
             self,
             kinds=kinds,
             sql={**self.sql, **cells_of},
             relation=f"(SELECT *, row_number() OVER () AS _row FROM {self.relation})",
-            notes=(*self.notes, f"each row is a series of {len(names):,} columns {names[0]}, {names[1]}, ..."),
+            notes=(*self.notes, *notes),
         )
 
     def with_time(self, name: str) -> Source:
