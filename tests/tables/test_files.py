@@ -165,6 +165,18 @@ READ: Any = {
         {},
         "a row of units below it (d, mag)",
     ),
+    "lines below the names": (
+        "t.txt",
+        CSV.replace(",", "|").replace("e\n", "e\n--|--|--\n", 1),
+        {},
+        "separated by '|'",
+    ),
+    "comments, and ids with a hash": (
+        "t.csv",
+        "# one\n" + CSV.replace("\na,", "\n#a,").replace("\nb,", "\n#b,"),
+        {"check": lambda data: data.ids.tolist() == ["#a", "#b"]},
+        "none of 3 rows",
+    ),
     "numbers above the names": ("t.txt", "1 2 3\n" + CSV.replace(",", " "), {}, "the header is line 2"),
     "a header row far below": (
         "t.csv",
@@ -277,6 +289,7 @@ REFUSED: Any = {
         ["'time'", "time64"],
     ),
     "several tables": ("t.csv", CSV + "id,time,flux\nc,1,2\n", {}, ["line 5", "several tables"]),
+    "several tables in another order": ("t.csv", CSV + "time,id,value\n3,c,1\n", {}, ["line 5", "several tables"]),
     "several tables, far below": (
         "t.csv",
         CSV + "c,1,2\n" * 1000 + "id,time,flux\nc,1,2\n",

@@ -951,6 +951,13 @@ def test_rows_without_names_are_series_where_columns_are_more_alike_than_rows(tm
     assert any("as one series in each row" in text for text in proposal.unsure)
 
 
+def test_a_single_column_of_numbers_has_no_header_and_no_times(tmp_path):
+    (tmp_path / "t.csv").write_text("1500909471.000000\n4.000000\n" + "0.362595\n0.098657\n" * 9)
+    with pytest.raises(InputError, match=r"There are .column 1.\. The file is read thus: no line names") as refused:
+        looked_at(tmp_path / "t.csv")
+    assert "pandas.melt" not in str(refused.value)
+
+
 def test_columns_that_are_times_are_said(tmp_path):
     dates = pd.Series(pd.date_range("2009-01-01", periods=9).astype(str), name="date")
     draw = np.random.default_rng(0)
@@ -975,7 +982,7 @@ def test_few_numbered_columns_are_a_series_of_each_row_or_named_where_the_time_i
     assert any("'t0', 't0.5', 't1', ... (6 in all) are proposed" in text for text in proposal.unsure)
     others = ["bdi.pre", "bdi.2m", "bdi.4m", "bdi.6m", "bdi.8m", "length"]
     rows.set_axis(others, axis=1).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(InputError, match=r"'bdi\.2m', .*--numbered 'bdi\.' .*pandas\.melt"):
+    with pytest.raises(InputError, match=r"'bdi\.2m', .*pandas\.melt.*--numbered 'bdi\.'\."):
         looked_at(tmp_path / "t.csv")
     source = open_source(tmp_path / "t.csv", numbered="bdi.")
     assert source.read(["number"])["number"].to_pylist()[:4] == [2, 4, 6, 8]

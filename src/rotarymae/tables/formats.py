@@ -228,12 +228,13 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     names = tuple(name or f"unnamed {k + 1}" for k, name in enumerate(header))
     comments = lines[start][:1] != "#" and any(line.startswith("#") for line in lines[:start])
     filled = [i for i, row in enumerate(rows) if i > start and any(cell.strip() for cell in row)]
+    comments = comments and 2 * sum(lines[i].startswith("#") for i in filled) < len(filled)
     filled = [i for i in filled if not (comments and lines[i].startswith("#"))]
     another = _another_header(header, [(i, [cell.strip() for cell in rows[i]]) for i in filled])
     if another is not None:
         raise InputError(
-            f"{path}: line {another + 1} begins with the same names as the header in line {start + 1}, and goes on "
-            "with others: the file holds several tables. Save each as a file of its own.",
+            f"{path}: line {another + 1} begins with names of columns as the header in line {start + 1} does, and is "
+            "another header: the file holds several tables. Save each as a file of its own.",
             code="several-tables",
         )
     filled = [i for i in filled if [cell.strip() for cell in rows[i]] != header]
@@ -292,14 +293,12 @@ def _is_plain(line: str) -> bool:
 
 
 def _another_header(header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]) -> int | None:
-    """Return the number of the first of `rows` that begins like the header and has other names then; None without one.
+    """Return the number of the first of `rows` that begins with two names of the header and differs from it, or None.
 
-    Two names that are no numbers must be equal.
+    Numbers are no names here.
     """
-    same = header[:2]
-    if len(same) < 2 or not all(same) or _has_number(same):
-        return None
-    return next((i for i, row in rows if row[:2] == same and row != header), None)
+    names = {name for name in header if name and not _has_number([name])}
+    return next((i for i, row in rows if len({*row[:2]} & names) == 2 and row != header), None)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
@@ -434,7 +433,9 @@ def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     if not above or min(steps, default=1) <= 0:
         return bool(above)
     equal = len(steps) > (0 if numbers[0] in (0, 1) else 2) and max(steps) - min(steps) < 1e-6 * max(steps)
-    return not equal and (all(above) or any(number != round(number) for number in numbers))
+    return not equal and (
+        all(above) or not all(name.strip().isdecimal() for name in names if _number(name) is not None)
+    )
 
 
 def _number(cell: str) -> float | None:
@@ -456,13 +457,13 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the first of the rows below the header that hold units, such as ",d,,mJy", or types; "" stands for none.
 
-    Less than two rows below show nothing. One of widths and types, as files of the format RDB have it, is one of empty
-    units.
+    Less than two rows below show nothing. One of widths and types, as files of the format RDB have it, or of lines is
+    one of empty units.
     """
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
     units = []
     for k, row in enumerate(rows[:-2]):
-        of_types = all(re.fullmatch(r"\d+[sdn]", cell.strip()) for cell in row)  # RDB: 15s, 20d
+        of_types = all(re.fullmatch(r"\d+[sdn]|[-:=]+", cell.strip()) for cell in row if cell)  # RDB: 15s, 20d
         words = ["" if of_types or cell.strip().lower() in empty else cell.strip() for cell in row]
         if not of_types and not _are_units(words, rows[k + 1 :]):
             break
@@ -473,8 +474,8 @@ def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether words in a row are units: none is a number, and several stand above numbers and do not come again.
 
-    One is enough if no other stands above texts, except in brackets; above texts, each that comes again needs a further
-    one above numbers.
+    One is enough if no other stands above texts, except in brackets; above texts, each that comes again needs two
+    further ones above numbers.
     """
     above_numbers = above_texts = 0
     for word, *column in zip(words, *below, strict=True):
@@ -482,7 +483,7 @@ def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
         is_number = 2 * sum(bool(re.match(r"[-+.]?\d", cell)) for cell in cells_of) > len(cells_of)
         if len(word) >= 25 or re.match(r"[-+.<>]?\s*\d", word) or (is_number and word in cells_of):
             return False
-        above_numbers += (bool(word) and is_number) - (word in cells_of)
+        above_numbers += (bool(word) and is_number) - 2 * (word in cells_of)
         above_texts += not is_number and word[:1] not in ("", "(", "[")
     return above_numbers > bool(above_texts)
 

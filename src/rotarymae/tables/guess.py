@@ -571,9 +571,13 @@ class _Proposer:
             if "time" not in self.given:
                 melt = sum(bool(TIME_NAME.fullmatch(name)) for name in self.columns) > len(self.columns) / 2
                 advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
-                for stem, names in () if melt else [*_repeated(self.columns).items()][:3]:
-                    advice += f" {listed(names, 3)} look like one quantity at several times: --numbered {stem!r} makes "
-                    advice += "a series of each row, or make a row of each first (pandas.melt)."
+                if (repeated := _repeated(self.columns)) and not melt:
+                    stem, *others = repeated
+                    advice = (
+                        f" {listed(repeated[stem], 3)} look like one quantity at several times: make a row of each "
+                    )
+                    advice += f"first (pandas.melt), or a series of each row by --numbered {stem!r}"
+                    advice += f" (or {listed(others)})." if others else "."
                 raise InputError(
                     f"no column looks like time; name it by --time. There are {self.seen(self.columns)}{advice}",
                     code="no-time",

@@ -701,8 +701,11 @@ def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, 
     texts = [key for key, column in columns.items() if column.type == pa.string() and not key.startswith("unnamed ")]
     if len(texts) < 2:
         return columns, 0
-    repeats = [pc.equal(cells.trimmed(columns[key]), key).fill_null(False) for key in texts[:2]]  # pyright: ignore
-    begins = np.logical_and(*(part.to_numpy(zero_copy_only=False) for part in repeats))
+    begins = np.ones(len(columns[texts[0]]), bool)
+    for key in texts[:2]:
+        if begins.any():  # mostly the first column shows that none does
+            same = pc.equal(cells.trimmed(columns[key]), key).fill_null(False)  # pyright: ignore
+            begins &= same.to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(begins):
         there = [columns[key][int(row)].as_py() for key in texts]
         if other := next((cell for key, cell in zip(texts, there) if (cell or "").strip() != key), None):
