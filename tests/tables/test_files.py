@@ -190,6 +190,12 @@ READ: Any = {
         {"id": "column 1", "time": "column 2", "values": ["column 3"]},
         "no line names the columns",
     ),
+    "no header, and a text in the same words": (
+        "t.csv",
+        "ok," + ROWS_ALONE.replace("b,", "a,").replace("\n", "\nok,").removesuffix("ok,"),
+        {"id": "column 2", "time": "column 3", "values": ["column 4"], "check": lambda data: len(data.times) == 3},
+        "no line names the columns",
+    ),
     "a header that comes again": (
         "t.csv",
         CSV.replace("b,", "id,time,value\nb,"),

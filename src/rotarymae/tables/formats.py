@@ -183,6 +183,17 @@ def _line(file: Any) -> str:
     return file.readline(HEAD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
+def _beginning(path: Path, count: int) -> tuple[list[str], str]:
+    """Read the first lines of a text file, `count` or more if it has as many; return them and their encoding."""
+    with _open_unpacked(path) as file:
+        head = file.read(HEAD_BYTES)
+        while head.count(b"\n") < count and len(head) < LINE and (more := file.read(HEAD_BYTES)):
+            head += more
+    encoding = "utf-16" if head.startswith(UTF_16) else "utf-8" if _is_utf8(path) else "latin-1"
+    lines = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
+    return (lines if len(head) < HEAD_BYTES else lines[:-1] or lines), encoding  # the last one may be cut
+
+
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     """Guess the form of a text file from its beginning: encoding, separator, header, rows of units below it.
 
@@ -194,20 +205,11 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
         InputError: the file ends before the header ("empty-file"); most lines have more cells than it
             ("unequal-lines"); another header follows ("several-tables").
     """
-    with _open_unpacked(path) as file:
-        head = file.read(HEAD_BYTES)
-        while head.count(b"\n") < (header_row or 0) + 4 and len(head) < LINE and (more := file.read(HEAD_BYTES)):
-            head += more
-    encoding, notes = "utf-8", []
-    if head.startswith(UTF_16):
-        encoding, notes = "utf-16", ["read as UTF-16"]
-    elif not _is_utf8(path):
-        encoding, notes = "latin-1", ["read as Latin-1, as it is no UTF-8"]
-    read = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
-    read = read if len(head) < HEAD_BYTES else read[:-1] or read  # the last one may be cut
+    every, encoding = _beginning(path, (header_row or 0) + 4)
+    notes = {"utf-16": ["read as UTF-16"], "latin-1": ["read as Latin-1, as it is no UTF-8"]}.get(encoding, [])
     usual = "\t" if format == "tsv" else ","
     for count in HEAD_LINES:
-        lines = read[: count + (header_row or 0)]
+        lines = every[: count + (header_row or 0)]
         best, score = usual, (-len(lines), 0)
         start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if _is_plain(line)), 0)
         for separator in dict.fromkeys((usual, ",", ";", "\t", "|", " ")):
@@ -217,32 +219,34 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
                 best, score, start = separator, (-above, width), first
         if score[1]:
             break
-    rows = _rows_of(lines, best)
+    rows = [[cell.strip() for cell in row] for row in _rows_of(lines, best)]
     if start >= len(rows) or not rows[start]:
         raise InputError(
             f"{path} ends before line {start + 1}, where the names of its columns should be. Check that it is complete "
             f"and a {format} file{', and --header-row' if header_row else ''}.",
             code="empty-file",
         )
-    header = [name.strip() for name in rows[start]]
+    header, filled = rows[start], [i for i, row in enumerate(rows) if i > start and any(row)]
     names = tuple(name or f"unnamed {k + 1}" for k, name in enumerate(header))
+    hashes = [i for i in filled if lines[i].startswith("#")]
     comments = lines[start][:1] != "#" and any(line.startswith("#") for line in lines[:start])
-    filled = [i for i, row in enumerate(rows) if i > start and any(cell.strip() for cell in row)]
-    comments = comments and 2 * sum(lines[i].startswith("#") for i in filled) < len(filled)
-    filled = [i for i in filled if not (comments and lines[i].startswith("#"))]
-    another = _another_header(header, [(i, [cell.strip() for cell in rows[i]]) for i in filled])
-    if another is not None:
+    comments = comments and 2 * len(hashes) < len(filled)
+    filled = [i for i in filled if not (comments and i in hashes)]
+    headless = header_row is None and _are_values(header, [rows[i] for i in filled])
+    # Numbers are no names here.
+    known = set() if headless else {name for name in header if name and not _has_number([name])}
+    another = [i for i in filled if len({*rows[i][:2]} & known) == 2]  # rows that begin with two names are headers, too
+    if strange := [i for i in another if rows[i] != header]:
         raise InputError(
-            f"{path}: line {another + 1} begins with names of columns as the header in line {start + 1} does, and is "
-            "another header: the file holds several tables. Save each as a file of its own.",
+            f"{path}: line {strange[0] + 1} begins with names of columns, as the header in line {start + 1} does, and "
+            "is another header: the file holds several tables. Save each as a file of its own.",
             code="several-tables",
         )
-    filled = [i for i in filled if [cell.strip() for cell in rows[i]] != header]
+    filled = [i for i in filled if i not in another]
     below = [rows[i] for i in filled]
-    headless = header_row is None and _are_values(header, below)
     if headless:
         names, start = numbered_names(len(names)), start - 1
-    longer = [] if headless else [row for row in below if any(cell.strip() for cell in row[len(names) :])]
+    longer = [] if headless else [row for row in below if any(row[len(names) :])]
     of_rows = bool(longer) and _have_names(below, len(names))
     if 2 * len(longer) > len(below) and not of_rows:
         raise InputError(
@@ -255,7 +259,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     equal = [i for i in filled if len(rows[i]) == len(names)]
     of_units = [] if headless else _rows_of_units([rows[i] for i in equal])
     units = max(of_units, key=lambda row: len({*row}), default=())  # and not that of types
-    cells_below = [cell.strip() for i in equal for cell in rows[i]]
+    cells_below = [cell for i in equal for cell in rows[i]]
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
         for pattern in (
@@ -290,15 +294,6 @@ def numbered_names(count: int) -> tuple[str, ...]:
 def _is_plain(line: str) -> bool:
     """Return whether a line is neither empty nor a comment; they begin with #, or as in IPAC and CNV files \\ or *."""
     return line[:1] not in ("", "#", "\\", "*")
-
-
-def _another_header(header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]) -> int | None:
-    """Return the number of the first of `rows` that begins with two names of the header and differs from it, or None.
-
-    Numbers are no names here.
-    """
-    names = {name for name in header if name and not _has_number([name])}
-    return next((i for i, row in rows if len({*row[:2]} & names) == 2 and row != header), None)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
