@@ -201,6 +201,54 @@ def test_a_coarser_time_and_an_id_of_each_time_are_neither_values_nor_series(tmp
     assert (schema.id, schema.channel) == ("source_id", "band")
 
 
+QUANTITIES = {
+    "hours": ("person", "year", 1980),
+    "seconds": ("driver", "lap", 1),
+    "days above 30": ("country", "year", 1990),
+    "data": ("file no", "frame", 0),
+    "ora": ("subject", "visit", 1),
+}
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("place", [1, 2])
+def test_numbers_that_go_up_and_down_are_no_times_next_to_others_that_go_one_way(place, quantity, tmp_path):
+    id, time, first = QUANTITIES[quantity]
+    rows = [(i, first + k, DRAW.normal()) for i in range(6) for k in range(12)]
+    table = pd.DataFrame(rows, columns=[id, time, "income"])
+    table.insert(place, quantity, DRAW.uniform(20, 90, len(table)).round(1))
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.time, {*schema.values}) == (id, time, {quantity, "income"}) and len(dataset) == 6
+
+
+@pytest.mark.parametrize("time", ["start_date", "obs date"])
+def test_a_date_that_is_missing_in_most_rows_is_not_the_time(time, tmp_path):
+    table = pd.DataFrame({time: "", "year": np.repeat(range(2015, 2020), 12), "month": [*range(1, 13)] * 5})
+    table = table.assign(deaths=DRAW.poisson(900, 60))
+    table.loc[50:, time] = stamps(10, "7D").str[:10]
+    assert looked_at(table, tmp_path)[0].time == "year+month"
+
+
+TIMES_OF_IDS = {"age": [8, 10.5, 12], "period": [1, 2, 3, 4], "Alter": [61, 64, 66], "dose": [6.25, 12.5, 25, 50]}
+
+
+@pytest.mark.parametrize("name", TIMES_OF_IDS)
+def test_few_numbers_that_ascend_in_the_rows_of_each_id_are_times(name, tmp_path):
+    rows = [(f"S{s}", time, s % 2, DRAW.normal()) for s in range(6) for time in TIMES_OF_IDS[name]]
+    table = pd.DataFrame(rows, columns=["subject", name, "group", "score"])
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.id, schema.time, schema.values) == ("subject", name, ("score",))
+    assert f"{name!r} is proposed as the time, as it ascends (--time)" in unsure
+    with pytest.raises(InputError, match="no column looks like time"):  # two may be the time
+        looked_at(table.assign(end=np.maximum(np.arange(len(table)), 3)), tmp_path)
+
+
+def test_a_decimal_year_is_the_time_rather_than_the_number_of_its_month_or_of_its_row(tmp_path):
+    year, month = np.repeat(range(1990, 2010), 12), np.tile(range(1, 13), 20)
+    table = pd.DataFrame({"row": range(240), "A": year, "B": month, "C": (year + (month - 0.5) / 12).round(3)})
+    assert looked_at(table.assign(co2=DRAW.normal(size=240)), tmp_path)[0].time == "C"
+
+
 # ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

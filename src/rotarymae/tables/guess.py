@@ -260,17 +260,13 @@ class Column:
         """Whether its numbers are consecutive, and come more than once each."""
         return self.whole and 1 < np.ptp(self.known) + 1 == self.distinct < len(self.known)
 
-    @property
-    def wanders(self) -> bool:
-        """Whether its numbers fall from row to row more often than at the begin of each series, as no times do."""
-        return self.numeric and bool((np.diff(self.numbers) < 0).mean() > 1 / MIN_RUN)  # pyright: ignore
-
     def goes_one_way(self, groups: np.ndarray) -> bool:
         """Return whether its numbers or dates never fall, or never rise, in rows of the same group, [n] codes."""
         numbers = self.days if self.numbers is None else self.numbers
         if numbers is None:
             return False
         steps = np.diff(numbers)[np.diff(groups) == 0]
+        steps = steps[np.isfinite(steps)]
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
     def is_scale(self, groups: np.ndarray) -> bool:
@@ -618,7 +614,9 @@ class _Proposer:
     def likely_time(self) -> Column | None:
         """Return the free column of times, or None.
 
-        The name that fits best decides. Without such a name it is the first column of dates, and else one that ascends.
+        It is called like one. Columns that are missing in most rows come last, and before them numbers that go up and
+        down, which may be hours of work; of the others the name that fits best decides. Without such a name it is the
+        first column of dates, and else one that ascends.
         """
         clocks = any(c.clock for c in self.free.values())  # which tell the times of a single day
         times = [c for c in self.free.values() if c.distinct > 1 or (c.dates and clocks)]
@@ -629,28 +627,58 @@ class _Proposer:
         if not (named or dated):
             text = next((c for c in self.free.values() if c.text and TIME.fits(c.words)), None)
             return text or self.ascending()
-        best = min(named or dated, key=lambda c: (not c.dates and bool(dated) and c.clock, TIME.rank(c.words)))
+
+        def rank(c: Column) -> tuple[Any, ...]:
+            """Return the smaller the likelier."""
+            empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
+            return empty, clock, not self.in_order(c), TIME.rank(c.words)
+
+        best = min([*named, *dated], key=rank)
         # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
         if not best.dates and TIME.rank(best.words) >= TIME.words.index("time"):
-            usual = named + (dated if best.counts or best.wanders else [])
+            usual = named + (dated if best.counts else [])
             plain = (c for c in usual if c.dates and len(c.formats) < 2 and c.runs > 0.9 * best.runs)
             best = next(plain, best)
-        if best.wanders and len(best.words) > 1:
+        if not self.in_order(best):
+            if (other := self.ascending()) is not None:
+                return other
             self.unsure.append(f"the numbers of {best.name!r} go up and down from row to row: are they times? (--time)")
         if best.dates:
             text = f" hold times, too; {best.name!r} is proposed (--time)"
             self.unsure += _said((c.name for c in dated if c is not best), text)
         return best
 
+    def in_order(self, column: Column) -> bool:
+        """Return whether a column that is called like a time holds times by its name alone, or by the way it goes.
+
+        Numbers go one way through the table, or through the blocks of rows that are equal in some column.
+        """
+        plain = TIME.rank(column.words) < TIME.words.index("day" if len(column.words) == 1 else "time")
+        if plain or not column.numeric:
+            return True
+        blocks = (c.codes for c in self.columns.values() if c is not column and MIN_RUN * c.runs <= self.rows)
+        return any(map(column.goes_one_way, (np.zeros(self.rows), *blocks)))
+
     def ascending(self) -> Column | None:
-        """Return the first numeric column that ascends from row to row, except where another series may begin."""
-        for c in self.free.values():
-            if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
-                continue
-            if (np.diff(c.numbers) > 0).mean() > 0.9:
-                self.unsure.append(f"{c.name!r} is proposed as the time, as it ascends (--time)")
-                return c
-        return None
+        """Return the numeric column that ascends best from row to row, except where another series begins; or None.
+
+        Numbers of rows come last. A few different numbers will do where they ascend in the rows of each id, and no
+        other column does so less strictly, which may be the time, too.
+        """
+        numbers = [c for c in self.free.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
+        steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
+        likely = [c for c in numbers if c.distinct >= MIN_ASCENDING and (steps[c.name] > 0).mean() > 0.9]
+        for id in self.columns.values() if not likely else ():
+            inside = {name: each[np.diff(id.codes) == 0] for name, each in steps.items()}
+            rising = [c for c in numbers if (inside[c.name] > 0).all()]
+            level = [c for c in numbers if (inside[c.name] >= 0).all() and inside[c.name].any()]
+            if looks_like_id(id.name) and self.rows - id.runs > MIN_RUN and rising == level:
+                likely = likely or rising
+        if not likely:
+            return None
+        best = max(likely, key=lambda c: ((steps[c.name] > 0).mean(), bool((steps[c.name] != 1).any())))
+        self.unsure.append(f"{best.name!r} is proposed as the time, as it ascends (--time)")
+        return best
 
     def find_format(self, time: Column) -> None:
         """Propose the only format of dates that are no ISO ones. Raises InputError ("time-text") for several."""
