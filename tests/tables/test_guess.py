@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.tables import TableSchema, open_source, propose, read_table
+from rotarymae.tables import TableSchema, looks_like_id, open_source, propose, read_table
 
 DRAW = np.random.default_rng(0)
 
@@ -247,6 +247,66 @@ def test_a_decimal_year_is_the_time_rather_than_the_number_of_its_month_or_of_it
     year, month = np.repeat(range(1990, 2010), 12), np.tile(range(1, 13), 20)
     table = pd.DataFrame({"row": range(240), "A": year, "B": month, "C": (year + (month - 0.5) / 12).round(3)})
     assert looked_at(table.assign(co2=DRAW.normal(size=240)), tmp_path)[0].time == "C"
+
+
+# ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+STATES = {
+    "approval": ["A", "P"],
+    "code": ["provisional", "final"],
+    "telescope": ["harps", "hires", "apf"],
+    "Regime": [1, 2, 3],
+    "wind": [4.0, 5.0, 6.0],
+    "Monat": ["Mai", "Juni", "Juli"],
+    "is_on": [0, 1],
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("name", STATES)
+def test_a_code_that_changes_while_the_times_go_on_is_no_id_and_no_channel(name, backwards, tmp_path):
+    table = pd.DataFrame({"date": stamps(60, "D"), name: np.repeat(STATES[name], 60 // len(STATES[name]))})
+    table = table.assign(flow=DRAW.normal(size=60), stage=DRAW.normal(size=60))
+    table = table[::-1] if backwards else table
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.channel, len(dataset)) == ("file", None, 1) and {*schema.values} >= {"flow", "stage"}
+    anew = looked_at(table.assign(date=np.tile(stamps(60 // len(STATES[name]), "D"), len(STATES[name]))), tmp_path)[0]
+    assert anew.id == name
+
+
+def test_objects_that_are_measured_one_after_another_are_objects(tmp_path):
+    table = pd.DataFrame({"date": stamps(80), "Motor": np.repeat([f"M{k}" for k in range(8)], 10)})
+    assert looked_at(table.assign(torque=DRAW.normal(size=80)), tmp_path)[0].id == "Motor"
+
+
+@pytest.mark.parametrize("id", ["UID", "pid", "STID", "stid", "RID", "gid", "animal-identifier", "Serial_Num"])
+def test_one_word_that_ends_in_id_is_called_so(id, tmp_path):
+    table = pd.DataFrame({id: DRAW.integers(1500, 1530, 300), "answered": stamps(300), "x": DRAW.normal(size=300)})
+    assert looked_at(table.assign(y=DRAW.normal(size=300)), tmp_path)[0].id == id
+    for name in ("bid", "grid", "mid", "humid", "acid"):
+        assert not looks_like_id(name)
+
+
+@pytest.mark.parametrize("channel", [None, "parameter"])
+@pytest.mark.parametrize("site", ["location", "site", "site no"])
+def test_a_place_is_the_id_where_it_tells_the_rows_of_one_time_apart(site, channel, tmp_path):
+    rows = [(time, s, p, 12.5 + s + DRAW.normal(), 3 + DRAW.normal(), "m" if p == "depth" else "m3/s")
+            for time in stamps(40, "D") for s in (9, 10, 23) for p in (("flow", "depth") if channel else ("flow",))
+            ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["date", site, "parameter", "value", "depth", "unit"])
+    table = table.drop(columns="depth" if channel else ["parameter", "unit"])
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.channel, schema.positions, len(dataset)) == (site, channel, (), 3)
+    assert f"{site!r} is proposed as the id, as it tells rows of one time apart (--id)" in unsure
+
+
+@pytest.mark.parametrize("units", ["one", "of channels"])
+@pytest.mark.parametrize("name", ["unit", "uom", "Einheit"])
+def test_units_of_measurement_are_no_ids(name, units, tmp_path):
+    rows = [(time, p, DRAW.normal(), "µg/m³" if units == "one" or p == "no2" else "ppm")
+            for time in stamps(60) for p in ("no2", "co")]  # fmt: skip
+    schema = looked_at(pd.DataFrame(rows, columns=["time", "parameter", "value", name]), tmp_path)[0]
+    assert (schema.id, schema.channel) == ("file", "parameter")
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────

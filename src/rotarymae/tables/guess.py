@@ -40,6 +40,7 @@ MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it 
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
 TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
 MOST = 0.95  # of the cells of a column, which show what it holds
+MOST_STATES = 4  # texts in blocks of one each; of more of them, a state would come back
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
@@ -49,8 +50,11 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
-          "row", "order", "candidate", "candid", "parent", "concept", "fid", "program", "user", "location",
-          "site"}  # fmt: skip
+          "row", "order", "candidate", "candid", "parent", "concept", "program", "user", "location", "site",
+          "fid", "tid", "bid", "mid", "grid"}  # fmt: skip
+ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
+UNITS = {"unit", "units", "uom", "einheit", "unidad", "unité", "unità", "eenheid"}
+PLACES = {"location", "site"}  # which are ids only where they tell the rows of one time apart
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
@@ -157,10 +161,11 @@ def pieces(name: str) -> list[str]:
 
 def looks_like_id(name: str) -> bool:
     """Return whether the name of a column suggests ids of objects: objectId and stay_id do, image_id does not."""
-    words, plain = pieces(name), name.rpartition(".")[2].lower().replace("_", "")
+    words = pieces(name)
     if set(words) & NO_IDS:
         return False
-    return words[-1:] == ["id"] or plain in ("oid", "objid", "kic", "tic") or (len(words) == 1 and words[0] in IDS[:-2])
+    numbers = "serial" in words and NUMBERINGS.issuperset(words)
+    return numbers or any(map(ID_WORD.fullmatch, words[-1:])) or (len(words) == 1 and words[0] in IDS[:-2])
 
 
 def looks_like_outcome(name: str) -> bool:
@@ -504,6 +509,7 @@ class _Proposer:
         unsure: sentences on what is doubtful.
         rows: number of rows that were looked at.
         times, series: int [rows], codes of the time and of the series of each row.
+        when: float64 [rows], the times; None where they are no numbers and no dates.
         groups: further columns of ids, whose objects have several series each.
         varying, numeric: {name: column} of the free ones that differ within a series, and of numbers that are no
             outcomes among these.
@@ -579,6 +585,7 @@ class _Proposer:
                     code="no-time",
                 )
         time = self.column("time")
+        self.when = None
         if time is None:
             self.times = np.arange(self.rows)
             return
@@ -589,7 +596,12 @@ class _Proposer:
         parts = _parts_of_dates(time, self.free.values())
         self.unsure += _said(parts, ": parts of the time, and not read")
         self.free = {name: c for name, c in self.free.items() if name not in parts}
-        self.times = _joint(*(c.codes for c in (time, self.column("clock")) if c is not None))
+        clock = self.column("clock")
+        self.times = _joint(*(c.codes for c in (time, clock) if c is not None))
+        self.when = time.days if time.numbers is None else time.numbers
+        if clock is not None and self.when is not None:
+            with suppress(InputError):
+                self.when = dates.with_clock(dates.Times(self.when, {}, None), clock.cells, clock.name).values
 
     def begin_of_intervals(self) -> Column | None:
         """Return the column of begins where each row is an interval at risk with an event or none at its end; or None.
@@ -723,6 +735,7 @@ class _Proposer:
         free, n = self.free.values(), self.rows
         lists = any(c.listed for c in free)
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
+        named = [c for c in named if (c.distinct > 1 or ID.fits(c.words)) and not self.is_unit(c)]
         # An id of every row is none of a series.
         named = [c for c in named if c.distinct < n or n == 1 or (lists and not c.listed)]
         named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
@@ -733,7 +746,7 @@ class _Proposer:
         # The rows of the best name often come in blocks, and those of who measured them do not.
         likely = min(ID.rank(c.words) for c in named)
         blocks = [c for c in named if c.distinct > 1 and ID.rank(c.words) == likely and c.in_blocks]
-        # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
+        # Where rows of one time are of several objects, their id tells these apart.
         unlike = {c.name: _count(c.codes, self.times) for c in named}
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(blocks or apart, key=lambda c: (c.distinct, -ID.rank(c.words)))
@@ -749,30 +762,56 @@ class _Proposer:
         return part
 
     def id_by_shape(self) -> Column | None:
-        """Return a column whose rows come in blocks, or else a text that tells rows of one time apart; or None."""
+        """Return a column whose rows come in blocks, or else one that tells rows of one time apart; or None."""
         blocks = [c for c in self.free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if not ({*c.words} & {*PASSBANDS} or c.dates or c.clock or LABEL.fits(c.words))]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
+        blocks = [c for c in blocks if not self.is_state(c)]
         if blocks:
-            best, why = max(blocks, key=lambda c: (c.text, c.distinct)), "its rows come in blocks"
+            best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
+            why = "its rows come in blocks"
         else:
             best, why = self.tells_apart(np.zeros_like(self.times)), "it tells rows of one time apart"
         if best is not None:
             self.unsure.append(f"{best.name!r} is proposed as the id, as {why} (--id)")
         return best
 
+    def is_state(self, column: Column) -> bool:
+        """Return whether a column whose rows come in blocks is a state, such as a quality code or a year.
+
+        The times of the whole table go one way, and go on where it changes. Those of a new object begin anew. Of many
+        texts, of which none comes back, each may be an object that was measured after the one before.
+        """
+        objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
+        if self.when is None or objects or not column.in_blocks:
+            return False
+        steps, border = np.sign(np.diff(self.when)), np.diff(column.codes) != 0
+        onwards = steps * np.sign(np.nansum(steps))
+        return bool((onwards >= 0).mean() > 0.99 and (onwards[border] > 0).mean() > 0.5)
+
+    def is_unit(self, column: Column) -> bool:
+        """Return whether a column of texts that is called so holds units of measurement: one, or those of channels."""
+        if not ({*column.words} & UNITS and column.text):
+            return False
+        channels = (c for c in self.free.values() if CHANNEL.fits(c.words) and c.distinct < self.rows)
+        return column.distinct == 1 or any(_count(c.codes, column.codes) == c.distinct for c in channels)
+
     def tells_apart(self, whole: np.ndarray) -> Column | None:
         """Return a text that names parts of objects, such as the inverters of a plant; None without one.
 
-        Each of its names belongs to one object of `whole`, codes [rows], and tells its rows of one time apart where the
-        objects do not.
+        Each of its names belongs to one object of `whole`, codes [rows], and tells its rows of one time, or else of one
+        time and channel, apart where the objects do not. Places may be numbers.
         """
-        if _count(whole, self.times) > 0.9 * self.rows:
-            return None
-        names = (c for c in self.free.values() if c.text and not (c.dates or c.clock or CHANNEL.fits(c.words)))
-        names = (c for c in names if _count(whole) < c.distinct <= self.rows / MIN_RUN)
-        names = (c for c in names if _count(whole, c.codes) == c.distinct)
-        return next((c for c in names if _count(c.codes, self.times) > 0.98 * self.rows), None)
+        names = [c for c in self.free.values() if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))]
+        names = [c for c in names if c.text or (c.whole and {*c.words} & PLACES)]
+        names = [c for c in names if _count(whole) < c.distinct <= self.rows / MIN_RUN]
+        names = [c for c in names if _count(whole, c.codes) == c.distinct]
+        channels = (c for c in self.free.values() if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
+        for keys in ([self.times], *([self.times, c.codes] for c in channels)):
+            apart = [c for c in names if _count(c.codes, *keys) > 0.98 * self.rows]
+            if apart and _count(whole, *keys) < 0.9 * self.rows:
+                return max(apart, key=lambda c: c.distinct)
+        return None
 
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -838,6 +877,7 @@ class _Proposer:
         free = [c for name, c in self.varying.items() if name not in (*self.errors, *self.limits)]
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
         usual = [c for c in usual if c.text or c.whole]
+        usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
         named = [c for c in usual if CHANNEL.fits(c.words) and not looks_like_id(c.name)]
         named = [c for c in named if not (c.numeric and VALUE.fits(c.words))]
         if named:
