@@ -330,6 +330,52 @@ def test_of_several_values_next_to_a_channel_none_drops_a_row(tmp_path):
     assert any("cells of 'Pupil' are missing" in text for text in unsure)
 
 
+STATES_OF_WEATHER = {"sun": 0.0, "rain": 9.0, "snow": 4.0}
+
+
+@pytest.mark.parametrize("columns", [("date", "weather", "rain", "tmax"), ("Datum", "Betrieb", "Strom", "Druck")])
+def test_a_text_by_which_one_of_several_numbers_differs_is_a_state(columns, tmp_path):
+    kinds = DRAW.choice([*STATES_OF_WEATHER], 60)
+    rain = [STATES_OF_WEATHER[kind] + DRAW.uniform(0, 1) for kind in kinds]
+    table = pd.DataFrame(dict(zip(columns, (stamps(60, "D"), kinds, rain, DRAW.normal(size=60)), strict=True)))
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.channel, schema.values, schema.wide) == (None, columns[2:], True)
+    assert any(repr(columns[1]) in text and "not read" in text for text in unsure)
+    one = table.drop(columns=columns[3])
+    assert looked_at(one, tmp_path)[0].channel == columns[1]
+    one[columns[1]] = one[columns[1]].where(np.arange(60) % 3 == 0)  # in most rows there is none
+    assert looked_at(one, tmp_path)[0].channel is None
+
+
+@pytest.mark.parametrize("name", ["discharge", "discharge_capacity", "event rate", "status voltage"])
+def test_words_with_two_senses_are_outcomes_only_where_the_cells_look_so(name, tmp_path):
+    table = pd.DataFrame({"id": np.repeat([*"abcd"], 20), "time": [*range(20)] * 4, "stage": DRAW.normal(size=80)})
+    schema, unsure, _ = looked_at(table.assign(**{name: DRAW.uniform(1, 2, 80).round(3)}), tmp_path)
+    assert schema.values == ("stage", name) and not any("outcome" in text for text in unsure)
+    schema, unsure, _ = looked_at(table.assign(**{name: (DRAW.uniform(size=80) > 0.8).astype(int)}), tmp_path)
+    assert schema.values == ("stage",) and schema.channel is None
+    assert [text for text in unsure if repr(name) in text] == [text for text in unsure if "outcome" in text] != []
+
+
+@pytest.mark.parametrize("name", ["is_anomaly", "attack", "fault flag", "isFailure", "alarm"])
+@pytest.mark.parametrize("words", [(0, 1), (False, True)])
+def test_a_label_of_each_time_is_not_read(name, words, tmp_path):
+    table = pd.DataFrame({"datetime": stamps(90), "pressure": DRAW.normal(size=90), "current": DRAW.normal(size=90)})
+    schema, unsure, _ = looked_at(table.assign(**{name: DRAW.choice(words, 90)}), tmp_path)
+    assert schema.values == ("pressure", "current") and any(repr(name) in text for text in unsure)
+    scores = table.assign(**{name: DRAW.normal(size=90)})
+    assert "flag" in name or looked_at(scores, tmp_path)[0].values == ("pressure", "current", name)
+
+
+def test_whole_numbers_among_several_channels_are_offered_as_channel_only_where_rows_repeat(tmp_path):
+    numbers = {name: DRAW.integers(0, 5, 80) for name in ("valence", "stress", "rep")}
+    table = pd.DataFrame({"time": stamps(80), **numbers, "rate": DRAW.normal(size=80)})
+    assert not any("--channel" in text for text in looked_at(table, tmp_path)[1])
+    table.assign(time=np.repeat(stamps(40), 2)).to_csv(tmp_path / "t.csv", index=False)
+    unsure = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).unsure
+    assert any("--channel valence" in text for text in unsure)
+
+
 def test_a_unit_with_points_and_two_units_are_no_words_of_a_name(tmp_path):
     names = ["Flux [0.1-100 GeV](cm-2 s-1)", "Flux Error(cm-2 s-1)", "TS"]
     table = pd.DataFrame(DRAW.uniform(1, 2, (90, 3)), columns=names).assign(time=range(90))

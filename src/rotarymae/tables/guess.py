@@ -68,6 +68,8 @@ SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+OTHER_SENSES = {"discharge", "status", "event", "stay"}  # of a river or a battery, of a device
+MARKS_OF_TIMES = {"is", "anomaly", "attack", "fault", "failure", "alarm"}  # in the names of columns of 0 and 1
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
@@ -512,7 +514,7 @@ class _Proposer:
         when: float64 [rows], the times; None where they are no numbers and no dates.
         groups: further columns of ids, whose objects have several series each.
         varying, numeric: {name: column} of the free ones that differ within a series, and of numbers that are no
-            outcomes among these.
+            outcomes among these; the names of those that are in `outcomes`.
         errors, limits, flags, coordinates: names of free columns that look like these; `pairs` are {error: value}.
         others: columns that may be values, as they have no other role.
         values: names of the columns of values.
@@ -803,8 +805,9 @@ class _Proposer:
         time and channel, apart where the objects do not. Places may be numbers.
         """
         names = [c for c in self.free.values() if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))]
-        names = [c for c in names if c.text or (c.whole and {*c.words} & PLACES)]
-        names = [c for c in names if _count(whole) < c.distinct <= self.rows / MIN_RUN]
+        places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
+        names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
+        names = [c for c in names if _count(whole) < c.distinct]
         names = [c for c in names if _count(whole, c.codes) == c.distinct]
         channels = (c for c in self.free.values() if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
         for keys in ([self.times], *([self.times, c.codes] for c in channels)):
@@ -830,14 +833,24 @@ class _Proposer:
             text = f"{group!r} repeats across series: a random split would put the same {group} on both sides;"
             self.unsure.append(f"{text} --split-by {group}?")
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
-        changing = [name for name in numeric if looks_like_outcome(name)]
-        changing = changing if len(changing) < len(numeric) else []
-        self.numeric = {name: c for name, c in numeric.items() if name not in changing}
+        outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
+        self.outcomes = outcomes if len(outcomes) < len(numeric) else []
+        self.numeric = {name: c for name, c in numeric.items() if name not in self.outcomes}
         facts = [c for c in fixed if c not in self.groups]
-        label, static = _of_series(facts, count, None, self.unsure, changing)
+        label, static = _of_series(facts, count, None, self.unsure, self.outcomes)
         if "static" not in self.named and static:
             self.given["static"] = static
         return label, group
+
+    def is_outcome(self, column: Column) -> bool:
+        """Return whether numbers that change within series look like outcomes, or like a label of each time.
+
+        The name decides. Where it has another sense, numbers that are many in each series are measured.
+        """
+        several = _count(self.series, column.codes) > 2 * _count(self.series) and not column.names_classes
+        if looks_like_outcome(column.name):
+            return not (several and OUTCOMES.intersection(column.words) <= OTHER_SENSES)
+        return column.whole and column.distinct <= 2 and not MARKS_OF_TIMES.isdisjoint(column.words)
 
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -872,9 +885,9 @@ class _Proposer:
 
         It has a known name and few values. Or else it is a guess: a text, or whole numbers that look like names of
         classes, that tells rows of the same series and time apart; or a text by which the numbers of another column
-        differ much.
+        differ much, if no other could be the value.
         """
-        free = [c for name, c in self.varying.items() if name not in (*self.errors, *self.limits)]
+        free = [c for name, c in self.varying.items() if name not in (*self.errors, *self.limits, *self.outcomes)]
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
         usual = [c for c in usual if c.text or c.whole]
         usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
@@ -882,7 +895,8 @@ class _Proposer:
         named = [c for c in named if not (c.numeric and VALUE.fits(c.words))]
         if named:
             return min(named, key=lambda c: (self.repeats(c.codes), CHANNEL.rank(c.words) + len(c.words) / 100))
-        bare, keys, classes = self.repeats(), _joint(self.series, self.times), [c for c in usual if c.names_classes]
+        bare, keys = self.repeats(), _joint(self.series, self.times)
+        classes = [c for c in usual if c.names_classes and (c.codes >= 0).mean() > MOST]
         telling = [c for c in classes if self.repeats(c.codes) < bare / 20 and not c.is_scale(keys)]
         if bare > self.rows / 20 and telling:
             best = min(telling, key=lambda c: (self.repeats(c.codes), c.distinct))
@@ -890,13 +904,15 @@ class _Proposer:
             several = "; if it numbers series of one object, join the two columns to one of ids (--id)"
             self.unsure.append(text + (several if best.whole else ""))
             return best
-        texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()]
-        numbers = [c for c in free if c.numeric and not c.goes_one_way(self.series)]
-        pairs = [(_share_explained(v, c), c, v) for c in texts for v in numbers]
-        share, best, value = max(pairs, key=lambda pair: (round(pair[0], 1), pair[1].distinct), default=(0, None, None))
-        if best is None or value is None or share <= TELLING_SHARE:
+        numbers = [c for name, c in self.numeric.items() if c in free and name not in (*self.flags, *self.coordinates)]
+        numbers = [c for c in numbers if not (looks_like_id(c.name) or c.goes_one_way(self.series))]
+        numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
+        texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()] if len(numbers) == 1 else []
+        shares = [(round(_share_explained(numbers[0], c), 1), c.distinct, c) for c in texts]
+        share, _, best = max(shares, key=lambda one: one[:2], default=(0, 0, None))
+        if best is None or share <= TELLING_SHARE:
             return None
-        text = f"{best.name!r} is proposed as the channel, as {value.name!r} differs by it (--channel)"
+        text = f"{best.name!r} is proposed as the channel, as {numbers[0].name!r} differs by it (--channel)"
         self.unsure.append(f"{text}; a state, such as on and off, is none")
         return best
 
@@ -948,7 +964,8 @@ class _Proposer:
             self.given["values"] = tuple(c.name for c in read)
         values = self.given.get("values", self.schema.values)
         self.values = values
-        unread = {*(c.name for c in self.others), *self.varying.keys() - self.numeric.keys()} - {*self.flags}
+        unread = {*(c.name for c in self.others), *self.varying.keys() - self.numeric.keys()}
+        unread -= {*self.flags, *self.outcomes}
         self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
         at_times = [name for name in values if TIME_NAME.fullmatch(name)]
         for stem, names in _repeated(values).items():
@@ -1012,7 +1029,8 @@ class _Proposer:
         numbers = [c.name for c in rest if c.numeric and not looks_like_id(c.name)]
         self.unsure += _said(numbers, " could be values, too (--values)")
         self.unsure += _said((c.name for c in rest if c.text), ": texts that change within series, not read")
-        as_values = [c.name for c in codes if c not in unread and channel is None]
+        one_of_two = len(self.values) <= 2 or self.repeats() > self.rows / 20  # else each column is a channel
+        as_values = [c.name for c in codes if c not in unread and channel is None and one_of_two]
         for names, how in ((as_values, "read as values"), ([c.name for c in codes if c in unread], "not read")):
             text = f": few words or whole numbers that change within series, {how}; --channel {''.join(names[:1])}, if"
             self.unsure += _said(names, f"{text} they say what was measured, or --id, if of what")
@@ -1209,8 +1227,8 @@ def _of_series(
         label = next((name for name, status in ended if status is not None and status.distinct <= 2), best)
     truth, event = by_name.get(label or ""), status_of(label or "", by_name)
     columns = [c for c in columns if c.name not in (label, event) and not looks_like_id(c.name)]
+    outcomes = [c.name for c in columns if c.distinct > 1 and looks_like_outcome(c.name)]
     usable = [c for c in columns if c.distinct > 1 and not set(c.words) & NO_FACTS]
-    outcomes = [c.name for c in columns if looks_like_outcome(c.name)]
     facts = [c for c in usable if not (c.dates or c.clock or c.name in outcomes)]
     further = [c for c in facts if c.whole and c.distinct >= max(count, 3) and {*c.words} & NUMBERINGS]  # ids
     many = [c for c in facts if c in further or (c.text and 2 * c.distinct > count)]
