@@ -249,6 +249,81 @@ def test_a_decimal_year_is_the_time_rather_than_the_number_of_its_month_or_of_it
     assert looked_at(table.assign(co2=DRAW.normal(size=240)), tmp_path)[0].time == "C"
 
 
+PARTS = {
+    "quarters": ({"year": "{0.year}", "quarter": "{0.quarter}"}, "QS"),
+    "quarters with Q": ({"YEAR": "{0.year}", "Q": "Q{0.quarter}"}, "QS"),
+    "short names": (
+        {"YR": "{0.year}", "MO": "{0.month}", "DA": "{0.day}", "HR": "{0.hour}", "MI": "{0.minute}"},
+        "15min",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_quarters_and_short_names_are_parts_of_dates(kind, tmp_path):
+    parts, freq = PARTS[kind]
+    when = pd.date_range("1990-01-01", periods=60, freq=freq)
+    table = pd.DataFrame({name: map(part.format, when) for name, part in parts.items()})
+    schema, _, dataset = looked_at(table.assign(gdp=DRAW.normal(size=60), cpi=np.arange(60) / 7), tmp_path)
+    assert (schema.id, schema.time, schema.values) == ("file", "+".join(parts), ("gdp", "cpi"))
+    assert dataset.times[::2] == pytest.approx(((when - pd.Timestamp(0)) / pd.Timedelta("1D")).to_numpy())
+
+
+def test_stations_at_one_time_are_series(tmp_path):
+    table = pd.DataFrame(
+        {"STID": [f"S{k}" for k in range(11)], "YR": 2019, "MO": 9, "DA": 9, "TAIR": DRAW.normal(size=11)}
+    )
+    assert looked_at(table, tmp_path)[0].id == "STID" and looked_at(table, tmp_path)[0].time == "YR+MO+DA"
+
+
+@pytest.mark.parametrize("names", [("Month", "Day"), ("mo", "dd")])
+def test_a_month_and_a_day_want_a_year(names, tmp_path):
+    when = pd.date_range("1973-05-01", periods=90)
+    table = pd.DataFrame({"Wind": DRAW.normal(size=90), names[0]: when.month, names[1]: when.day})
+    with pytest.raises(InputError, match=f"'{names[0]}' and '{names[1]}' are dates without a year: add a column"):
+        looked_at(table, tmp_path)
+
+
+@pytest.mark.parametrize("middle", [0, 0.5])
+def test_a_year_and_a_month_next_to_a_decimal_year_are_neither_ids_nor_values(middle, tmp_path):
+    year, month = np.repeat(range(1990, 2010), 12), np.tile(range(1, 13), 20)
+    table = pd.DataFrame({"A": year, "B": month, "C": (year + (month - 1 + middle) / 12).round(3)})
+    schema, unsure, _ = looked_at(table.assign(co2=DRAW.normal(size=240), days=DRAW.integers(20, 31, 240)), tmp_path)
+    assert (schema.id, schema.time, schema.values) == ("file", "C", ("co2", "days"))
+    assert "'A', 'B': parts of the time, and not read" in unsure
+
+
+@pytest.mark.parametrize("name", ["date", "Datum"])
+def test_days_of_six_digits_are_dates_where_the_name_says_so(name, tmp_path):
+    when = pd.date_range("1980-01-25", periods=60, freq="B")
+    table = pd.DataFrame({name: when.strftime("%y%m%d"), "dm": DRAW.normal(size=60)})
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert schema.time_format == "%y%m%d" and any("are read as %y%m%d" in text for text in unsure)
+    assert dataset.times == pytest.approx(((when - pd.Timestamp(0)) / pd.Timedelta("1D")).to_numpy())
+    for other in (table.rename(columns={name: "cycle"}), table.assign(**{name: 800100 + np.arange(60)})):
+        assert looked_at(other, tmp_path)[0].time_format is None
+
+
+@pytest.mark.parametrize("day", [True, False])
+def test_hours_and_minutes_without_leading_zeros_are_a_clock_or_a_doubt(day, tmp_path):
+    when = pd.date_range("2024-03-14 08:40", periods=110, freq="10min")
+    table = pd.DataFrame({"time": 100 * when.hour + when.minute, "temp": DRAW.normal(size=110)})
+    table.insert(0, "date" if day else "day", when.strftime("%Y-%m-%d") if day else when.day_of_year)
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.time, schema.clock) == (("date", "time") if day else ("time", None))
+    assert day or any("look like hours and minutes" in text for text in unsure)
+    assert not day or dataset.times == pytest.approx(((when - pd.Timestamp(0)) / pd.Timedelta("1D")).to_numpy())
+    plain = pd.DataFrame({"time": 10 * np.arange(110), "temp": table.temp})
+    assert not any("look like hours" in text for text in looked_at(plain, tmp_path)[1])
+
+
+@pytest.mark.parametrize("written", ["%Y-%m", "%Y/%m/%d", "%b %d %Y", "%d.%m.%Y"])
+def test_a_notation_that_can_be_read_in_one_way_is_no_doubt(written, tmp_path):
+    when = pd.date_range("2004-01-20", periods=60, freq="41D").strftime(written)
+    schema, unsure, _ = looked_at(pd.DataFrame({"date": when, "v": DRAW.normal(size=60)}), tmp_path)
+    assert schema.time_format == written and not any("--time-format" in text for text in unsure)
+
+
 # ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STATES = {

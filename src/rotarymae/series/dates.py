@@ -235,7 +235,7 @@ def formats_of(texts: Sequence[str]) -> list[str]:
     if 2 * len(dated) <= len(texts):
         return []
     for some in (dated, _with_short_months(pa.array(dated)).to_pylist()):
-        formats = [how for how in _formats(max(some, key=len)) if all(_is_written(text, how) for text in some)]
+        formats = [how for how in _formats(max(some, key=len)) if all(is_written(text, how) for text in some)]
         if formats:
             return formats
     return []
@@ -249,7 +249,7 @@ def _with_short_months(texts: pa.Array) -> pa.Array:
     return texts
 
 
-def _is_written(text: str, how: str) -> bool:
+def is_written(text: str, how: str) -> bool:
     """Return whether a text is a date by the strptime format `how`."""
     try:
         datetime.strptime(re.sub(MIDNIGHT, r"\g<1>00:00", text), how)

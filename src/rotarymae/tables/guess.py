@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells, dates
-from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of
+from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of, is_written
 from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import Source, date_parts, open_source, without_headers
+from rotarymae.tables.source import DATE_PARTS, Source, date_parts, open_source, without_headers
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
@@ -116,6 +116,7 @@ TIME = Rule(
 )  # fmt: skip
 ID = Rule(IDS)
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
+DATES = {"date", "dates", "day", "dt", "datum", "fecha", "data", "дата", "日期", "日付", "yymmdd", "ymd"}
 CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)))
 PASSBANDS = ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid")  # never ids
 CHANNEL = Rule(
@@ -343,20 +344,20 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
             numbers = read.values.astype(np.float64) if mostly or not text else None
             if numbers is not None and len(known) and known[0] < 0 and np.ptp(known) == 0 and cells.is_code(known[0]):
                 numbers, codes = np.full(len(numbers), np.nan), np.full(len(codes), -1)  # -999 all through is empty
-    formats = () if is_date or is_clock or of_lists else _formats(column, numbers)
+    called = pieces(name)
+    formats = () if is_date or is_clock or of_lists else _formats(column, numbers, not DATES.isdisjoint(called))
     numbers = None if formats else numbers
     text = text and numbers is None
-    called = pieces(name)
     is_clock = is_clock or (CLOCK.fits(called) and _is_clock(column, numbers, bool(HOURS & {*called})))
     is_date = is_date or bool(formats)
     return Column(name, tuple(called), column, is_date, is_clock, text, formats, of_lists, codes, numbers)
 
 
-def _formats(column: pa.Array, numbers: np.ndarray | None) -> tuple[str, ...]:
+def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
     """Return the date formats that fit all cells [n] of a column.
 
-    Of numbers [n], which are None for text, only whole ones may be dates, such as 20240331, if all look like that.
-    Otherwise there is no format.
+    Of numbers [n], which are None for text, only whole ones may be dates, such as 20240331, if all look like that; or
+    240331 in a column that is `named` so. Otherwise there is no format.
     """
     if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
         return ()
@@ -365,6 +366,8 @@ def _formats(column: pa.Array, numbers: np.ndarray | None) -> tuple[str, ...]:
         texts = cells.without_missing(some.cast(pa.large_string()).unique()).drop_null().to_pylist()
         dated = numbers is None or all(text.startswith(("19", "20")) and len(text) in JOINED for text in texts)
         formats = formats_of(texts) if dated else []
+        if named and numbers is not None and all(len(text) == 6 and is_written(text, "%y%m%d") for text in texts):
+            formats = ["%y%m%d"]
         if texts and not formats:
             break
     return tuple(formats)
@@ -377,8 +380,10 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
         return len(known) > 0 and bool(cells.matches(known, r"^([01]?\d|2[0-4])(\.[0-5]\d){2}$").mean() > MOST)
     if hours:
         return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24 and not (np.nan_to_num(numbers) % 1).any())
-    padded = cells.is_text(column.type) and cells.matches(column, r"^0\d{3}$").any()
-    return bool(padded and (cells.matches(column, r"^([01]\d|2[0-4])[0-5]\d$") | np.isnan(numbers)).all())
+    known = numbers[~np.isnan(numbers)]
+    minutes = known % 100  # of 840 and 2350
+    hours_pass = known.max() >= 100 and (len(np.unique(minutes)) >= MIN_RUN or known.max() == 2300)
+    return bool(hours_pass and ((known >= 0) & (known <= 2400) & (minutes < 60) & (minutes % 1 == 0)).all())
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -572,6 +577,7 @@ class _Proposer:
         """Propose the column of times, how they are written, and the clock next to days."""
         if "time" not in self.named:
             self.take("time", self.begin_of_intervals() or self.likely_time())
+            self.need_year()
             if "time" not in self.given:
                 melt = sum(bool(TIME_NAME.fullmatch(name)) for name in self.columns) > len(self.columns) / 2
                 advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
@@ -593,6 +599,11 @@ class _Proposer:
             return
         if time.formats and "time_format" not in self.named:
             self.find_format(time)
+        if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
+            text = (
+                f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are read"
+            )
+            self.unsure.append(f"{text} as plain numbers: write them as 08:40, next to a column of days (--clock)")
         clock = next((c for c in self.free.values() if c.clock and CLOCK.fits(c.words)), None)
         self.take("clock", clock if clock is not None and time.whole_days else None)
         parts = _parts_of_dates(time, self.free.values())
@@ -625,12 +636,25 @@ class _Proposer:
                 return begin
         return None
 
+    def need_year(self) -> None:
+        """Raise InputError ("no-time") if the time that is proposed is a day next to a month, without a year."""
+        time = self.column("time")
+        names = {name.lower(): name for name in self.columns}
+        year, month, day = (next((w for w in DATE_PARTS[p][0] if w in names), "") for p in ("year", "month", "day"))
+        if time is None or time.name != names.get(day) or year or not month:
+            return
+        if set(self.columns[names[month]].known) <= {*range(1, 13)} and set(time.known) <= {*range(1, 32)}:
+            text = (
+                f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name another"
+            )
+            raise InputError(f"{text} time by --time. There are {self.seen(self.columns)}", code="no-time")
+
     def likely_time(self) -> Column | None:
         """Return the free column of times, or None.
 
         It is called like one. Columns that are missing in most rows come last, and before them numbers that go up and
         down, which may be hours of work; of the others the name that fits best decides. Without such a name it is the
-        first column of dates, and else one that ascends.
+        first column of dates, else one that ascends, and else the date of all rows.
         """
         clocks = any(c.clock for c in self.free.values())  # which tell the times of a single day
         times = [c for c in self.free.values() if c.distinct > 1 or (c.dates and clocks)]
@@ -640,7 +664,7 @@ class _Proposer:
         named = [c for c in times if TIME.fits(c.words) and (c.numeric or c.dates or c.clock)]
         if not (named or dated):
             text = next((c for c in self.free.values() if c.text and TIME.fits(c.words)), None)
-            return text or self.ascending()
+            return text or self.ascending() or next((c for c in self.free.values() if c.dates), None)
 
         def rank(c: Column) -> tuple[Any, ...]:
             """Return the smaller the likelier."""
@@ -700,8 +724,8 @@ class _Proposer:
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
         if len(time.formats) == 1:
             [self.given["time_format"]] = time.formats
-            text = f"the times, such as {example!r}, are all dates as {time.formats[0]!r} alone (--time-format)"
-            self.unsure.append(text)
+            if "%y" in time.formats[0]:  # the order of numbers of two digits
+                self.unsure.append(f"the times, such as {example!r}, are read as {time.formats[0]} (--time-format)")
         elif "time" in self.given:
             raise InputError(
                 f"the times {time.name!r}, such as {example!r}, may be written as {listed(time.formats)}, which differ "
@@ -739,7 +763,7 @@ class _Proposer:
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
         named = [c for c in named if (c.distinct > 1 or ID.fits(c.words)) and not self.is_unit(c)]
         # An id of every row is none of a series.
-        named = [c for c in named if c.distinct < n or n == 1 or (lists and not c.listed)]
+        named = [c for c in named if c.distinct < n or (self.times == self.times[0]).all() or (lists and not c.listed)]
         named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
         # Nor is one of the rows of each time, such as those of a transit.
         named = [c for c in named if c.distinct == 1 or _count(c.codes, self.times) > c.distinct] or named
@@ -824,7 +848,7 @@ class _Proposer:
         Outcomes that change within series are neither facts nor values.
         """
         count = int(self.series.max(initial=-1)) + 1
-        one = count <= 1  # which does not show what is the same throughout each
+        one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
         self.varying = {name: c for name, c in self.free.items() if (c.distinct > 1 if one else c.varies(self.series))}
         fixed = [c for name, c in self.free.items() if name not in self.varying and c.distinct > 0]
         candidates = [*self.groups, *(c for c in fixed if looks_like_id(c.name))]
@@ -1108,8 +1132,19 @@ class _Proposer:
 
 
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the columns of whole numbers that say year, month, day, hour or weekday of dates, plus a constant."""
+    """Return the columns of whole numbers that say year, month, day, hour or weekday of dates, plus a constant.
+
+    Next to decimal years these are the year and the month, of any beginning.
+    """
     whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
+    if time.numbers is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
+        exact = [(time.numbers, 9999), (12 * (time.numbers % 1), 12)]
+
+        def said(numbers: np.ndarray) -> bool:
+            """Return whether numbers [n] follow a part of each time, and lack its fraction."""
+            return any(np.ptp(numbers) < size and np.ptp(numbers - part) < 1 for part, size in exact)
+
+        return [c.name for c in whole if c.distinct > 2 and said(c.numbers)]  # pyright: ignore
     if not whole or time.days is None:
         return []
     known, stamps = ~np.isnan(time.days), dates.as_dates(np.nan_to_num(time.days))

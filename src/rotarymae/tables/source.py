@@ -60,11 +60,12 @@ COMMA_OR_SPACES = rf"\s*([<>]=?|[≤≥])?\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\
 DATE_PARTS = {  # as columns are called that hold them, the likeliest name first, and their least and greatest number
     "year": (("year", "yyyy", "yy", "yr"), 0, 9999),
     "month": (("month", "mon", "mo", "mm"), 1, 12),
-    "day": (("day", "dd", "dy"), 1, 31),
+    "quarter": (("quarter", "qtr", "q", "quartal", "trimestre"), 1, 4),
+    "day": (("day", "dd", "dy", "da"), 1, 31),
     "day of year": (("doy", "dayofyear", "day_of_year", "yday", "jday", "julian_day"), 1, 366),
     "week": (("week", "wk", "weeknum", "isoweek", "epiweek", "woche", "kw"), 1, 53),
     "hour": (("hour", "hh", "hr"), 0, 24),
-    "minute": (("minute", "min", "mn", "mm"), 0, 59),
+    "minute": (("minute", "min", "mn", "mi", "mm"), 0, 59),
     "second": (("second", "sec", "ss"), 0, 60),
 }
 CLOCK_PARTS = {"hour": 3600, "minute": 60, "second": 1}  # and their seconds
@@ -72,6 +73,7 @@ DATES = (
     ("year", "month", "day", *CLOCK_PARTS),
     ("year", "day of year", *CLOCK_PARTS),
     ("year", "week"),
+    ("year", "quarter"),
 )  # from the coarsest part on
 ONE_NAME = "each column that is read needs a name of its own."
 STATISTICS = {"max", "mean", "avg"}  # next to these, "min" is the least value, and no minute
@@ -204,6 +206,8 @@ class Source:
         at = {part: _part(self.sql[column], part) for part, column in parts.items()}
         year = f"({at['year']} + CASE WHEN {at['year']} < 69 THEN 2000 WHEN {at['year']} < 100 THEN 1900 ELSE 0 END)"
         days, how = (at.get("month", "1"), at.get("day", "1")), "%Y-%m-%d"
+        if "quarter" in at:  # its first day
+            days = (f"3 * {at['quarter']} - 2", "1")
         if "day of year" in at:
             days, how = (at["day of year"],), "%Y-%j"
         if "week" in at:  # its Monday
@@ -746,6 +750,7 @@ def _parts_in_order(names: Sequence[str], order: Sequence[str]) -> dict[str, str
 
 def _part(cell: str, part: str) -> str:
     """Return the SQL expression of a cell that holds a part of a date, as a number; null where it can be none."""
+    cell = f"ltrim(CAST({cell} AS VARCHAR), 'Qq')" if part == "quarter" else cell
     number, (_, low, high) = f"TRY_CAST({cell} AS DOUBLE)", DATE_PARTS[part]
     whole = "" if part == "second" else f" AND {number} = floor({number})"
     return f"CASE WHEN {number} BETWEEN {low} AND {high}{whole} THEN {number} END"
