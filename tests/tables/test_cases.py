@@ -190,7 +190,7 @@ def test_each_of_several_files_is_a_series_and_what_changes_with_the_outcome_is_
     proposal = propose(open_source(tmp_path), TableSchema(), set())
     schema = proposal.schema
     assert (schema.id, schema.time, schema.values, schema.static) == ("file", "ICULOS", ("HR",), ("Age",))
-    assert any("'SepsisLabel' look like outcomes" in text for text in proposal.unsure)
+    assert any("'SepsisLabel' looks like an outcome" in text for text in proposal.unsure)
 
 
 def test_the_index_of_pandas_is_nothing_and_constant_columns_are_static(base, tmp_path):
@@ -198,7 +198,7 @@ def test_the_index_of_pandas_is_nothing_and_constant_columns_are_static(base, tm
     table.index = range(5, 5 + len(table))
     proposal, _ = proposed(table, tmp_path, kind="parquet")
     assert proposal.schema.values == ("value",) and proposal.schema.static == ("age", "sex")
-    assert any("'futime' look like outcomes" in text for text in proposal.unsure)
+    assert any("'futime' looks like an outcome" in text for text in proposal.unsure)
 
 
 def test_groups_of_series_are_named(base, tmp_path):

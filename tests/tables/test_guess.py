@@ -121,6 +121,7 @@ def test_errors_are_proposed_where_no_row_is_lost(bare, tmp_path):
 
 ERRORS = {"duJy": "uJy", "dm": "m", "e_flow": "flow", "flow_e": "flow", "sigma_flow": "flow", "dFlow": "Flow"}
 ERRORS |= {"flow_unc": "flow", "sigmaflow": "flow", "flowunc": "flow", "Flow error (mJy)": "Flow (mJy)"}
+ERRORS |= {"errvel": "mnvel", "sigmarv": "relrv", "uncmag": "apmag"}
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -148,6 +149,28 @@ def test_why_a_column_is_not_read_is_said(tmp_path):
     unsure = looked_at(table, tmp_path)[1]
     assert "'B2', 'B3': one value in all rows seen, and not read" in unsure
     assert "'temp': empty in all rows seen, and not read" in unsure
+
+
+@pytest.mark.parametrize("others", [["low"], ["low", "high"]])
+def test_what_is_said_of_one_column_and_of_several(others, tmp_path):
+    table = pd.DataFrame({"id": np.repeat([*"ab"], 20), "time": [*range(20)] * 2, "x": DRAW.normal(size=40)})
+    table = table.assign(**{f"{name}_outcome": DRAW.uniform(1, 2, 40) for name in others})
+    wanted = " looks like an outcome, and is" if len(others) == 1 else " look like outcomes, and are"
+    assert any(f"_outcome'{wanted} not read" in text for text in looked_at(table, tmp_path)[1])
+
+
+def test_empty_columns_hold_no_texts(tmp_path):
+    (tmp_path / "t.csv").write_text("time,door,lat,lon\n" + "".join(f"{k},{'ab'[k % 2]},,\n" for k in range(20)))
+    with pytest.raises(InputError, match=r"'door' holds texts \('a', 'b'\)\. 'lat', 'lon' are empty"):
+        looked_at((tmp_path / "t.csv").read_text(), tmp_path)
+
+
+def test_equal_words_of_several_columns_are_one_warning(tmp_path):
+    table = pd.DataFrame({"time": range(60), "a": DRAW.normal(size=60), "b": DRAW.normal(size=60)}).astype(str)
+    table.loc[[3, 7], ["a", "b"]] = "broken"
+    losses = looked_at(table, tmp_path)[2].reading.losses()
+    assert [text for text in losses if "broken" in text] == [text for text in losses if "4 cells of 'a', 'b'" in text]
+    assert sum("broken" in text for text in losses) == 1
 
 
 # ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -337,7 +337,9 @@ def test_the_objects_may_call_their_ids_otherwise(tmp_path):
     objects = pd.DataFrame({"RecordID": range(1000, 1006), "age": range(50, 56), "los": range(6), "died": [0, 1] * 3})
     label, static, unsure = propose_objects(open_source(objects), "file", None)
     assert (label, static) == ("died", ("age",))
-    assert any("'RecordID'" in text for text in unsure) and any("'los' look like outcomes" in text for text in unsure)
+    assert any("'RecordID'" in text for text in unsure) and any(
+        "'los' looks like an outcome" in text for text in unsure
+    )
     dataset = read_table(files, TableSchema(id="file", static=("age",), objects=objects))  # pyright: ignore
     assert dataset.static["age"].tolist() == [*range(50, 56)]
     key = key_column(open_source(objects), "file")

@@ -89,12 +89,15 @@ class ReadingReport:
             raise InputError(f"{said}. Correct them, or read without strict.", code="unusable-cell")
 
     def _words_by_column(self) -> list[str]:
-        """Return sentences on texts among numbers: which words, how often, in which column."""
-        sentences = []
+        """Return sentences on texts among numbers: which words, how often, in which columns; one for equal words."""
+        sentences, alike = [], {}
         for column, words in self.words.items():
+            alike.setdefault(frozenset(words), []).append(column)
+        for columns in alike.values():
+            words = sum((Counter(self.words[column]) for column in columns), Counter())
             first = ", ".join(f"{word!r} {count:,}" for word, count in list(words.items())[:MAX_REASONS])
             more = f", ... ({len(words)} different ones)" if len(words) > MAX_REASONS else ""
-            sentences.append(f"{sum(words.values()):,} cells of {column!r} cannot be read: {first}{more}")
+            sentences.append(f"{words.total():,} cells of {listed(columns)} cannot be read: {first}{more}")
         return sentences
 
     def losses(self) -> list[str]:

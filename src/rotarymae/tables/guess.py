@@ -43,7 +43,7 @@ MOST = 0.95  # of the cells of a column, which show what it holds
 MOST_STATES = 4  # texts in blocks of one each; of more of them, a state would come back
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
-LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
+NOT_TO_BE_SEEN = "not read: a model would see what it is to predict"
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
        "participant", "person", "paciente", "paziente", "identifiant", "kennung",
@@ -295,10 +295,10 @@ def _count(*keys: np.ndarray) -> int:
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
-def _said(names: Iterable[str], text: str) -> list[str]:
-    """Return a sentence on columns, if there are any: ["'a', 'b' look like outcomes"]."""
+def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[str]:
+    """Return a sentence on columns, if there are any: ["'a', 'b' look like outcomes"]; `of_one` is for one column."""
     names = list(names)
-    return [f"{listed(names)}{text}"] if names else []
+    return [f"{listed(names)}{text if of_one is None or len(names) > 1 else of_one}"] if names else []
 
 
 def _joint(*keys: np.ndarray) -> np.ndarray:
@@ -564,8 +564,10 @@ class _Proposer:
 
     def seen(self, columns: Mapping[str, Column]) -> str:
         """Return the columns, what some of them hold that are texts, and why others cannot be read, as text."""
-        texts = [c for c in columns.values() if c.text and not (c.dates or c.clock)][:3]
+        texts = [c for c in columns.values() if c.text and c.distinct > 0 and not (c.dates or c.clock)][:3]
         said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
+        empty = (name for name, c in columns.items() if c.distinct == 0)
+        said += [f" {text}" for text in _said(empty, " are empty.", " is empty.")]
         said += [f" Besides, {text}" for text in self.source.said_unreadable]
         if self.source.is_text and self.source.notes:
             said.append(f" The file is read thus: {'; '.join(self.source.notes)}; --header-row names another header.")
@@ -682,8 +684,8 @@ class _Proposer:
                 return other
             self.unsure.append(f"the numbers of {best.name!r} go up and down from row to row: are they times? (--time)")
         if best.dates:
-            text = f" hold times, too; {best.name!r} is proposed (--time)"
-            self.unsure += _said((c.name for c in dated if c is not best), text)
+            text = f" times, too; {best.name!r} is proposed (--time)"
+            self.unsure += _said((c.name for c in dated if c is not best), f" hold{text}", f" holds{text}")
         return best
 
     def in_order(self, column: Column) -> bool:
@@ -1000,8 +1002,8 @@ class _Proposer:
             self.unsure.append(f"{text} series of all, make a row of each first (pandas.melt)")
         self.unsure += [f"not all is read: {text}" for text in self.source.said_unreadable]
         if self.given.get("wide"):
-            text = " look like standard errors, which are read of tables with a row for each value"
-            self.unsure += _said(self.errors, text)
+            text = ", which are read of tables with a row for each value"
+            self.unsure += _said(self.errors, f" look like standard errors{text}", f" looks like standard errors{text}")
 
     def likely_values(self, channel: Column | None) -> list[Column]:
         """Return the columns that are called like values, the likeliest first, or else show that they were measured.
@@ -1182,12 +1184,16 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     """Return the columns of standard errors whose names are those of others with a mark of error: {error: value}.
 
     The mark stands before or behind, such as in flux_unc, sigmaflux and e_mag; so does a "d" before the name of the
-    column on the left, dm of m, where no number is negative.
+    column on the left, dm of m, where no number is negative. Of errvel, the rest may also end the only name, mnvel.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(map(ERROR_MARK.search, c.words))]
     values = {_stem(c.words): c.name for c in reversed(columns) if c not in marked}
-    pairs = {c.name: values[_stem(c.words)] for c in marked if _stem(c.words) in values}
+    pairs = {}
+    for c, stem in ((c, _stem(c.words)) for c in marked):
+        likely = [stem] if stem in values else [name for name in values if len(stem) > 1 and name.endswith(stem)]
+        if len(likely) == 1:
+            pairs[c.name] = values[likely[0]]
     for left, c in itertools.pairwise(columns):
         if "".join(c.words) == "d" + "".join(left.words) and not (c.known < 0).any():
             pairs[c.name] = left.name
@@ -1278,5 +1284,6 @@ def _of_series(
     text = f": of {count:,} series seen, half or more have one of their own, and it is not read (--static)"
     unsure += _said([c.name for c in many], text)
     unsure += _said([c.name for c in leaks], " say the label itself, and are not read")
-    unsure += _said([*outcomes, *more_outcomes], f" {LIKE_OUTCOMES}")
+    text = f" look like outcomes, and are {NOT_TO_BE_SEEN}", f" looks like an outcome, and is {NOT_TO_BE_SEEN}"
+    unsure += _said([*outcomes, *more_outcomes], *text)
     return label, static
