@@ -372,6 +372,13 @@ def test_a_code_that_changes_while_the_times_go_on_is_no_id_and_no_channel(name,
     assert anew.id == name
 
 
+@pytest.mark.parametrize("name", ["run", "Versuch", "batch no"])
+def test_a_number_of_each_block_of_times_is_no_value(name, tmp_path):
+    table = pd.DataFrame({"date": stamps(80), name: np.repeat(range(8), 10), "U": DRAW.normal(size=80)})
+    schema, unsure, _ = looked_at(table.assign(I=DRAW.normal(size=80)), tmp_path)
+    assert (schema.id, schema.values) == ("file", ("U", "I")) and any(f"--id {name}, if" in text for text in unsure)
+
+
 def test_objects_that_are_measured_one_after_another_are_objects(tmp_path):
     table = pd.DataFrame({"date": stamps(80), "Motor": np.repeat([f"M{k}" for k in range(8)], 10)})
     assert looked_at(table.assign(torque=DRAW.normal(size=80)), tmp_path)[0].id == "Motor"

@@ -905,6 +905,12 @@ class _Proposer:
             self.find_scale(channel)
         if time is not None:
             self.others = [c for c in self.others if not self.says_time(c)] or self.others
+        counted = [c for c in self.others if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
+        if len(counted) < len(self.others):
+            self.others = [c for c in self.others if c not in counted]
+            names = [c.name for c in counted]
+            text = f": numbers that count blocks of rows, and not read; --id {''.join(names[:1])}, if each is a series"
+            self.unsure += _said(names, text)
 
     def likely_channel(self) -> Column | None:
         """Return the column of channels, or None.
