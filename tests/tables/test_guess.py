@@ -121,7 +121,7 @@ def test_errors_are_proposed_where_no_row_is_lost(bare, tmp_path):
 
 ERRORS = {"duJy": "uJy", "dm": "m", "e_flow": "flow", "flow_e": "flow", "sigma_flow": "flow", "dFlow": "Flow"}
 ERRORS |= {"flow_unc": "flow", "sigmaflow": "flow", "flowunc": "flow", "Flow error (mJy)": "Flow (mJy)"}
-ERRORS |= {"errvel": "mnvel", "sigmarv": "relrv", "uncmag": "apmag"}
+ERRORS |= {"errvel": "mnvel", "sigmarv": "relrv", "uncmag": "apmag", "erv": "rv"}
 
 
 @pytest.mark.parametrize("error", ERRORS)

@@ -1189,8 +1189,8 @@ def _stem(words: Iterable[str]) -> str:
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     """Return the columns of standard errors whose names are those of others with a mark of error: {error: value}.
 
-    The mark stands before or behind, such as in flux_unc, sigmaflux and e_mag; so does a "d" before the name of the
-    column on the left, dm of m, where no number is negative. Of errvel, the rest may also end the only name, mnvel.
+    The mark stands before or behind, such as in flux_unc, sigmaflux and e_mag; so does a "d" or "e" before the name of
+    the column on the left, dm of m, where no number is negative. Of errvel, the rest may also end the only name, mnvel.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(map(ERROR_MARK.search, c.words))]
@@ -1201,7 +1201,7 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
         if len(likely) == 1:
             pairs[c.name] = values[likely[0]]
     for left, c in itertools.pairwise(columns):
-        if "".join(c.words) == "d" + "".join(left.words) and not (c.known < 0).any():
+        if "".join(c.words) in (mark + "".join(left.words) for mark in "de") and not (c.known < 0).any():
             pairs[c.name] = left.name
     return pairs
 
