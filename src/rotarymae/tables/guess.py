@@ -1289,7 +1289,8 @@ def _of_series(
         unsure.append(f"{text}, and then no fact (--static)" if {*maybe} & {*static} else text)
     text = f": of {count:,} series seen, half or more have one of their own, and it is not read (--static)"
     unsure += _said([c.name for c in many], text)
-    unsure += _said([c.name for c in leaks], " say the label itself, and are not read")
+    text = " say the label itself, and are not read", " says the label itself, and is not read"
+    unsure += _said([c.name for c in leaks], *text)
     text = f" look like outcomes, and are {NOT_TO_BE_SEEN}", f" looks like an outcome, and is {NOT_TO_BE_SEEN}"
     unsure += _said([*outcomes, *more_outcomes], *text)
     return label, static
