@@ -79,6 +79,15 @@ def test_values_are_kept_next_to_a_channel_that_says_one_of_them(tmp_path):
     assert any("'cycle'" in text and "join the two columns to one of ids" in text for text in unsure)
 
 
+def test_columns_that_only_together_say_which_object_it_is_are_named(tmp_path):
+    keys = [(t, a, b, c) for t in range(1, 7) for a in (1, 2, 3) for b in (3, 10, 15) for c in (1, 2)]
+    rows = [(*key, round(key[0] * 1.7 + sum(key) % 5, 2), round(sum(key) / 7, 2)) for key in keys]
+    table = pd.DataFrame(rows, columns=["time", "treatment", "subject", "rep", "potato", "buttery"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    unsure = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).unsure
+    assert any("but for 'treatment', 'rep': if these say which object" in text for text in unsure)
+
+
 @pytest.mark.parametrize("plants", [1, 2])
 @pytest.mark.parametrize("order", ["source", "time"])
 def test_what_tells_several_values_of_one_time_apart_is_the_id(plants, order, tmp_path):

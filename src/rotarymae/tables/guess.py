@@ -38,6 +38,7 @@ MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_REPEATED = 4  # of one stem, whose numbers count or ascend, that look like times, as t0, t0.5, ... do
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
+MAX_CLASSES = 8  # columns of classes of which sets are tried
 TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
 MOST = 0.95  # of the cells of a column, which show what it holds
 MOST_STATES = 4  # texts in blocks of one each; of more of them, a state would come back
@@ -967,7 +968,20 @@ class _Proposer:
             text = f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows"
             self.unsure.append(f"{text} of one time (--positions)")
         elif channel is None and bare:
-            self.unsure.append(f"{bare:,} of {self.rows:,} rows seen repeat the series and time of another")
+            text = f"{bare:,} of {self.rows:,} rows seen repeat the series and time of another"
+            apart = [c.name for c in self.telling_apart(bare)]
+            if apart:
+                text += f", but for {listed(apart)}: if these say which object it is, join them and --id to one column"
+            self.unsure.append(text)
+
+    def telling_apart(self, bare: int) -> Sequence[Column]:
+        """Return the fewest columns of classes, at most three, by which nearly all rows of one series and time differ.
+
+        There may be none. `bare` of these rows are alike without them.
+        """
+        classes = [c for c in self.others if c.names_classes][:MAX_CLASSES]
+        sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
+        return next((some for some in sets if self.repeats(*(c.codes for c in some)) < bare / 20), ())
 
     def says_time(self, column: Column) -> bool:
         """Return whether a column says again what the times do, as the end of each time says its begin.
