@@ -118,7 +118,7 @@ def main(folder):
     bands, classes, run = [*columns, "--channel", "band"], ["--labels", kinds, "--label", "kind"], folder / "run"
     pictures(folder / "pictures")
     fits = {
-        "run": [table, *bands, *classes, "--members", 2, "--early"],
+        "run": [table, *bands, *classes, "--members", 2],
         "limits": [limits, *bands, "--errors", "error", "--likelihood", "student_t"],
         "field": [field, *columns, "--positions", "lat", *classes, "--predictor", "model"],
         "events": [

@@ -167,7 +167,7 @@ def test_missing_and_unreadable_files_are_named(checkpoint):
     with refuses("model.safetensors", "cannot be read", error=ModelDirectoryError):
         official.load(folder)
     weights.unlink()
-    with refuses("model.safetensors", "never pickles", error=ModelDirectoryError):
+    with refuses("model.safetensors", "is missing", error=ModelDirectoryError):
         official.load(folder)
     settings = folder / "model_config.json"
     for text, part in [("{", "read as JSON"), ("[]", "holds a list")]:

@@ -117,7 +117,7 @@ TIME = Rule(
 )  # fmt: skip
 ID = Rule(IDS)
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
-DATES = {"date", "dates", "day", "dt", "datum", "fecha", "data", "дата", "日期", "日付", "yymmdd", "ymd"}
+CALLED_DATES = {"date", "dates", "day", "dt", "datum", "fecha", "data", "дата", "日期", "日付", "yymmdd", "ymd"}
 CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)))
 PASSBANDS = ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid")  # never ids
 CHANNEL = Rule(
@@ -346,7 +346,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
             if numbers is not None and len(known) and known[0] < 0 and np.ptp(known) == 0 and cells.is_code(known[0]):
                 numbers, codes = np.full(len(numbers), np.nan), np.full(len(codes), -1)  # -999 all through is empty
     called = pieces(name)
-    formats = () if is_date or is_clock or of_lists else _formats(column, numbers, not DATES.isdisjoint(called))
+    formats = () if is_date or is_clock or of_lists else _formats(column, numbers, not CALLED_DATES.isdisjoint(called))
     numbers = None if formats else numbers
     text = text and numbers is None
     is_clock = is_clock or (CLOCK.fits(called) and _is_clock(column, numbers, bool(HOURS & {*called})))
