@@ -196,6 +196,24 @@ READ: Any = {
         {"id": "column 2", "time": "column 3", "values": ["column 4"], "check": lambda data: len(data.times) == 3},
         "no line names the columns",
     ),
+    "names listed by number": (
+        "t.cnv",
+        "* instrument\n# name 0 = id: Ship\n# name 1 = time: Time [d]\n# name 2 = value\n*END*\n" + ROWS_ALONE,
+        {},
+        "the lines above the rows list the names of the columns",
+    ),
+    "names listed from one": (
+        "t.txt",
+        "# Column 1: id\n# Column 2: time (d)\n# Column 3: value\n" + ROWS_ALONE.replace(",", " "),
+        {},
+        "list the names of the columns",
+    ),
+    "numbers of other things": (
+        "t.txt",
+        "# 1: id\n# 3: time\n# 4: value\n" + ROWS_ALONE.replace(",", " "),
+        {"id": "column 1", "time": "column 2", "values": ["column 3"]},
+        "no line names the columns",
+    ),
     "a header that comes again": (
         "t.csv",
         CSV.replace("b,", "id,time,value\nb,"),

@@ -47,6 +47,9 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NUMBERED = re.compile(r"(.*?)(\d+(?:\.\d+)?)(\D*)", re.DOTALL)  # columns FLUX.1, t0.5, 01h: stem, number, ending
 MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
+LISTED_NAME = re.compile(  # in a comment: # name 0 = scan: Scan Count
+    r"[#%*]+\s*(?:name|column|col|field)?\s*(\d+)\s*[:=.)]\s*([^\s:=,;[(][^:=,;[(]*?)\s*(?:[:=,;[(]|$)", re.IGNORECASE
+)
 HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
 LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
@@ -245,7 +248,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     filled = [i for i in filled if i not in another]
     below = [rows[i] for i in filled]
     if headless:
-        names, start = numbered_names(len(names)), start - 1
+        names, start = _listed_names(lines[:start], len(names)) or numbered_names(len(names)), start - 1
     longer = [] if headless else [row for row in below if any(row[len(names) :])]
     of_rows = bool(longer) and _have_names(below, len(names))
     if 2 * len(longer) > len(below) and not of_rows:
@@ -274,7 +277,12 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]
     notes += ["decimal commas"] if comma else []
-    notes += ["no line names the columns, and they are numbered"] if headless else []
+    if headless:
+        notes.append(
+            "no line names the columns, and they are numbered"
+            if names == numbered_names(len(names))
+            else "the lines above the rows list the names of the columns"
+        )
     notes += [f"the header is line {start + 1}"] if start and not headless else []
     notes += ["the first column, of the names of rows, has no name itself"] if of_rows else []
     if longer and not of_rows:
@@ -284,6 +292,17 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     skip = (equal[len(of_units) - 1] if of_units else start) + 1
     head_lines = tuple(lines[: start + 1])
     return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines)
+
+
+def _listed_names(lines: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return the names of all columns that lines above the rows list by number, as "# name 0 = scan: Scan Count" does.
+
+    The numbers go from 0 or 1 on, without a gap; () if there is no such list of `count` different names.
+    """
+    listed = [match for match in map(LISTED_NAME.match, lines) if match]
+    names, numbers = tuple(match[2] for match in listed), [int(match[1]) for match in listed]
+    whole = numbers in ([*range(count)], [*range(1, count + 1)])
+    return names if whole and len({*names}) == count else ()
 
 
 def numbered_names(count: int) -> tuple[str, ...]:
@@ -302,7 +321,7 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     A quoted cell with line breaks counts in its first line. Next to blanks, lines with bars at both ends, as headers of
     IPAC files have them, are split at bars.
     """
-    lines = [line.lstrip("# ") if line.startswith("#") else line for line in lines]
+    lines = ["" if LISTED_NAME.match(line) else line.lstrip("# ") if line[:1] == "#" else line for line in lines]
     if separator == " ":
         barred = (re.fullmatch(r"\s*\|(.*)\|\s*", line) for line in lines)
         return [bars[1].split("|") if bars else line.split() for bars, line in zip(barred, lines)]

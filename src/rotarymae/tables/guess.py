@@ -718,7 +718,9 @@ class _Proposer:
         if not likely:
             return None
         best = max(likely, key=lambda c: ((steps[c.name] > 0).mean(), bool((steps[c.name] != 1).any())))
-        self.unsure.append(f"{best.name!r} is proposed as the time, as it ascends (--time)")
+        others = [c.name for c in likely if c is not best]
+        too = f"; so {'does' if len(others) == 1 else 'do'} {listed(others)}" if others else ""
+        self.unsure.append(f"{best.name!r} is proposed as the time, as it ascends (--time){too}")
         return best
 
     def find_format(self, time: Column) -> None:
