@@ -8,7 +8,7 @@ import operator
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jinja2
 import torch
@@ -38,7 +38,7 @@ from rotarymae.model_files import (
     write_config,
 )
 from rotarymae.partners import Predictor
-from rotarymae.preprocess import ObservationPreprocessor, preprocessor_class
+from rotarymae.preprocess import preprocessor_class
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableSchema
 from rotarymae.training.fit_config import FitConfig
@@ -255,8 +255,8 @@ def read(folder: Path) -> dict[str, Any]:
             kind, settings = described.preprocessor.pop("kind"), described.preprocessor
             modules["preprocessor"] = preprocessor_class(kind).from_dict(settings)
         if described.calibrated:
-            model, known = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
-            if not isinstance(model, MaskedAutoencoder) or not isinstance(known, ObservationPreprocessor):
+            model, known = modules.get("autoencoder", modules["model"]), cast(Any, modules.get("preprocessor"))
+            if not isinstance(model, MaskedAutoencoder) or getattr(known, "kind", None) != "observations":
                 raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
             modules["calibration"] = Calibration.of(known, model.likelihood)
     except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:

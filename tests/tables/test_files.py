@@ -208,6 +208,12 @@ READ: Any = {
         {},
         "list the names of the columns",
     ),
+    "names with numbers in one line": (
+        "t.txt",
+        "# 1:id 2:time 3:value\n" + ROWS_ALONE.replace(",", " "),
+        {"id": "1:id", "time": "2:time", "values": ["3:value"]},
+        "none of 3 rows",
+    ),
     "numbers of other things": (
         "t.txt",
         "# 1: id\n# 3: time\n# 4: value\n" + ROWS_ALONE.replace(",", " "),

@@ -48,7 +48,7 @@ NUMBERED = re.compile(r"(.*?)(\d+(?:\.\d+)?)(\D*)", re.DOTALL)  # columns FLUX.1
 MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
 LISTED_NAME = re.compile(  # in a comment: # name 0 = scan: Scan Count
-    r"[#%*]+\s*(?:name|column|col|field)?\s*(\d+)\s*[:=.)]\s*([^\s:=,;[(][^:=,;[(]*?)\s*(?:[:=,;[(]|$)", re.IGNORECASE
+    r"(?i)[#%*]+\s*(?:name|column|col|field)?\s*(\d+)\s*[:=.)]\s*([^\s:=,;[(][^:=,;[(]*?)\s*(?::\s|[=,;[(]|$)"
 )
 HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
 LINE = 1 << 24  # bytes of the longest line of text
