@@ -18,16 +18,21 @@ def plan(
     batch_size: int | None = None,
     batch_tokens: int | None = None,
 ) -> list[np.ndarray]:
-    """Return the batches of one epoch, as arrays of indices into the data set; every example is in exactly one.
+    """Return the batches of one epoch, in the order of training; every example is in exactly one.
 
-    Examples are shuffled and cut into pools of about 64 batches; each pool is sorted by length, cut into batches of
-    `batch_size` examples or at most `batch_tokens` tokens (padding counted), and its batches are shuffled. An example
-    that is longer than `batch_tokens` is a batch by itself.
+    Examples are shuffled and cut into pools of about 64 batches; each pool is sorted by length, cut into batches, and
+    its batches are shuffled. The same arguments always give the same batches.
 
     Args:
-        lengths: [S] tokens of each example.
-        seed, epoch: they alone decide the order.
-        batch_size, batch_tokens: one of them; the other is None.
+        lengths: [S] number of tokens of each example.
+        seed: number from 0 that fixes all epochs of a run.
+        epoch: number of the epoch, from 0; each has another order.
+        batch_size: number of examples of a batch; a pool's last one may have fewer.
+        batch_tokens: instead of `batch_size`, the most tokens of a batch, padding counted; a longer example is a batch
+            by itself. One of the two is given, the other is None.
+
+    Returns:
+        A list of batches, each an array of indices into `lengths`; [] without examples.
     """
     permute, shuffle = (np.random.default_rng([seed, epoch, stream]) for stream in (0, 1))
     order = permute.permutation(len(lengths))
@@ -44,21 +49,23 @@ def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: 
     """Return all examples as batches of nearly equal lengths, shortest first: arrays of indices, always the same ones.
 
     Args:
-        lengths: [S] tokens of each example.
-        batch_size, batch_tokens: size of a batch, as of `in_order`.
+        lengths: [S] number of tokens of each example.
+        batch_size: number of examples of a batch; the last one may have fewer.
+        batch_tokens: instead of `batch_size`, the most tokens of a batch, padding counted; a longer example is a batch
+            by itself. One of the two is given, the other is None.
     """
     order = np.argsort(lengths, kind="stable")
     return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]
 
 
 def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Cut 0 .. len(lengths) - 1 into consecutive batches: arrays of indices, in the order of the examples.
-
-    A batch has `batch_size` examples, the last one perhaps fewer, or at most `batch_tokens` tokens, padding counted; an
-    example that is longer is a batch by itself. One of the two is given, and at least 1.
+    """Cut examples into batches of consecutive ones; return the batches in order, each an array of indices.
 
     Args:
-        lengths: tokens of each example.
+        lengths: [S] number of tokens of each example.
+        batch_size: number of examples of a batch, at least 1; the last one may have fewer.
+        batch_tokens: instead of `batch_size`, the most tokens of a batch, where each example counts as long as the
+            longest of its batch (padding); a longer example is a batch by itself. One of the two is given.
     """
     if batch_size is not None:
         return [np.arange(i, min(i + batch_size, len(lengths))) for i in range(0, len(lengths), batch_size)]

@@ -44,8 +44,16 @@ MODEL_TENSORS, OPTIMIZER_TENSORS, BEST_TENSORS = "model", "optimizer", "best"  #
 class RunState:
     """The position of a run: with the weights and the optimiser's state, all that the next step depends on.
 
-    `step` counts steps taken, `epoch` epochs finished and `batch_index` batches done of the current one. The rest
-    belongs to logs, and to `keep_best`.
+    Attributes:
+        step: number of steps taken, skipped ones included.
+        epoch: number of epochs finished.
+        batch_index: number of batches done of the current epoch.
+        tokens: number of tokens read, without padding.
+        skipped: number of steps that changed no weight, because the loss or the gradient was not finite.
+        loss_sum, loss_count: sum and number of the steps' mean losses since the last line of the log.
+        first_loss: mean loss of the first step that had one; None before.
+        running_loss: exponential moving average of the steps' mean losses, to show; None before the first.
+        best: smallest validation loss so far; None before the first.
     """
 
     step: int = 0
@@ -68,7 +76,14 @@ class RunState:
 
 
 class RunFolder:
-    """The folder of one training, with log.jsonl and checkpoint.safetensors. A lock keeps other processes out."""
+    """The folder of one training, with log.jsonl and checkpoint.safetensors.
+
+    From `open` to `close` a lock keeps other processes out.
+
+    Attributes:
+        path: the folder.
+        checkpoint: path of the checkpoint, whether or not there is one.
+    """
 
     def __init__(self, path: Path) -> None:
         """Keep the path of the folder; nothing is read or written before `open`."""
@@ -81,8 +96,10 @@ class RunFolder:
     def open(self, resume: str) -> None:
         """Create and lock the folder, and remove what killed processes left half-written in it.
 
+        A log without a checkpoint is emptied, as its run begins anew. On a disk without locks nothing is locked.
+
         Args:
-            resume: "never" refuses a folder with a run in it; "auto" accepts it, to continue that run.
+            resume: "never" refuses a folder with a log or a checkpoint in it; "auto" accepts it, to continue that run.
 
         Raises:
             InputError: resume="never" and the folder has a run in it; another process trains here.
@@ -110,9 +127,9 @@ class RunFolder:
             self._lock = None
 
     def log(self, line: dict[str, Any]) -> None:
-        """Append a line of JSON to log.jsonl, numbers that are not finite as null.
+        """Append a dictionary to log.jsonl as a line of JSON, in which numbers that are not finite are null.
 
-        Raises OSError that names the file.
+        Raises OSError, with the name of the file, if it cannot be written to.
         """
         try:
             with self._log.open("a", encoding="utf-8") as file:
@@ -130,10 +147,16 @@ class RunFolder:
         best: dict[str, Tensor] | None,
         history: list[dict[str, Any]],
     ) -> None:
-        """Write a checkpoint with model, optimiser, state, best weights and log; it replaces the one before.
+        """Write a checkpoint; it replaces the one before.
 
-        Does nothing if `state` equals that of the checkpoint which this object wrote or restored last. Tensors of the
-        optimiser are saved by the names of the model's parameters; `history` has the lines of the log so far.
+        Does nothing if `state` equals that of the checkpoint which this object wrote or restored last.
+
+        Args:
+            model: its weights are saved.
+            optimizer: trains parameters of `model`, by whose names its state is saved.
+            state: the position of the run.
+            best: {name: weight} of the best validation loss so far; None if there is none.
+            history: the lines of the log so far.
 
         Raises:
             OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
@@ -169,10 +192,19 @@ class RunFolder:
     def restore(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState
     ) -> tuple[dict[str, Tensor] | None, list[dict[str, Any]]]:
-        """Load the checkpoint into `model`, `optimizer` and `state`, and cut the log to the lines up to it.
+        """Load the checkpoint into model, optimiser and state, in place, and cut the log to the lines that it has.
 
-        Return the weights of the best validation loss so far, or None, and the lines of the log. Raises
-        ModelDirectoryError if the file is absent or damaged, or does not fit the model or its optimiser.
+        Args:
+            model: gets the weights.
+            optimizer: a new one, of parameters of `model`; it keeps its options, such as the learning rate.
+            state: gets the position of the run.
+
+        Returns:
+            {name: weight} of the best validation loss so far, None if there is none; and the lines of the log.
+
+        Raises:
+            ModelDirectoryError: the file is absent or damaged, does not fit the model or its optimiser, or holds
+                numbers that are not finite. The model may then have its weights already.
         """
         manifest, tensors = read_checkpoint(self.checkpoint)
         parts: dict[str, dict[str, Tensor]] = {MODEL_TENSORS: {}, OPTIMIZER_TENSORS: {}, BEST_TENSORS: {}}
@@ -204,8 +236,9 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         path: a file that `RunFolder.save` wrote.
 
     Returns:
-        The manifest, a dictionary with format, versions, state and history; and {name: tensor}, with names such as
-        "model.WEIGHT".
+        The manifest, a dictionary with format, versions, state (the fields of a `RunState`), history (the lines of the
+        log) and tensors (a checksum); and {name: tensor}, with names such as "model.WEIGHT", "optimizer.WEIGHT/KEY" and
+        "best.WEIGHT".
 
     Raises:
         ModelDirectoryError: the file is absent or damaged, or is not what `RunFolder.save` writes.
@@ -235,7 +268,10 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 of tensors, with their names, dtypes and shapes and in any order, as hexadecimal digits."""
+    """Return the SHA-256 of named tensors as hexadecimal digits.
+
+    Names, dtypes and shapes count as well as numbers; the order of the dictionary does not.
+    """
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
@@ -244,7 +280,7 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _optimised(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
-    """Return the names of the parameters of a model that an optimiser trains, in the optimiser's order."""
+    """Return the names, in the model, of the parameters that an optimiser trains, in the optimiser's order."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
 
@@ -255,11 +291,13 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
     The state is checked, as torch does not: a fused step would write beyond the end of a tensor that is too small.
 
     Args:
-        saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg".
+        model: has the parameters that are trained.
+        optimizer: the new optimiser, an AdamW or SGD of parameters of `model`; changed in place.
+        saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg". A parameter without tensors has no state.
 
     Raises:
-        ValueError: a name that the model does not have; a tensor of another shape or type than its parameter; a
-            parameter with tensors missing or too many.
+        ValueError: a name that the optimiser does not train; a tensor of another shape (for the key "step": other than
+            a single number) or type than its parameter; a parameter with some, but not all, of its tensors.
     """
     parameters, order = dict(model.named_parameters()), _optimised(model, optimizer)
     state: dict[int, dict[str, Tensor]] = {}

@@ -51,15 +51,16 @@ MIN_STEPS = 100  # fewer are too few to learn from
 
 
 def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
-    """Raise InputError if the largest step of a run's first training does not fit into free memory.
+    """Raise InputError if the largest step of a run's first training would not fit into free memory, by an estimate.
 
-    The message says how much it would take, and what to change; its `settings` hold a length of windows that fits, if
-    there is one.
+    The first training is pre-training, or fine-tuning if there is none. Memory is that of the GPU, if torch sees one.
+    The message says how much the step would take, and what to change; the error's `settings` hold a length of windows
+    that fits, if the examples are series and there is one.
 
     Args:
-        config: how it is trained; batch sizes and mask ratio count.
-        sizes: the model.
-        lengths: [S] tokens of each example.
+        config: options of the fit; batch sizes and mask ratio count.
+        sizes: configuration of the model.
+        lengths: [S] number of tokens of each example.
         noun: what the examples are: "series", or another word for data that are cut into patches.
     """
     first = config.pretrains
@@ -83,9 +84,13 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Return the bytes that a batch of the longest examples keeps for the backward pass of a training.
+    """Estimate the bytes that a batch of the longest examples keeps for the backward pass of a training.
 
-    Arguments are those of `check_memory`; `pretrains` says whether it is pre-training, with a decoder, or fine-tuning.
+    Args:
+        config: options of the fit; batch sizes and mask ratio count.
+        sizes: configuration of the model.
+        lengths: [S] number of tokens of each example.
+        pretrains: whether the training is pre-training, with a decoder, or fine-tuning.
     """
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
@@ -98,10 +103,10 @@ def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrain
 class Plan:
     """Divides the time of a run among its stages, where the option `minutes` limits it.
 
-    Pre-training gets a share of the time that reading has left, boosting and the other partners another, and
-    fine-tuning the rest, less what follows: a prediction of all series, one of the scored series, and the report. Where
-    these predictions would take more than `ANSWERS` of the time, fewer series are predicted. Without `minutes` nothing
-    is cut, and the plan only knows the folders of the trainings.
+    Pre-training gets a share of the time that reading has left, the partners (boosting and other methods that are
+    trained next to the network) another, and fine-tuning the rest, less what follows: a prediction of all series, one
+    of the scored series, and the report. Where these predictions would take more than `ANSWERS` of the time, fewer
+    series are predicted. Without `minutes` nothing is cut, and the plan only knows the folders of the trainings.
     """
 
     def __init__(
@@ -112,13 +117,13 @@ class Plan:
         reporter: Reporter | None = None,
         resume: bool = False,
     ) -> None:
-        """Start the clock; warn, through the reporter, of options of epochs that `minutes` make void.
+        """Start the clock; warn, through the reporter, if `minutes` are given along with numbers of epochs or steps.
 
         Args:
-            folder: the run folder.
-            config: how the run trains; its `minutes` are those of the whole run, None for no limit.
+            folder: the run folder, in which trainings and plan.json are kept.
+            config: options of the fit; its `minutes` are those of the whole run, None for no limit.
             started: time.monotonic() at the start of the run; now if None.
-            reporter: says how long the run will take; None says nothing.
+            reporter: says how long the run will take, and shows warnings; None shows warnings only.
             resume: whether to continue an interrupted run in the folder.
         """
         self.folder, self.config, self.resume = folder, config, resume
@@ -138,10 +143,10 @@ class Plan:
             )
 
     def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1) -> None:
-        """Store how much there is to compute; call it once the series are split.
+        """Store how much there is to compute; call it once the series are split, before any training.
 
         Args:
-            lengths: [S] tokens of all series.
+            lengths: [S] number of tokens of each series.
             scored: indices of the series on which the run is scored.
             finetuned: indices of the series on which fine-tuning trains; None without a fine-tuning.
             members: number of networks that are trained, each of which predicts.
@@ -161,17 +166,26 @@ class Plan:
 
     @property
     def answers(self) -> float:
-        """Seconds to predict all series by every network, and the scored ones again; 0 before a training has begun."""
+        """Estimated seconds to predict all series by every network, and the scored ones once more.
+
+        0 until `schedule` has measured the time of a token, thus always 0 without `minutes`.
+        """
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
     @property
     def shared(self) -> float:
-        """Factor by which work takes longer here than on an idle processor, as measured in this run: from 1 to 5."""
+        """Factor, from 1 to 5, by which work takes longer here than on an idle processor.
+
+        It is the wall time since this object was made, over the processor time of this process.
+        """
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
     def afterwards(self, calibrates: bool = False) -> float:
-        """Return the seconds that the report of any table takes, and with `calibrates` the calibration of bands."""
+        """Estimate the seconds of a run's report, and with `calibrates` also those of the calibration of bands.
+
+        They do not depend on the data, but grow where other work uses the processor (`shared`).
+        """
         return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -181,10 +195,12 @@ class Plan:
 
         Args:
             stage: "pre-training" or "fine-tuning".
-            on_step: shows progress; called with (step, steps in all, mean loss).
+            on_step: shows progress; called with (step, steps in all, running mean loss).
 
         Returns:
-            A dictionary with schedule, on_step, folder, resume and on_resume.
+            A dictionary with schedule (a function that sets the number of steps), on_step (as given), folder (where the
+            stage's log and checkpoint are kept), resume ("auto" or "never") and on_resume (called with a sentence that
+            says where a resumed run begins).
         """
         return {
             "schedule": partial(self.schedule, stage),
@@ -202,11 +218,18 @@ class Plan:
         validation: Examples | None,
         training: TrainConfig,
     ) -> TrainConfig:
-        """Return the settings of a training with as many steps as fit into its share of the time.
+        """Return the settings of a training with as many steps, at least one, as fit into its share of the time.
 
-        The time of a token and of a step is measured on a copy of the model. The number of steps is kept in plan.json,
-        from which a resumed run takes it, and is printed with the time at which the run will end. Without `minutes` the
-        settings are returned as they are. Examples of `validation`, if any, are evaluated after each epoch.
+        The time of a token and of a step is measured; the weights stay as they are. The number of steps is kept in
+        plan.json, from which a resumed run takes it, and is printed with the time at which the run will end. Warns,
+        through the reporter, of fewer than 100 steps. Without `minutes` the settings are returned unchanged.
+
+        Args:
+            stage: "pre-training" or "fine-tuning".
+            objective: the model and its loss.
+            examples: training data.
+            validation: data that are evaluated after each epoch, which takes time, too; None for none.
+            training: the settings; their numbers of epochs and steps are replaced.
         """
         if self.config.minutes is None:
             return training
@@ -245,19 +268,21 @@ class Plan:
     def compared(self) -> float:
         """How many series boosting and other partners learn from at most while methods are compared.
 
-        Copies that they make of series count, too. Infinite without `minutes`.
+        Copies of series that are cut off early count as well (see `FitConfig.early`). Infinite without `minutes`.
         """
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.shared)
 
     def learnt(self, name: str, compared: int, seconds: float) -> float:
-        """Return how many series, and copies of series, a partner such as boosting may learn from in its final fit.
+        """Return how many series a partner such as boosting may learn from in its final fit.
 
-        With `minutes` it is as many as fit into the partners' share of the time that is left, if time grows with their
-        number, but not fewer than `compared`. The number is kept in plan.json, so that a resumed run uses the same.
+        With `minutes` it is as many as fit into the partners' share of the time that is left, if time grows in
+        proportion to their number, but not fewer than `compared`. The number is kept in plan.json, so that a resumed
+        run uses the same. Copies of series that are cut off early (see `FitConfig.early`) count as series.
 
         Args:
             name: name of the partner.
-            compared, seconds: learning from `compared` series and copies took `seconds`.
+            compared: number of series that it has learnt from already.
+            seconds: duration of that.
 
         Returns:
             A whole number; infinity without `minutes`.
@@ -268,13 +293,14 @@ class Plan:
         return self._keep(name, lambda: int(max(compared, fit)))
 
     def answered(self) -> tuple[np.ndarray, int] | None:
-        """Return which series there is time to predict, and how many observations of each at most; None for no limit.
+        """Return which series there is time to predict, and how many observations of each at most.
 
-        The series are drawn at random. Without labels, long series are cut to an eighth of what there is time for, or
-        to 2,000 observations, so that several are predicted.
+        The series are drawn at random by the seed of the fit; there is at least one. In a run without fine-tuning, long
+        series are cut, so that about eight can be predicted, but not to fewer than 2,000 observations.
 
         Returns:
-            Ascending indices of the series, and a number of observations; or None.
+            Ascending indices of the series, and a number of observations; None if all can be predicted whole, as always
+            without `minutes`.
         """
         left = self.left - self.afterwards()
         if self.config.minutes is None or self.answers <= left + LATE * self.seconds:
@@ -293,9 +319,13 @@ class Plan:
     # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, name: str, number: Callable[[], int]) -> int:
-        """Return the number that plan.json has for a stage or partner; without one, compute it and store it there.
+        """Return the number that plan.json has for a stage or partner; without one, call `number` and store it there.
 
         A resumed run thus makes as many steps as were planned before.
+
+        Args:
+            name: of the stage or partner.
+            number: computes the number, at least 1; it is called only if there is none yet.
         """
         kept = self._read()
         if name not in kept:
@@ -304,7 +334,10 @@ class Plan:
         return kept[name]
 
     def _read(self) -> dict[str, int]:
-        """Return {name: number} of plan.json; {} if there is none or it is no JSON. Numbers below 1 are left out."""
+        """Return plan.json, {name of a stage or partner: number}; {} if there is no such file or it is no JSON.
+
+        Numbers below 1, and what is no whole number, are left out.
+        """
         try:
             kept = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -315,7 +348,12 @@ class Plan:
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
     """Return the settings of a training changed to about, but at most, `steps` steps, in epochs of equal length.
 
-    An epoch is a whole pass over all examples, of `per_epoch` steps, or a shorter part of one.
+    An epoch is a whole pass over all examples or a shorter part of one, whichever comes nearer to `steps`.
+
+    Args:
+        training: the settings; epochs, epoch_steps and min_steps are replaced.
+        steps: at least 1.
+        per_epoch: number of steps of a pass over all examples.
     """
     more = math.ceil(steps / per_epoch)
     epochs, each = max((steps // per_epoch, per_epoch), (more, steps // more), key=math.prod)
@@ -327,7 +365,15 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds of a training step: the median of some steps with a copy of the model, after a warm-up."""
+    """Return the seconds of a training step: the median of about ten steps after a warm-up, fewer if they are slow.
+
+    A copy of the model is trained; `objective` stays as it is.
+
+    Args:
+        objective: the model and its loss.
+        examples: training data.
+        training: settings of the training.
+    """
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:
@@ -344,7 +390,13 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per token of a forward pass without gradients, measured on some batches of the examples."""
+    """Return the seconds per token of a forward pass without gradients, measured on batches of about 16,000 tokens.
+
+    Args:
+        objective: the model and its loss, which stay as they are.
+        examples: data of the training.
+        training: its settings; seed and size of the batches, and precision, count.
+    """
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])
     some = every[: int(np.searchsorted(tokens, EVALUATED)) + 1]

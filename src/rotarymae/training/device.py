@@ -18,10 +18,12 @@ def default_device() -> torch.device:
 
 
 def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
-    """Return `precision`, or for "auto" what suits a device: "bf16" where its hardware has units for it, else "fp32".
+    """Return the number format of matrix products, "fp32" or "bf16".
 
     Args:
-        device: None means `default_device()`.
+        precision: is returned as it is, except "auto", which gives "bf16" where the device has units for it (NVIDIA
+            GPUs, processors with AMX), else "fp32".
+        device: where the products are computed; None means `default_device()`.
     """
     if precision != "auto":
         return precision
@@ -40,6 +42,11 @@ def has_matrix_units() -> bool:
 
 
 def autocast(config: TrainConfig, device: torch.device) -> Any:
-    """Return a context manager within which torch multiplies matrices on a device in the precision of the settings."""
+    """Return a context manager within which torch multiplies matrices on a device in the precision of the settings.
+
+    Args:
+        config: of its fields, `precision` counts; see `taken_precision`.
+        device: where the matrices are.
+    """
     low = taken_precision(config.precision, device) == "bf16"
     return torch.autocast(device.type, torch.bfloat16) if low else nullcontext()

@@ -25,17 +25,18 @@ def evaluate(
     every: int = 1,
     batches: list[np.ndarray] | None = None,
 ) -> float:
-    """Return the mean loss over all targets of all examples, each with equal weight; NaN without any target.
+    """Return the mean loss over all targets of all examples, each target with equal weight; NaN without any target.
 
     Use it for a validation loss. The model predicts without augmentation, on the default device and without gradients;
-    its mode and device are then as before.
+    its mode and device are then as before. Of an objective with several temperatures, the best mean counts.
 
     Args:
         objective: the model and its loss.
         examples: data, such as the validation part.
         config: size of the batches, and precision.
         every: evaluate only one in `every` examples, spread evenly over their lengths, but about a batch at least.
-        batches: indices of the examples of each batch; None puts examples of similar lengths together.
+        batches: indices of the examples of each batch to evaluate; None takes all examples that `every` leaves, those
+            of similar lengths together. With batches, `every` is not used.
     """
     loss, count = torch.zeros(()), 0.0
     with _evaluating(objective, config) as device:
@@ -79,10 +80,10 @@ def predict(
 
 @contextmanager
 def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device]:
-    """Put the module on the default device and in evaluation mode, without gradients; yield the device.
+    """Put the module on the default device and in evaluation mode; yield the device.
 
-    Within the context torch computes in the precision of `config`. Afterwards the module's device and mode are
-    restored.
+    Within the context torch computes no gradients, and in the precision of `config`. Afterwards the module's device and
+    mode are restored.
     """
     device, training = next(module.parameters()).device, module.training
     there = default_device()
@@ -95,7 +96,13 @@ def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device
 
 
 def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np.ndarray]:
-    """Return batches of one in `every` examples, of every length, as arrays of indices; see `evaluate`."""
+    """Return batches of similar lengths, shortest first, as arrays of indices.
+
+    Args:
+        examples: the S examples.
+        config: size of the batches, `batch_size` or `batch_tokens`.
+        every: take only one in `every` examples, spread evenly over their lengths, but about a batch at least.
+    """
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)
     if every > 1:

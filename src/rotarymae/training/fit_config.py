@@ -116,7 +116,7 @@ class TrainConfig(LoopOptions):
         check_fields(self, RANGES)
 
     def passes(self, steps: int) -> int:
-        """Return how many passes a training makes: `epochs`, or as many as are needed for `min_steps` steps.
+        """Return how many passes a training makes: `epochs`, or more if `min_steps` needs more.
 
         Args:
             steps: number of steps of a pass.
@@ -372,7 +372,10 @@ class FitConfig(
 
     @property
     def shared(self) -> int:
-        """Number of observations that two neighbouring windows share: `overlap`, or a sixteenth of the window."""
+        """Number of observations that two neighbouring windows share: `overlap`, or else a sixteenth of `window`.
+
+        0 if neither is set.
+        """
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
@@ -395,18 +398,29 @@ class FitConfig(
         return self.pretrained is None or bool(self.pretrain_epochs)
 
     def changed(self, *options: str | type) -> list[str]:
-        """Return the names of those among some options, or groups of options, that differ from their defaults."""
+        """Return the names of the given options that differ from their defaults, in the order given.
+
+        Args:
+            options: names of options, or groups of them as classes, such as `MaskingOptions`.
+        """
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         groups = [[one] if isinstance(one, str) else [each.name for each in dataclasses.fields(one)] for one in options]
         return [name for group in groups for name in group if getattr(self, name) != defaults[name]]
 
     def pretraining(self) -> TrainConfig:
-        """Return the settings of pre-training: the options of this fit, with `pretrain_epochs` passes."""
+        """Return the settings of pre-training: the options of this fit, with `pretrain_epochs` passes (None or 0: 5).
+
+        Betas that are not set are 0.9 and 0.95.
+        """
         epochs = self.pretrain_epochs or PRETRAIN_EPOCHS
         return self._training(epochs=epochs, betas=self.betas or (0.9, 0.95))
 
     def finetuning(self) -> TrainConfig:
-        """Return the settings of fine-tuning: the options of this fit, those named finetune_... first."""
+        """Return the settings of fine-tuning: the options of this fit, where those named finetune_... come first.
+
+        Betas that are not set are 0.9 and 0.999. With `tune="probe"` the rate is 30 times `base_lr`, unless
+        `finetune_lr` is set.
+        """
         rate = self.finetune_lr or (PROBE_FASTER * self.base_lr if self.tune == "probe" else self.base_lr)
         batch_size, betas = self.finetune_batch_size or self.batch_size, self.betas or (0.9, 0.999)
         return self._training(epochs=self.finetune_epochs, betas=betas, batch_size=batch_size, base_lr=rate)
@@ -414,10 +428,10 @@ class FitConfig(
     def _training(self, **of_stage: Any) -> TrainConfig:
         """Return the settings of one training: the options of this fit that `TrainConfig` has too, with some replaced.
 
-        The weights of the best validation loss are kept.
+        `keep_best` is always on: training ends with the weights of the best validation loss.
 
         Args:
-            of_stage: options of pre-training or of fine-tuning, {name: value}, instead of those of this fit.
+            of_stage: fields of `TrainConfig` that pre-training or fine-tuning sets, instead of this fit's.
         """
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
@@ -436,15 +450,18 @@ class FitConfig(
         return Masking(by_kind if self.masking == "auto" else self.masking, self.mask_ratio)
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
-        """Return the configuration of a masked autoencoder.
+        """Return the configuration of a new masked autoencoder: that of `size`, changed by the options that are set.
 
         Args:
-            axes: number of position axes.
-            features: values per token.
-            input_features: further inputs per token, which are not predicted.
+            axes: number of position axes of a token, such as 2 for time and channel.
+            features: number of values of a token, which are predicted.
+            input_features: number of further inputs of a token, which are not predicted.
 
         Raises:
             InputError: sizes that do not divide; the message gives the numbers.
+
+        Warns:
+            InputWarning: heads that are widened, so that each axis has an even share of their channels.
         """
         changes: dict[str, Any] = {name: getattr(self, name) for name in SIZE_NAMES if getattr(self, name) is not None}
         for name in ("decoder_attention", "likelihood", "cls_token"):

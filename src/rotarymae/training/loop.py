@@ -45,12 +45,15 @@ class TrainResult:
     """History and totals of a run.
 
     Attributes:
-        history: one dictionary per logged interval and evaluation: step, epoch, and loss and lr, or validation.
+        history: dictionaries in the order of time, each with step and epoch, and either with loss (mean of the steps
+            since the last one) and lr, every `log_every` steps; or with validation (the loss), after an epoch; or
+            with skipped (how many steps so far) and series (names), after a step that was skipped.
         seconds: wall time of this call's part of the run.
-        tokens: real tokens trained on.
-        steps, skipped: optimiser steps taken, and how many of them were skipped for non-finite numbers.
-        best: the best validation loss, or None.
-        resumed_step: the step after which a resumed run went on; None for a run that began at the beginning.
+        tokens: number of tokens trained on, without padding.
+        steps: number of steps, skipped ones included.
+        skipped: number of steps that changed no weight, because the loss or the gradient was not finite.
+        best: the best validation loss, or None without one.
+        resumed_step: the step after which a resumed run went on; None for a run that began at the start.
     """
 
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -75,16 +78,18 @@ def fit(
 ) -> TrainResult:
     """Train `objective.model` in place, leave it on the CPU in evaluation mode, and return history and totals.
 
+    The training runs on torch's accelerator, or on the CPU if there is none.
+
     Args:
         objective: model and loss.
         examples: training data.
-        config: settings.
+        config: settings of the training.
         validation: data that are evaluated after every epoch, with the same masks each time; None for none.
         folder: where log.jsonl and checkpoints are written; None keeps nothing.
         resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one. The
             caller makes sure that data and settings are the same.
-        on_step: called with (step, steps in all, running mean loss), for progress bars.
-        on_resume: called with a sentence that says where a run with resume="auto" begins; needs a folder.
+        on_step: called after each step with (step, steps in all, running mean loss), for progress bars.
+        on_resume: called with a sentence that says where a run with resume="auto" begins; never without a folder.
 
     Raises:
         InputError: no training or validation examples; a folder with another run, or in which another process trains.
@@ -113,7 +118,7 @@ def fit(
 
 
 class _Loop:
-    """The state of one call of `fit`: model, optimiser, place in the run, history. Its `run` trains."""
+    """The state of one call of `fit`: model, optimiser, place in the run, history. Call `run` once to train."""
 
     def __init__(
         self,
@@ -123,7 +128,15 @@ class _Loop:
         validation: Examples | None,
         folder: str | Path | None,
     ) -> None:
-        """Move the model to the default device; create its optimiser and an empty state; arguments as of `fit`."""
+        """Move the model to the default device; create its optimiser and an empty state.
+
+        Args:
+            objective: model and loss; trained in place.
+            examples: training data.
+            config: settings of the training.
+            validation: data that are evaluated after every epoch; None for none.
+            folder: where log and checkpoints are kept, opened by `run`; None keeps nothing.
+        """
         self.objective, self.examples, self.config = objective, examples, config
         self.validation = validation
         self.device = default_device()
@@ -146,8 +159,18 @@ class _Loop:
     ) -> TrainResult:
         """Train all epochs, evaluate after each, and save checkpoints; return the history and totals.
 
-        The model then has its last weights, or with `keep_best` those of the best validation loss. Arguments and errors
-        are those of `fit`.
+        The model then has its last weights, or with `keep_best` those of the best validation loss.
+
+        Args:
+            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one.
+            on_step: called after each step with (step, steps in all, running mean loss); None for none.
+            on_resume: called with a sentence that says where a run with resume="auto" begins; None for none.
+
+        Raises:
+            InputError: a folder with another run, or in which another process trains.
+            TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
+            ModelDirectoryError: the checkpoint is damaged or does not fit the model.
+            OSError: a checkpoint or the log could not be written.
         """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
@@ -179,7 +202,17 @@ class _Loop:
         return self.result
 
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
-        """Open the folder, and load its checkpoint into model, optimiser and state if there is one; see `fit`."""
+        """Open the folder, and load its checkpoint into model, optimiser and state if there is one.
+
+        Args:
+            folder: the folder of the run.
+            resume: "never" refuses a folder with a run in it; "auto" accepts one.
+            on_resume: called, unless `resume` is "never", with a sentence that says where training begins.
+
+        Raises:
+            InputError: a folder with a run in it, or in which another process trains.
+            ModelDirectoryError: the checkpoint is damaged or does not fit the model.
+        """
         folder.open(resume)
         if folder.checkpoint.exists():
             restored = folder.restore(self.objective.model, self.optimizer, self.state)
@@ -201,8 +234,13 @@ class _Loop:
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
         """Take one optimiser step on a batch; return its mean loss, or None if there is none that is finite.
 
-        The weights stay where the loss or the gradient is not finite, which is recorded as a skipped step, or where the
-        batch has nothing to predict. The learning rate is that at the place `at`, of `steps`, in the schedule.
+        The weights stay as they are if the loss or the gradient is not finite, which is recorded as a skipped step, or
+        if the batch has nothing to predict.
+
+        Args:
+            batch: the data of the step.
+            at: place in the schedule of the learning rate: steps taken before, from 0; may be a fraction.
+            steps: number of steps of the whole schedule.
         """
         config, state = self.config, self.state
         drawn = np.random.SeedSequence([config.seed, state.step, 0]).generate_state(1, np.uint64)[0]
@@ -243,8 +281,9 @@ class _Loop:
     def _save(self) -> None:
         """Save a checkpoint now, if there is a folder, and start the clock of the next one.
 
-        Raises TrainingDiverged, before anything is saved, if a weight is not finite; and afterwards, as the weights are
-        still good, if too many steps were skipped.
+        Raises:
+            TrainingDiverged: a weight is not finite, and nothing is saved; or too many steps were skipped, and the
+                checkpoint is saved first, as the weights are still good.
         """
         state, config = self.state, self.config
         advice = [f"lower base_lr ({config.base_lr:g})"]
@@ -274,7 +313,10 @@ class _Loop:
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
 
     def _warn_of_a_poor_run(self) -> None:
-        """Warn (InputWarning) if over 3 % of the steps were skipped, and if the loss ended far above its start."""
+        """Warn (InputWarning) if over 3 % of the steps were skipped, and if the loss ended far above its start.
+
+        The second is not looked at in a run of fewer than 20 steps.
+        """
         state, config = self.state, self.config
         if state.skipped > MANY_SKIPPED * state.step:
             warnings.warn(
@@ -299,9 +341,11 @@ class _Loop:
             )
 
     def _log(self, loss: float | None, epoch: float) -> None:
-        """Add a step's loss, None if it had none, to the running means; log a line every `log_every` steps.
+        """Add a step's loss to the running means; every `log_every` steps, record their mean and the learning rate.
 
-        `epoch` is the number of passes done, as a fraction.
+        Args:
+            loss: mean loss of the step; None if it had none that is finite.
+            epoch: number of epochs done, with the current one's part as a fraction.
         """
         state = self.state
         if loss is not None:
@@ -322,10 +366,12 @@ class _Loop:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Count the epoch, evaluate, log the validation loss, and keep the weights if it is the best so far.
+        """Count the epoch, evaluate, log the validation loss, and with `keep_best` keep the weights if it is the best.
 
-        Without validation examples only the epoch is counted. One in `every` of them is evaluated: more than 1 where an
-        epoch is a part of a pass.
+        Without validation examples only the epoch is counted.
+
+        Args:
+            every: only one in `every` validation examples is evaluated; above 1 if an epoch is a part of a pass.
         """
         state, config = self.state, self.config
         state.epoch, state.batch_index = state.epoch + 1, 0
@@ -340,7 +386,10 @@ class _Loop:
                 self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
     def _checkpoint_if_due(self) -> None:
-        """Save a checkpoint if one is due, by `checkpoint_minutes` or `checkpoint_steps`, or if the run must end."""
+        """Save a checkpoint if one is due, by `checkpoint_minutes` or `checkpoint_steps`.
+
+        Raises TrainingDiverged if the run must end, because too many steps were skipped or a weight is not finite.
+        """
         state, config = self.state, self.config
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step

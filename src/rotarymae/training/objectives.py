@@ -29,9 +29,9 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss:
-        """Return the sum over all terms of the batch, and their count; both are 0 where it has none.
+        """Return the loss of a batch, the sum over its terms and their number; both are 0 if it has none.
 
-        In evaluation there may be several sums [T], of which the smallest counts (see `Supervised`).
+        In evaluation mode there may be several sums [T], of which the smallest counts (see `Supervised`).
         """
 
 
@@ -49,7 +49,8 @@ class Pretraining(Objective):
 
         Args:
             model: the autoencoder.
-            normalize_targets: whether each hidden patch is standardised by itself before it is compared, as MAE does.
+            normalize_targets: whether each hidden patch is standardised over its values before it is compared, as MAE
+                does.
             beta: exponent, from 0 to 1, of the predicted variance by which each term is weighed; 0 weighs nothing.
 
         Raises:
@@ -67,9 +68,9 @@ class Pretraining(Objective):
         self.beta = beta
 
     def forward(self, batch: Batch) -> Loss:
-        """Predict the hidden tokens of a batch from the visible ones, and return the loss over them.
+        """Predict the hidden tokens of a batch from the visible ones, and return the loss of their observed values.
 
-        Raises AssertionError for a batch without hidden tokens.
+        Raises AssertionError for a batch without `masked`, the hidden tokens.
         """
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
@@ -87,20 +88,21 @@ class Supervised(Objective):
         """Keep the model and its loss.
 
         Args:
-            model: called with (tokens, static columns or None).
+            model: called with (tokens, static features [B, F] or None); returns outputs, such as logits [B, classes].
             loss: called with (outputs, targets); returns their loss as (sum, count).
             tempered: whether outputs are logits that are divided by a temperature after training. A validation loss is
-                then that of the best of a few temperatures: few series are soon learnt by heart, and their network,
-                too sure of itself, would lose to one that has learnt nothing.
+                then that of the best of `TEMPERATURES`: few series are soon learnt by heart, and their network, too
+                sure of itself, would lose to one that has learnt nothing.
         """
         super().__init__()
         self.model, self.loss = model, loss
         self.temperatures = TEMPERATURES if tempered else (1.0,)
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of the model's outputs at the targets of a batch; in evaluation one sum per temperature.
+        """Return the loss of the model's outputs at the targets of a batch.
 
-        Raises AssertionError for a batch without targets.
+        In evaluation mode a tempered objective returns one sum per temperature, [T], and a single count. Raises
+        AssertionError for a batch without targets.
         """
         assert batch.targets is not None, "a supervised training needs batches with targets"
         outputs, targets = self.model(batch.inputs, batch.static), batch.targets

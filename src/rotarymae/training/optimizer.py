@@ -23,9 +23,10 @@ STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: 
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Return the optimiser that the settings name, for all parameters of a model with requires_grad.
+    """Return a new optimiser, AdamW or SGD as the settings say, for all parameters of a model with requires_grad.
 
-    Weight matrices decay, other parameters do not. The training loop sets the learning rate before every step.
+    `weight_decay` applies to weight matrices only. The learning rate is `base_lr`, until the training loop sets another
+    before each step.
     """
     return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay), config)
 
@@ -38,7 +39,8 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
     Args:
         step: steps taken before, from 0; may be a fraction.
         steps: number of steps of the run.
-        warmup: number of steps of the warm-up.
+        warmup: number of steps of the warm-up; 0 for none.
+        base_lr: highest learning rate.
     """
     if step < warmup:
         return base_lr * (step + 1) / (warmup + 1)
@@ -46,9 +48,10 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> ParameterGroups:
-    """Return the trainable parameters as torch's groups: matrices decay; norms, biases and learned vectors do not.
+    """Return the trainable parameters of a model as torch's groups, so that only matrices decay.
 
-    They are at most two dictionaries with "params" and "weight_decay"; a group without parameters is left out.
+    Parameters of two or more axes decay by `weight_decay`; norms, biases and other vectors do not. The result is one or
+    two dictionaries with "params" and "weight_decay", as a group without parameters is left out.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices, others = ([one for one in trained if (one.ndim >= 2) == decays] for decays in (True, False))
