@@ -21,7 +21,8 @@ from rotarymae.pipeline import Pipeline
 class Ensemble(Pipeline):
     """The pipelines of a cross-validation's folds. It predicts with their average, and does nothing else.
 
-    Its other attributes are those of the first member, but for the weights of classes, which are the geometric means.
+    Preprocessor, model, labels, columns, parameters and precision are those of the first member, but for the weights of
+    classes, which are the geometric means. Autoencoder, partners and calibration are None.
 
     Parameters
     ----------
@@ -35,10 +36,11 @@ class Ensemble(Pipeline):
     def of(cls, members: Sequence[Pipeline]) -> Self:
         """Create an ensemble of the folds' pipelines.
 
-        Preprocessor, model and options are the first's; the labels decide by the geometric mean of all folds' weights.
+        Preprocessor, model and options are those of the first; classes are decided by the geometric mean of the weights
+        of all folds.
 
         Args:
-            members: at least one.
+            members: the fine-tuned pipelines of the folds, at least one, of the same classes.
 
         Raises:
             InputError: one is not fine-tuned.
@@ -50,10 +52,12 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor in use: the choice of all folds; if they chose differently, all methods combined.
+        """Predictor that describes those of the folds: their choice, partners and errors. It cannot predict itself.
 
-        It is not calibrated and names only the partners that every fold has, with the first fold's. Its errors are the
-        validation errors of all folds, sorted in each output, for the predictors that every fold has.
+        Its choice is that of all folds; if they chose differently, "combined", or "model" if no partner is in every
+        fold. It has the partners that every fold has, as the first fold fitted them. Its errors are the validation
+        errors of all folds, ascending in each output, for the methods that every fold has. Weights, temperatures and
+        losses are empty.
         """
         every = [member.predictor for member in self.members]
         choices, errors = {one.choice for one in every}, [one.errors for one in every]
@@ -70,7 +74,13 @@ class Ensemble(Pipeline):
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         """Return the mean of the folds' outputs, float [S, K]: probabilities of classes or intervals, or values.
 
-        Arguments are those of `Pipeline.outputs`; "auto" means what every fold chose, or else "combined".
+        Args:
+            X: data in any form that `dataset` reads, of S series.
+            predictor: "model", "features", "combined", or "auto" for what every fold chose, else "combined".
+            on_step: called with (batches done, batches in all) of each fold anew, for progress bars; None for none.
+
+        Raises:
+            InputError: the folds do not all have this predictor; data that cannot be read.
         """
         dataset, choice = self.dataset(X), self.predictor.check(predictor)
         each = [(member, member.outputs(dataset, choice, on_step)) for member in self.members]
@@ -79,7 +89,11 @@ class Ensemble(Pipeline):
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {predictor: outputs [S, K]} of the network, boosting and others, each the mean over the folds.
 
-        A predictor that some fold lacks is left out. Arguments are those of `Pipeline.every`.
+        A predictor that some fold lacks is left out.
+
+        Args:
+            X: data in any form that `dataset` reads, of S series.
+            on_step: called with (batches done, batches in all) of each fold anew, for progress bars; None for none.
         """
         dataset, labels = self.dataset(X), self.require_labels()
         each = [(member.labels, member.every(dataset, on_step)) for member in self.members]

@@ -31,10 +31,12 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     targets (root mean square over outputs). For a time to an event, it is by how much the observation lengthens the
     expected time; it is negative for observations that raise the risk. A series of one observation gets NaN.
 
+    Only the network is asked, not what else predicts in the pipeline (boosted trees).
+
     Args:
         pipeline: has the fine-tuned model.
         dataset: the series.
-        on_step: called with (batches done, batches in all), for progress bars.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
         InputError: a model without a head; series longer than the model reads in one piece, or unlike training's.
@@ -53,7 +55,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     most_tokens = config.batch_tokens or 8192
 
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
-        """Return the importances [n] of each series in the batch."""
+        """Return a list with the importances [n] of each series in the batch; [NaN] for one of one observation."""
         whole, rows = model(batch.inputs, batch.static).float(), []
         for row, i in enumerate(batch.series):
             if dataset.lengths[i] < 2:
@@ -70,7 +72,13 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
 
 
 def _without_each(dataset: SeriesDataset, preprocessor: ObservationPreprocessor, i: int) -> Tokens:
-    """Return n rows of tokens for series number `i` of n observations: the k-th row lacks observation k alone."""
+    """Return n rows of tokens for a series of n observations: row k has all of them but observation k.
+
+    Args:
+        dataset: the series.
+        preprocessor: makes the tokens.
+        i: index of the series in `dataset`.
+    """
     one = dataset.select([i])
     tokens, n = preprocessor.tokens_of(one, np.array([0])), int(dataset.lengths[i])
     left_out = torch.zeros(n, tokens.length, tokens.features, dtype=torch.bool)

@@ -68,9 +68,10 @@ METRICS = {
 
 
 def metric_of(name: str) -> Metric:
-    """Return the description of a metric by its name in metrics.json, with or without the number of an output.
+    """Return the description of a metric by its name in metrics.json.
 
-    Raises KeyError for an unknown name.
+    A name that ends in "_output_NUMBER" gives words that end in "of output NUMBER". Raises KeyError for an unknown
+    name.
     """
     metric, _, output = name.partition(OUTPUT)
     base = METRICS[metric]
@@ -78,12 +79,15 @@ def metric_of(name: str) -> Metric:
 
 
 def method_words(name: str) -> str:
-    """Return the words for a method by its name in metrics.json, such as "gradient boosting" for "features"."""
+    """Return the words for a method by its name in metrics.json, such as "gradient boosting" for "features".
+
+    For an unknown name it is the name with spaces instead of underscores.
+    """
     return TITLES.get(name, name.replace("_", " "))
 
 
 def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Replace the names in {method: {metric: value}}, as in metrics.json, by words for people; the order stays."""
+    """Return {method: {metric: value}} with the names of metrics.json replaced by words for people; the order stays."""
     return {
         method_words(method): {metric_of(name).words: value for name, value in row.items()}
         for method, row in methods.items()
@@ -91,7 +95,10 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 
 
 def rarest_class(truth: np.ndarray) -> int:
-    """Return the class with the fewest series, of those in `truth`, class numbers [S]; with equal counts, the last."""
+    """Return the number of the class with the fewest series, of the classes that occur; with equal counts, the last.
+
+    `truth` are class numbers, int [S].
+    """
     counts = np.bincount(truth)
     return int(np.flatnonzero(counts == counts[counts > 0].min())[-1])
 
@@ -101,9 +108,10 @@ def classification_metrics(
 ) -> dict[str, float]:
     """Return {metric: value} for probabilities [S, classes] and true classes int [S], by the names in `METRICS`.
 
-    With two classes AUROC, average precision and the Brier score are those of the second class; with more, the first
-    two are means over one class against the rest, and there is no Brier score. They are NaN where only one class
-    occurs.
+    Always there are "accuracy", "macro_f1", "log_loss" and "expected_calibration_error", and "rare_f1" and
+    "rare_average_precision" of the rarest class. With two classes "auroc", "average_precision" and "brier_score" are
+    those of the second class. With more, "macro_auroc" and "macro_average_precision" are means over the classes that
+    occur, each against the rest. Areas and average precisions are NaN if only one class occurs.
 
     Args:
         truth: class numbers int [S] from 0.
@@ -126,7 +134,7 @@ def classification_metrics(
     macro = "" if classes == 2 else "macro_"
 
     def mean(metric: Callable[..., Any]) -> float:
-        """Return the mean of a metric over the compared classes, each against the rest; NaN without any."""
+        """Return the mean over the compared classes of `metric(is it this one, its probability)`; NaN without any."""
         return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
 
     scores[f"{macro}auroc"] = mean(auroc)
@@ -163,11 +171,12 @@ def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
 
 
 def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
-    """Return the mean distance between confidence and accuracy over bins of equal width, weighted by their series.
+    """Return the mean distance between confidence and accuracy over bins of the confidence, weighted by their series.
 
     Args:
         truth: class numbers int [S].
-        probabilities: [S, classes]; the largest is the confidence.
+        probabilities: [S, classes]; the largest is the confidence, and right if it is that of the true class.
+        bins: number of bins, of equal width from 0 to 1.
     """
     sure, right = probabilities.max(1), probabilities.argmax(1) == truth
     bin_of = np.minimum((sure * bins).astype(int), bins - 1)
@@ -176,10 +185,14 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bin
 
 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Return {metric: value} for predictions [S, outputs]: RMSE and mean absolute error in the output's unit, and R².
+    """Return {metric: value} for predictions: RMSE and mean absolute error in the output's unit, and R².
 
-    With several outputs each name ends in the output's number. A NaN in `truth` is left out; a metric without values is
-    NaN.
+    With several outputs the metrics of each have names that end in "_output_" and its number, from 0. A metric without
+    values, and R² of a single one, is NaN.
+
+    Args:
+        truth: [S, outputs]; NaN is left out.
+        predicted: [S, outputs].
     """
     scores = {}
     for i in range(truth.shape[1]):
@@ -196,9 +209,12 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
 def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.ndarray | None) -> dict[str, float]:
     """Return {metric: value}: the share of true values inside prediction ± half width, and the mean full width.
 
+    With several outputs the metrics of each have names that end in "_output_" and its number, from 0. Without values
+    they are NaN.
+
     Args:
         truth, predicted: [S, outputs]; NaN in `truth` is left out.
-        half_widths: [outputs] or [S, outputs]; None returns {}.
+        half_widths: half the width of 90 % intervals, [outputs] or [S, outputs]; None returns {}.
     """
     if half_widths is None:
         return {}
@@ -215,14 +231,15 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
 def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
     """Return {metric: value} of survival predictions: concordance, Brier score and calibration error.
 
-    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges, NaN if none
-    is before the longest duration. The calibration error compares the mean predicted survival at `labels.times` with
-    Kaplan and Meier's estimate, in five groups of series with similar expected times, averaged over series and times up
-    to a group's longest duration; NaN without such a time.
+    Concordance is Harrell's, by the expected time. The Brier score is the mean over the time between the first and the
+    last inner edge of the intervals that is before the longest duration; NaN if there is no such edge. The calibration
+    error is the mean absolute difference between the mean predicted survival at `labels.times` and Kaplan and Meier's
+    estimate, in at most five groups of series with similar expected times, over series and times up to a group's
+    longest duration; NaN without such a time.
 
     Args:
-        truth: {"time": durations [S], "event": bool [S]}, or a structured array.
-        probabilities: of the intervals [S, K + 1].
+        truth: durations and events, a structured array [S] with the fields "time" and "event".
+        probabilities: [S, K + 1] of the K intervals and of "after them".
         labels: the fitted intervals, whose edges are times.
     """
     time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
@@ -244,24 +261,26 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
 
 
 def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
-    """Return row indices of at most `groups` groups of about equal size, by ascending `expected` [S].
+    """Divide S rows into at most `groups` groups of about equal size and similar numbers; return their row indices.
 
-    Each group has 20 rows or more; fewer than 40 rows are one group.
+    Each group has 20 rows or more; fewer than 40 rows are one group. Groups, and rows in each, are by ascending
+    `expected` [S].
     """
     return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
-    """Return 95 % bootstrap intervals of a method's metrics, over resampled series, as JSON.
+    """Return 95 % bootstrap intervals of a method's metrics, over resampled series, as metrics.json has them.
 
     Args:
         method: name of the method.
-        measure: returns {metric: value} for (truth, predicted).
-        truth, predicted: arrays whose first axis is the series.
+        measure: called with (truth, predicted) of resampled series; returns {metric: value}.
+        truth: targets of the series, their first axis.
+        predicted: the method's predictions of the same series, their first axis.
 
     Returns:
         {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}, without calibration errors, whose resamples
-        are biased.
+        are biased, and without metrics that are never finite. The same on each call.
     """
     draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):
@@ -278,7 +297,10 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
 
 def interval_words(content: Mapping[str, Any]) -> str:
-    """Return a sentence with the bootstrap intervals of a metrics.json, or the spread over folds; "" without either."""
+    """Return a sentence with the bootstrap intervals of the metrics, or their spread over folds; "" without either.
+
+    `content` is that of a metrics.json; the method is the one that predicts.
+    """
     if "folds" in content:
         chosen = content["predictor"]["chosen"]
         spreads = [f"{metric} {text}" for metric, text in fold_rows(content)[method_words(chosen)].items()]
@@ -294,7 +316,10 @@ def interval_words(content: Mapping[str, Any]) -> str:
 
 
 def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return {method: {metric: "mean ± standard deviation over folds"}}, named in words, from a metrics.json."""
+    """Return {method: {metric: text}}, named in words, with "mean ± standard deviation" over folds as texts.
+
+    `content` is the metrics.json of a cross-validation, with "folds".
+    """
     return {
         method_words(method): {
             metric_of(name).words: f"{spread['mean']:.3g} ± {spread['std']:.2g}" for name, spread in row.items()
@@ -304,9 +329,10 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return {metric: {method: {time span: score}}}, named in words, for predictions from the beginnings of series.
+    """Return {metric: {method: {time span: score}}}, named in words, for predictions of series that were cut off early.
 
-    The last span is "whole". `content` is a metrics.json with "early".
+    The spans are those of the evaluation, such as "+10", and last "whole", for whole series. Metrics are those of
+    `EARLY_SHOWN` that the model has. `content` is that of a metrics.json with "early".
     """
     task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
@@ -322,7 +348,10 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the series that a metrics.json scores: "held-out series", or "250 of the ..." if sampled."""
+    """Return the words for the series that a run is scored on, such as "held-out series" or "the training series, ...".
+
+    They begin with "250 of the" or the like if only a sample was scored. `content` is that of a metrics.json.
+    """
     noun, counts = content["noun"], content["series"]
     some = f"{content['sample']['scored']:,} of the " if "sample" in content else ""
     return (
@@ -338,7 +367,10 @@ def scored_words(content: Mapping[str, Any]) -> str:
 
 
 def sample_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the examples that a run has answered when there was no time for all: those of "sample"."""
+    """Return a sentence, without a full stop, on how many series a run has answered when there was no time for all.
+
+    `content` is that of a metrics.json with "sample".
+    """
     sample, noun = content["sample"], content["noun"]
     words = (
         f"{sample['series']:,} of {sum(content['series'].values()):,} {noun}, drawn at random, are answered and "

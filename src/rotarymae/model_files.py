@@ -39,7 +39,7 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def shipped_models() -> tuple[str, ...]:
-    """Return the names of the models that ship with the library, sorted; () where none was installed."""
+    """Return the names of the models that ship with the library, sorted; () if none was installed."""
     return tuple(sorted(path.name for path in SHIPPED.iterdir() if path.is_dir())) if SHIPPED.is_dir() else ()
 
 
@@ -77,9 +77,10 @@ def find_model(source: str | Path) -> Path:
 
 
 def _within_run(folder: Path) -> Path:
-    """Return the folder of the model in a run folder; a folder with a config.json, or without `model`, as it is.
+    """Return the folder of the model, for the folder of a run or of a model.
 
-    Raises ModelDirectoryError where the run has a metrics.json that is no JSON, or was computed with another pipeline.
+    A run folder gives its `model`; a folder with a config.json, or without a folder `model`, is returned as it is.
+    Raises ModelDirectoryError if the run's metrics.json is no JSON, or was computed with another model.
     """
     if (folder / CONFIG).exists() or not (folder / MODEL).is_dir():
         return folder
@@ -95,22 +96,25 @@ def _within_run(folder: Path) -> Path:
 
 
 def files_of(folder: Path) -> list[str]:
-    """Return which files in a folder decide the predictions of a saved pipeline, as relative paths.
+    """Return the paths, relative to `folder`, of the files that decide the predictions of a saved pipeline.
 
-    They are config.json and model.safetensors, as far as they exist, and the files in the folder of partners; not the
-    model card.
+    They are config.json and model.safetensors, as far as they exist, and then the files in the folder of partners,
+    sorted; not the model card.
     """
     paths = [folder / CONFIG, folder / WEIGHTS, *sorted((folder / PARTNERS_FOLDER).glob("*"))]
     return [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
 
 
 def fold_folders(run: Path) -> list[Path]:
-    """Return the run folders of a cross-validation's folds, run/folds/1, 2, ..., by number."""
+    """Return the run folders of the folds of a cross-validation, run/folds/1, run/folds/2, ..., by number."""
     return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
 
 
 def several_models(count: int) -> InputError:
-    """Return the error ("several-models"), to be raised, that the models of `count` folds can only predict together."""
+    """Return an error, for the caller to raise, that says that the models of `count` folds can only predict together.
+
+    Its code is "several-models".
+    """
     return InputError(
         f"this run has {count} models, one for each fold, which together can only predict (rotarymae.load). For "
         f"anything else name the folder of one of them, such as {FOLDS_FOLDER}/1 inside the folder of the run.",
@@ -119,16 +123,18 @@ def several_models(count: int) -> InputError:
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:
-    """Write config.json: `content`, which JSON can hold, and under "files" the checksums of a saved pipeline.
+    """Write config.json: some content, and under "files" the SHA-256 of that content and of each file of the pipeline.
 
-    They are SHA-256 of `content` itself, and of each file in `files_of`, which must be in the folder already.
+    Args:
+        folder: has the other files of the pipeline already.
+        content: a dictionary that JSON can hold, without "files".
     """
     sums = {name: sha256(folder / name) for name in files_of(folder) if name != CONFIG}
     dump_json(folder / CONFIG, content | {"files": {CONFIG: sha256_of(content), **sums}})
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json, compare the files of its folder with the checksums in it, and return it without these.
+    """Read config.json, compare the files of its folder with the checksums in it, and return it without "files".
 
     The model card is not compared.
 
@@ -137,7 +143,8 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         version: the only value of "format" that is accepted.
 
     Raises:
-        ModelDirectoryError: another format version; no checksums; a file that is missing, changed or surplus.
+        ModelDirectoryError: no config.json, or one that cannot be read; another format version; no checksums; a file
+            that is missing, changed or surplus.
     """
     path = folder / CONFIG
     content = read_version(path, version)
@@ -168,7 +175,10 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
 
 
 def read_version(path: Path, version: int) -> dict[str, Any]:
-    """Read a JSON object as `read_json`. Raises ModelDirectoryError if it has another "format" than `version`, too."""
+    """Read a JSON object from a file, and return it as a dictionary, if its "format" is `version`.
+
+    Raises ModelDirectoryError for another format, and for a file that is missing or no JSON object (see `read_json`).
+    """
     content = read_json(path)
     if content.get("format") != version:
         raise ModelDirectoryError(
@@ -177,10 +187,11 @@ def read_version(path: Path, version: int) -> dict[str, Any]:
     return content
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file, and return it as a dictionary.
 
-    Raises ModelDirectoryError if the file is missing, larger than 64 MiB, not JSON, with NaN or infinity, or no object.
+    Raises ModelDirectoryError if the file is missing, larger than 64 MiB, not JSON, or no object, or has NaN or
+    infinity in it.
     """
     if not path.is_file():
         raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder.")
@@ -199,7 +210,7 @@ def read_json(path: Path) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    """Raise ValueError for a constant, NaN or infinity, that `json.loads` meets in a file."""
+    """Raise ValueError, always; `json.loads` calls this for "NaN", "Infinity" or "-Infinity" in a file."""
     raise ValueError(f"{name} is no number")
 
 
@@ -226,12 +237,12 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Load copies of weights into a model on the meta device, in the floating point type that they have.
+    """Load copies of weights into a model, in the floating point type that they have.
 
     Args:
-        model: changed in place.
-        tensors: by name, exactly those of the model's state_dict.
-        path: where they are from, for messages.
+        model: changed in place; it may be on the meta device.
+        tensors: {name in the model's state_dict: weight}, all of one floating point type.
+        path: the file that they are from, for messages.
 
     Raises:
         ModelDirectoryError: a tensor is missing, surplus, of another shape, of another type than the first, of no
@@ -260,7 +271,13 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
 
 
 def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelDirectoryError, which names the file `path`, where a tensor is missing or has an unexpected name."""
+    """Raise ModelDirectoryError if an expected tensor is missing, or one has an unexpected name.
+
+    Args:
+        expected: names that must be there, and no others.
+        tensors: {name: tensor}, as read.
+        path: the file that they are from, for the message.
+    """
     expected = set(expected)
     for name in sorted(expected - set(tensors)):
         raise ModelDirectoryError(

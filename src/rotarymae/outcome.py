@@ -26,20 +26,23 @@ class Outcome:
         dataset: the S series or arrays.
         config: the options of the fit.
         fit: the trained pipeline, and how its training went.
-        metrics: content of metrics.json under "split", "series", "scored_on", "classification", "regression",
-            "survival", "intervals", "predictor", "interpolation" and "reconstruction".
-        visible, hidden: the scored series' observations that interpolation saw, and those that it predicted.
-        interpolated: predictions at the hidden observations.
-        reconstructions: of the scored arrays, in their order.
+        metrics: content of metrics.json under "split", "series", "scored_on", "noun", "sample", "classification",
+            "regression", "survival", "intervals", "predictor", "folds", "interpolation" and "reconstruction", as far as
+            the run has it.
+        visible, hidden: the scored series' observations that interpolation saw, and those that it predicted; None if
+            nothing was interpolated.
+        interpolated: predictions at the hidden observations, in their order; None if nothing was interpolated.
+        reconstructions: one for each scored array of several patches, in their order.
         labels: [S] classes, numbers or times to an event; None without.
         predicted: probabilities [S, classes] (of intervals, for times to an event) or values [S, outputs] for all
-            series.
-        baselines: {method: predictions of the scored series}.
-        embeddings: [S, D] of all series.
+            series; None without labels.
+        baselines: {method: predictions [scored series, K]} of the methods that were not chosen to predict.
+        embeddings: [S, D] of all series; None in a cross-validation.
         half_widths: half the width of a regression's intervals, [S, outputs] or [outputs]; None without intervals.
-        fold_of: [S] in a cross-validation, the fold of each series, from 1; 0 where it has no label.
-        fold_weights: [S, classes] in a cross-validation, the decision weights of each series; see `ClassLabels`.
-        seconds: wall time so far.
+        fold_of: [S] in a cross-validation, the fold of each series, from 1; 0 where it has no label. Else None.
+        fold_weights: [S, classes] in a cross-validation of a classifier, the factors of each series' probabilities
+            before the largest decides its class. Else None.
+        seconds: wall time of the run so far.
         command: the command line that was typed.
         warnings: texts of the warnings that were shown.
         long_names: {class: longer name for people}; a class that it lacks keeps its name.
@@ -66,14 +69,14 @@ class Outcome:
     long_names: Mapping[Any, str] = field(default_factory=dict)
 
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
-        """Return the outcome cut to some series, with their labels and split, where there is no time for all.
+        """Return a copy of the outcome that is cut to some series, with their labels and split; call it before scoring.
 
-        Added to `rows` are one training and one scored series, and a training series of each class. The numbers are in
-        its metrics under "sample".
+        Added to `rows` are one training and one scored series, and a training series of each class. The metrics get an
+        entry "sample": the numbers of series and of scored series that are kept, and `most` (None if none was longer).
 
         Args:
-            rows: indices of the series.
-            most: number of consecutive observations, drawn at random, to keep of each longer series.
+            rows: indices of the series to keep, where there is no time to predict all.
+            most: number of consecutive observations, from a place drawn at random, to keep of each longer series.
         """
         split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
         kept = [rows, split.train[:1], split.scored[:1]]
@@ -105,23 +108,27 @@ class Outcome:
 
     @property
     def split(self) -> Split:
-        """Series used for training, for choosing the epoch, and for scoring. AssertionError without a split."""
+        """Indices of the series for training, choosing the epoch, and scoring; AssertionError without a split."""
         assert self.fit.split is not None, "a run has a split"
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the weights by which probabilities are multiplied before a class is chosen, for the series at `rows`.
+        """Return the weights by which probabilities are multiplied before a class is chosen.
 
-        They are [classes]; [n, classes] in a cross-validation, whose folds differ; or () for equal weights.
+        They are [classes]; [n, classes] in a cross-validation, whose folds differ; or () for equal weights, and for
+        other tasks than a classification.
+
+        Args:
+            rows: [n] indices of series, which count in a cross-validation only.
         """
         return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The predicted classes; () for a regression or without labels."""
+        """The predicted classes, in the order of the probabilities; () for other tasks and without labels."""
         return getattr(self.pipeline.labels, "classes", ())
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the predicted classes, for people."""
+        """The names of `classes` as people read them: those of `long_names`, or else the class itself as text."""
         return tuple(self.long_names.get(name, str(name)) for name in self.classes)

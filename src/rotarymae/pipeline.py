@@ -88,14 +88,14 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for a model of a class that no pipeline has; set `autoencoder` where the model is one."""
+        """Raise InputError for a model of a class that no pipeline has; set `autoencoder` if the model is one."""
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):
             self.autoencoder = self.model
 
     def __repr__(self) -> str:
-        """Return the class of the model, its width, heads and depth, and the kind of data, on one line."""
+        """Return the class of the model, its width, number of heads and depth, and the kind of data, on one line."""
         sizes, noun = encoder_of(self.model).config, "tokens" if self.preprocessor is None else self.preprocessor.noun
         return f"Pipeline({type(self.model).__name__} {sizes.embed_dim}/{sizes.num_heads}/{sizes.depth}, {noun})"
 
@@ -103,7 +103,7 @@ class Pipeline:
     def pretrained(self) -> Pipeline:
         """A pipeline with the autoencoder as its model: no labels, no partners, no static columns.
 
-        The pipeline itself where it is that already. Parts are shared, not copied.
+        The pipeline itself if it is that already. Parts are shared, not copied; the calibration stays.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class Pipeline:
         return model
 
     def require_one(self) -> Pipeline:
-        """Return the pipeline itself; an `Ensemble` raises, because it only predicts.
+        """Return the pipeline itself; an `Ensemble` raises InputError instead, because it only predicts.
 
         Returns
         -------
@@ -219,20 +219,22 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         return_interval : float or None
-            Of a regression also return an interval that holds this share of the values, such as 0.9; None returns no
-            interval.
+            For a regression, return also an interval that holds this share of the values of new series, such as 0.9;
+            None returns no interval.
 
         Returns
         -------
-        ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
-            The classes, the most probable ones or those that `labels.weights` favour; values in the units of the
-            training targets, [S] for one output; or the expected time to the event, of which no more than the last
-            interval's end counts. Series are in the order of `dataset(X)`.
+        ndarray of shape [S] or [S, outputs], or a tuple (value, lower, upper) of three such
+            For a classification the class of each series: the most probable one, or the one with the largest
+            probability times `labels.weights`. For a regression values in the units of the training targets, [S] for
+            one output. For times to an event the expected time, where later events count as if at the end of the last
+            interval. Series are in the order of `dataset(X)`.
 
         Raises
         ------
         InputError
-            The model is not fine-tuned; an interval of a class, or of a share with too few validation series.
+            The model is not fine-tuned; data that cannot be read; an interval of a class, or of a share for which there
+            were too few validation series.
         """
         labels = self.require_labels()
         half = None if return_interval is None else self.require_half_widths(return_interval)
@@ -270,8 +272,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [outputs] or None
-            In the units of the targets; None where too few errors of validation series are known, and for other tasks
-            than a regression.
+            In the units of the targets; None if too few errors of validation series are known, for a predictor that the
+            pipeline does not have, and for other tasks than a regression.
 
         Raises
         ------
@@ -282,7 +284,7 @@ class Pipeline:
         return half_widths(self.predictor.errors.get(name, ()), share)
 
     def require_half_widths(self, share: float) -> np.ndarray:
-        """Return `half_widths`, or raise where intervals cannot be given.
+        """Return half the width of the intervals that hold a share of the values, or raise if there are none.
 
         Parameters
         ----------
@@ -382,9 +384,10 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         predictor : str
-            "model", "features" or "combined" instead of what the fit chose ("auto").
+            "model" (the network), "features" (boosted trees) or "combined" (all), instead of what the fit chose
+            ("auto").
         on_step : callable or None
-            Called with (done, all) as the network predicts; the units of both are its own.
+            Called with (steps done, steps in all) as the network predicts, to show progress.
 
         Returns
         -------
@@ -408,12 +411,13 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (steps done, steps in all) as the network predicts, to show progress.
 
         Returns
         -------
         dict of str to ndarray
-            {predictor: what `outputs` returns for it}: "model", each partner by name, and "combined" if there are any.
+            {predictor: class probabilities, or values, [S, outputs]}: for "model", each partner by its name, and
+            "combined" if there are partners.
 
         Raises
         ------
@@ -434,12 +438,18 @@ class Pipeline:
             "mean" or "max" over the tokens, or "cls", the [CLS] token, to which pre-training gives no task of its own.
             If None, as the model's head pools; without a head the mean.
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (steps done, steps in all), to show progress.
 
         Returns
         -------
         ndarray of shape [S, D]
-            The vectors, float32, in the order of `dataset(X)`; D is the width of the encoder.
+            The vectors, float32, in the order of `dataset(X)`; D is the width of the encoder. A series longer than the
+            model reads at once gets the mean over its pieces.
+
+        Raises
+        ------
+        InputError
+            Another pool; data that cannot be read.
         """
         return embed(self.require_one(), self.dataset(X), pool, on_step)
 
@@ -463,7 +473,7 @@ class Pipeline:
         -------
         ndarray, list of ndarray, or tuple of two such
             Values in the table's units: [S, q, V], or [S, C, q, V] of series with C channels, or a list with one array
-            for each series where they have different numbers of times. V is the number of value columns. For an array
+            for each series if they have different numbers of times. V is the number of value columns. For an array
             [cases, channels, time] or [cases, time] they are laid out like it. With `return_std` a tuple of means and
             deviations, of the same shape.
 
@@ -471,7 +481,7 @@ class Pipeline:
         ------
         InputError
             The pipeline has no autoencoder, or one of pictures or sounds; times that cannot be used; `return_std` of a
-            model without a likelihood.
+            model that predicts no spread (likelihood="point").
         """
         if not self.untrained:
             self.require_series()
@@ -487,13 +497,13 @@ class Pipeline:
         queries : Queries
             Times and channels to predict for, for each series; `queries.queries_from` makes them.
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (steps done, steps in all), to show progress.
 
         Returns
         -------
         Interpolation
-            At each of the q queries, in the table's units: `mean` [q, V], `std` [q, V], and `bands`, {share: (lower,
-            upper)}.
+            At each of the q queries, in the table's units: `mean` [q, V]; `std` [q, V], None for a model that predicts
+            no spread; and `bands`, {share: (lower, upper)}, each edge [q, V].
 
         Raises
         ------
@@ -503,20 +513,22 @@ class Pipeline:
         return interpolate(self.pretrained, dataset, queries, on_step)
 
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
-        """Measure how much each observation matters to the model.
+        """Measure how much each observation matters to the model, by leaving out each in turn.
 
         Parameters
         ----------
         X : Any
             Series in any form that `dataset` reads.
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (steps done, steps in all), to show progress.
 
         Returns
         -------
         list of ndarray
-            For each series an array [n], in the order of time. For classes it is the drop of the predicted class's
-            log-probability without the observation; `rotarymae.importance` says what it is for other targets.
+            For each series an array [n], in the order of time; NaN for a series of one observation. For classes it is
+            by how much the log-probability of the predicted class falls without the observation; for numbers, how far
+            the prediction moves, in standard deviations of the training targets; for times to an event, by how much the
+            observation lengthens the expected time.
 
         Raises
         ------
@@ -527,7 +539,7 @@ class Pipeline:
         return importance(self, self.dataset(X), on_step)
 
     def anomaly_score(self, X: Any, on_step: Any = None) -> np.ndarray:
-        """Score how badly each series' observations are predicted from its others.
+        """Score how badly the observations of each series are predicted from the others of the same series.
 
         Every observation is hidden once, with about a quarter of its series.
 
@@ -536,7 +548,7 @@ class Pipeline:
         X : Any
             Series in any form that `dataset` reads.
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (steps done, steps in all), to show progress.
 
         Returns
         -------
@@ -553,20 +565,20 @@ class Pipeline:
         return anomaly_score(view, view.dataset(X), on_step)
 
     def observation_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
-        """Score how badly each observation is predicted from its series' others.
+        """Score how badly each observation is predicted from the others of its series.
 
         Parameters
         ----------
         X : Any
             Series in any form that `dataset` reads.
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (steps done, steps in all), to show progress.
 
         Returns
         -------
         ndarray of shape [n, V]
             Negative log-likelihoods by the pre-trained model in nats, for the n observations of `dataset(X)` in their
-            order and V columns of values: high for odd ones, NaN where a series has one observation.
+            order and V columns of values: high for odd ones, NaN if the series has a single observation.
 
         Raises
         ------
@@ -584,14 +596,15 @@ class Pipeline:
         X : Any
             Series in any form that `dataset` reads.
         on_step : callable or None
-            Called with how much is done and how much there is.
+            Called with (steps done, steps in all), to show progress.
 
         Returns
         -------
         ndarray of shape [n, V]
-            For the n observations of `dataset(X)` in their order and V columns of values: how far the mean loss of the
-            stretch lies from that of the table's other stretches, in robust standard deviations. High for odd ones; NaN
-            where a channel of a series has fewer than 16 observations.
+            For the n observations of `dataset(X)` in their order and V columns of values: how far the mean loss of 16
+            neighbouring observations lies above the median of such stretches of the channel in the whole data set, in
+            robust standard deviations; or below it, if it is predicted too well. High for odd ones; NaN if the channel
+            has fewer than 16 observations in the series.
 
         Raises
         ------
@@ -607,12 +620,17 @@ class Pipeline:
         Parameters
         ----------
         dataset : SeriesDataset
-            The series.
+            The series to predict; not used here, as the names are those of the training table.
 
         Returns
         -------
         tuple of str
             The names of the V columns.
+
+        Raises
+        ------
+        InputError
+            The model was not trained on series.
         """
         return self.require_series().value_names
 
@@ -799,7 +817,17 @@ class AnySeriesPipeline(Pipeline):
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
-        """Read a data set, the path of a table, a data frame, arrays or lists, of any channels, into a data set."""
+        """Read data into a data set, with any channels and columns of values.
+
+        Args:
+            X: a `SeriesDataset`, the path of a table, a data frame, or arrays or lists as the estimators take them.
+
+        Returns:
+            A data set without limits: observations that are upper or lower limits are left out.
+
+        Raises:
+            InputError: data that cannot be read.
+        """
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
         if is_flat(X):
@@ -807,19 +835,34 @@ class AnySeriesPipeline(Pipeline):
         return as_dataset(X, None, self.layout(), self.columns).with_limits(False)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
-        """Return the names of the columns of values that the pipeline predicts: all but those of errors."""
+        """Return the names of the columns of values of a data set that are predicted: all but those of errors."""
         return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table is laid out: by the usual names, changed by `given`, {field of TableSchema: value}."""
+        """Return how a table is laid out: by the usual names, changed by `columns` and then by `given`.
+
+        Limits are dropped. `given` is {field of `TableSchema`: value}; None means no changes.
+        """
         return replace(TableSchema.resolve(given or {}, self.columns), limits="drop")
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
-        """Open a table, a file or a data frame, of any channels, to be read whole or in parts."""
+        """Open a table (a file, a folder, a pattern or a data frame) of any channels, to be read whole or in parts.
+
+        `layout` says which columns it has. Raises InputError for a table that cannot be read, or lacks a column.
+        """
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        """Predict values at queries, with standard deviations and bands; arguments as of `Pipeline.answer`."""
+        """Predict values at queries, with standard deviations and bands, in the order of the queries.
+
+        Args:
+            dataset: the series; limits in it are left out.
+            queries: times and channels to predict for, for each series.
+            on_step: called with (series done, series in all), for progress bars; None for none.
+
+        Raises:
+            InputError: queries for another number of series, at times that are not finite, or none at all.
+        """
         dataset = dataset.with_limits(False)
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
@@ -830,14 +873,18 @@ class AnySeriesPipeline(Pipeline):
             X: data in any form that `dataset` reads.
 
         Returns:
-            Both errors; None where all series have fewer than five observations.
+            Both median errors, in standard deviations of each channel; None if all series have fewer than five
+            observations.
         """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-        """Turn each series into one vector, the mean over its tokens; return them as an array [S, D].
+        """Turn each of S series into one vector, the mean over its tokens; return them as an array float32 [S, D].
 
-        Arguments as of `Pipeline.embed`; InputError for another pool than "mean" or None.
+        Args:
+            X: data in any form that `dataset` reads.
+            pool: "mean" or None, which means the same; InputError for another.
+            on_step: called with (pieces of series done, pieces in all), for progress bars; None for none.
         """
         choose("pool", pool or "mean", ("mean",))
         return embed_any(self.require_autoencoder(), self.dataset(X), self.error_columns, on_step)

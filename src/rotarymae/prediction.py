@@ -28,8 +28,16 @@ def inference(pipeline: Pipeline) -> TrainConfig:
 def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
     """Return a network's class probabilities [S, classes], or values [S, outputs] in the targets' units.
 
-    What else predicts in the pipeline (boosted trees) is not asked. Arguments and errors are those of
-    `predict_and_embed`.
+    What else predicts in the pipeline (boosted trees) is not asked. A series longer than the model reads at once gets
+    the mean over its pieces.
+
+    Args:
+        pipeline: has the fine-tuned network.
+        dataset: the S series or arrays.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
+
+    Raises:
+        InputError: a model without a head; series unlike those of training; answers that are NaN or infinite.
     """
     return predict_and_embed(pipeline, dataset, on_step)[0]
 
@@ -37,13 +45,13 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return a fine-tuned model's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
 
-    Predictions are class probabilities, or values in the targets' units. A series longer than the model reads at once
-    gets the mean over its pieces.
+    Predictions are class probabilities, not calibrated, or values in the targets' units. A series longer than the model
+    reads at once gets the mean over its pieces.
 
     Args:
-        pipeline: has the network.
-        dataset: the series or arrays.
-        on_step: called with (batches done, batches in all), for progress bars.
+        pipeline: has the fine-tuned network.
+        dataset: the S series or arrays.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
         InputError: a model without a head; series unlike those of training; answers that are NaN or infinite.
@@ -62,14 +70,16 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
 
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-    """Return one vector per series, [S, D]: the encoder's tokens, pooled; of a long series the mean over its pieces.
+    """Return one vector per series, float32 [S, D]: the encoder's tokens, pooled.
+
+    A series longer than the model reads at once gets the mean over its pieces.
 
     Args:
         pipeline: has the encoder, in a model of any kind.
         dataset: S series or arrays.
         pool: "mean" or "max" over the tokens, or "cls", the [CLS] token. None means what a fine-tuned model's head
             uses, else "mean", because pre-training does not train [CLS] for any task.
-        on_step: called with (batches done, batches in all), for progress bars.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
         InputError: another pool, or "cls" with an encoder without [CLS]; series unlike those of training; vectors that
@@ -86,7 +96,7 @@ def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_s
 
 
 def _finite(outputs: Sequence[Tensor]) -> Tensor:
-    """Stack one row per series to [S, K]. Raises InputError for NaN or infinity, which must not become predictions."""
+    """Stack one row [K] per series, or piece of a series, to [S, K]. Raises InputError for NaN or infinity in a row."""
     stacked = torch.stack(list(outputs))
     bad = ~stacked.isfinite().all(1)
     if bad.any():
@@ -104,14 +114,25 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     on_step: Any = None,
 ) -> tuple[Windows, list[Any]]:
-    """Run `read` on batches of all series; return the pieces into which long series were cut, and a result for each.
+    """Run a function of the model on batches of all series, where long series are cut into pieces (windows).
 
-    `read` is called with the pipeline's model and a batch, and returns a result for each row. Raises InputError for a
-    pipeline without a preprocessor, or series unlike those of training.
+    Args:
+        pipeline: has the model and its preprocessor.
+        dataset: the S series or arrays.
+        read: called with (model, batch), without gradients; returns a list with one result per row of the batch.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
+
+    Returns:
+        The pieces, which know whose they are; and a list of results, one for each piece, in their order.
+
+    Raises:
+        InputError: a pipeline without a preprocessor; series unlike those of training.
     """
     preprocessor: Any = pipeline.preprocessor
     if preprocessor is None:
-        raise InputError("the model has no preprocessor; it was not trained on a data set.")
+        raise InputError(
+            "the model has no preprocessor, as it was not trained on a data set; give tokens to its model itself."
+        )
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
     examples = preprocessor.examples(windows.dataset)

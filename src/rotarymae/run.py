@@ -53,12 +53,14 @@ def run_fit(
 
     Args:
         dataset: S series or arrays.
-        labels: [S] classes or numbers, None for a series without one; or None to pre-train only.
+        labels: [S] classes, numbers or times to an event (`survival.EVENT_TIME`), None or NaN for a series without one;
+            or None to pre-train only.
         config: all options of the training.
         out: the run folder, new or empty, or that of the run to resume.
         task: "classification", "regression", "survival", or "auto", which looks at the labels.
-        holdout: share of the labelled series that nothing is trained on, by which the run is scored.
-        split_by: a column, or a fold of a cross-validation, that decides which series are held out.
+        holdout: share of the labelled series that nothing is trained on, by which the run is scored; with fewer than
+            ten labelled series, none is.
+        split_by: a column, or a fold of a cross-validation, that decides which series are held out; None for chance.
         columns: how the table was read, {field of `TableSchema`: value}; kept with the pipeline.
         resume: whether to continue the interrupted run in `out`.
         command: the command line that the user typed, for metrics.json.
@@ -68,8 +70,10 @@ def run_fit(
             finished without one. None writes no report.
 
     Raises:
-        InputError: before anything is written: an `out` that holds something already and no `resume`; nothing to train;
-            and as `train`.
+        InputError: an `out` that holds something already and no `resume`; with `resume`, another run or none in it;
+            nothing to train; labels or options that cannot be used.
+        TrainingDiverged: losses or weights became infinite or NaN.
+        OSError: a file could not be written; the run can be resumed.
     """
     reporter = reporter or Reporter(quiet=True)
     out = Path(out)
@@ -145,16 +149,23 @@ def run_folds(
 
     Args:
         dataset: S series or arrays.
-        labels: [S] classes or numbers; a series without one is in no fold, and pre-trained on in all.
+        labels: [S] classes, numbers or times to an event; a series without one (None or NaN) is in no fold, and
+            pre-trained on in all.
         config: all options; its `minutes` are those of all folds together.
-        out: the run folder, new or empty, or that of the run to resume; folds are in its folder folds.
-        folds: how many.
+        out: the run folder, new or empty, or that of the run to resume. Fold k is a run folder `folds/k` in it.
+        folds: number of folds, at least 2.
+        task: "classification", "regression", "survival", or "auto", which looks at the labels.
         split_by: series of equal value in this column are in the same fold; None draws single series.
-        task, resume, command, started, reporter, report: as `run_fit`.
-        how: further arguments of `run_fit`, for each fold.
+        resume: whether to continue the interrupted run in `out`.
+        command: the command line that the user typed, for metrics.json.
+        started: time.monotonic() when the work on the table began; None means now.
+        reporter: shows progress and warnings; None shows warnings only.
+        report: writes a report, called with (results, folder) for each fold and for all; None writes none.
+        how: further arguments of `run_fit`, for each fold, such as `columns`.
 
     Raises:
-        InputError: before any training: no labels; folds that leave nothing to learn a class from; and as `run_fit`.
+        InputError: no labels; folds that leave nothing to learn a class from; an `out` that holds something already and
+            no `resume`; labels or options that cannot be used.
     """
     reporter = reporter or Reporter(quiet=True)
     started, out = time.monotonic() if started is None else started, Path(out)
@@ -196,8 +207,17 @@ def _write(
 ) -> None:
     """Write the results of a run to its folder: tables, the report, and metrics.json last, which marks it as finished.
 
-    A report that fails is left out with a warning. The outcome's `seconds` and `warnings` are set. Arguments are those
-    of `run_fit`.
+    A report that fails is left out with a warning, unless a file could not be written.
+
+    Args:
+        outcome: the results, whose `seconds` and `warnings` are set here.
+        out: the run folder, with the saved model.
+        started: time.monotonic() at the start of the run.
+        reporter: shows progress, and has the warnings so far.
+        report: writes the report, called with (outcome, out); None writes none.
+
+    Raises:
+        OSError: a file could not be written.
     """
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
@@ -216,7 +236,13 @@ def _write(
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
-    """Return sentences for the model card on what the pipeline was trained on; `noun` is that of the data set."""
+    """Return one or two sentences for the model card: on how many examples the pipeline was pre-trained and fine-tuned.
+
+    Args:
+        fit: the result of the training.
+        noun: what the examples are, such as "series".
+        config: options of the fit; whether it started from a trained model (`pretrained`) counts.
+    """
     elsewhere = "" if config.pretrained is None else "elsewhere"
     and_then = " and then " if elsewhere and fit.pretrained_on else ""
     here = f"on {fit.pretrained_on:,} {noun}" if fit.pretrained_on else ""

@@ -86,14 +86,14 @@ def identify(
     holdout: float,
     split_by: SplitColumn | Fold | None = None,
     start: torch.nn.Module | None = None,
-) -> Any:
-    """Return everything that a run's results depend on, as JSON; a resumed run must have the same.
+) -> dict[str, Any]:
+    """Return everything that a run's results depend on, {name: what JSON can hold}; a resumed run must have the same.
 
     Data and weights count by digest; options that may change between runs, such as `log_every`, are left out.
 
     Args:
-        dataset: the table or arrays.
-        labels: [S], or None to pre-train only.
+        dataset: the series or arrays.
+        labels: [S] labels, or None to pre-train only.
         config: all options of the training.
         task: "classification", "regression", "survival" or "auto".
         holdout: share of the labelled series that is kept out for scoring.
@@ -147,7 +147,7 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
 
 
 def _digest_of(column: np.ndarray) -> str:
-    """Return the SHA-256 of the values of a column, an array of any type, as hexadecimal digits."""
+    """Return the SHA-256 of the values of an array of any type, in their order, as hexadecimal digits."""
     return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
 
 
@@ -156,6 +156,10 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 
     They are predictions.parquet and embeddings.parquet, with a row per series, and interpolations.parquet, with a row
     per observation that was hidden to score the model.
+
+    Args:
+        outcome: the results of the run, after scoring.
+        out: the run folder.
     """
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
@@ -197,7 +201,9 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 def write_metrics(outcome: Outcome, out: Path) -> None:
     """Write metrics.json, with scores, settings, versions and warnings; the file marks the run as finished.
 
-    The model must have been saved in the run folder `out` before.
+    Args:
+        outcome: the results of the run, after scoring.
+        out: the run folder, in which the model (unless it is a cross-validation) has been saved.
     """
     preprocessor = outcome.pipeline.preprocessor
     content = {
@@ -219,15 +225,22 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return a table with a column of ids in front, called `name`, or "id" if the table has a column of this name."""
+    """Return a table with a column of ids in front, called `name`, or "id" if the table has a column `name` already."""
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
-    """Return predictions as columns of a table, {name: column [S]}.
+    """Return predictions as columns of a table, {name: Arrow array [S]}.
 
-    They are class and probabilities, value and interval, or expected time and survival. Predicted are probabilities
-    [S, classes] or values [S, outputs]; half widths of intervals, if any, are [outputs] or [S, outputs].
+    The first is "predicted", the class, value or expected time; for several outputs there are "predicted_0",
+    "predicted_1" and so on. Then follow "probability_NAME" of each class, or "survival_TIME", the probability that the
+    event comes after each of `labels.times`. A value with an interval is followed by its edges, "predicted_lower90" and
+    "predicted_upper90".
+
+    Args:
+        labels: those of the pipeline.
+        predicted: probabilities [S, classes] (of intervals, for times to an event), or values [S, outputs].
+        half_widths: half the width of the intervals of values, [outputs] or [S, outputs]; None for no intervals.
     """
     columns = labels.columns(predicted)
     if half_widths is not None:
@@ -238,14 +251,16 @@ def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.nd
 
 
 def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
-    """Return embeddings [S, D] as columns {"e0": [S], "e1": [S], ...}."""
+    """Return embeddings [S, D] as the D columns of a table, {"e0": Arrow array [S], "e1": Arrow array [S], ...}."""
     return {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])}
 
 
 def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
-    """Return time, channel and values of a data set as columns of a table, with a row per observation.
+    """Return the n observations of a data set as columns of a table, {name: Arrow array [n]}, in their order.
 
-    A data set with limits has for each value a column NAME_limit, too: "<" for upper limits, ">" for lower ones.
+    They are "time" (a date, if the data set has a time zone), "channel" (if it has channels), and each column of values
+    by its name. A data set with limits has for each value a column NAME_limit, too: "<" for upper limits, ">" for lower
+    ones, "" for values that were measured.
 
     Args:
         dataset: the series.
@@ -262,14 +277,14 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 
 
 def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any]:
-    """Return observations and their scores as columns of a table, with a row per observation.
+    """Return n observations and their scores as columns of a table, {name: Arrow array [n]}.
 
-    A kind of score is a column of its name, or NAME_kind for each value column if there are several. A missing score
-    (NaN) is an empty cell.
+    Times, channels and values come first, as `observation_columns` names them. A score follows as a column of its kind;
+    where each value column has one, as NAME_kind. A missing score (NaN) is an empty cell.
 
     Args:
         dataset: the series.
-        scores: {kind: [n, V]} of the n observations and V value columns, or [n, 1] of all columns together.
+        scores: {kind: [n, V]} for V value columns, or [n, 1] for all columns together; all kinds have the same shape.
     """
     several = len(next(iter(scores.values())).T) > 1
     called = {
@@ -289,15 +304,17 @@ def interpolation_columns(
     answers: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """Return predicted values as columns of a table, with a row per query, a time and channel of a series.
+    """Return predicted values at n queries as columns of a table, {name: Arrow array [n]}.
 
-    They are time (a date, if there is a zone), channel, for each value its mean, standard deviation and bands, and the
-    time to the nearest observation of the channel, which is empty where it has none.
+    They are "time" (a date, if there is a zone), "channel", for each value NAME (its mean), NAME_std, and NAME_lower95
+    and the like for the edges of bands, and "distance", the time to the nearest observation of the channel, which is
+    empty where it has none.
 
     Args:
-        times, channels: [n] of the queries; None without channels.
-        channel_names: by the numbers in `channels`.
-        value_names: of the V columns of values.
+        times: [n] times of the queries.
+        channels: [n] channels of the queries, indices into `channel_names`; None without channels.
+        channel_names: names of the channels; None without channels.
+        value_names: names of the V columns of values.
         answers: the predictions, with means [n, V].
         time_zone: zone of times that are dates; None for numbers.
     """
@@ -314,9 +331,9 @@ def interpolation_columns(
 
 
 def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return the name of a column that belongs to the column of values `name`: flux_std for what="std".
+    """Return a name for a column that belongs to a column of values, such as "flux_std" for name "flux", what "std".
 
-    If a column of values has that very name, it is flux_predicted_std instead.
+    If one of the columns of values (`value_names`) has that very name, it is "flux_predicted_std" instead.
     """
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
@@ -330,9 +347,13 @@ def _free_name(name: str, taken: Iterable[str]) -> str:
 def _time_and_channel(
     times: np.ndarray, channels: np.ndarray | None, channel_names: tuple[Any, ...] | None, time_zone: str | None
 ) -> dict[str, Any]:
-    """Return the columns "time" and "channel" of n rows; without channels the first alone.
+    """Return the columns "time" and "channel" of a table, {name: Arrow array [n]}; without channels "time" alone.
 
-    Times [n] with a zone are written as dates. `channels` are places [n] in `channel_names`.
+    Args:
+        times: [n] times.
+        channels: [n] indices into `channel_names`; None without channels.
+        channel_names: names of the channels; None without channels.
+        time_zone: zone in which times are written as dates; None leaves them numbers.
     """
     when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
     columns: dict[str, Any] = {"time": when}
@@ -342,14 +363,17 @@ def _time_and_channel(
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write a table to a file in one step, as CSV or Parquet by its suffix. Raises InputError for another suffix."""
+    """Write a table to a .csv or .parquet file, which appears when it is complete; "-" is standard output, as CSV.
+
+    Raises InputError for a path of another suffix, or at which nothing can be written.
+    """
     write_parts([table], path)
 
 
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
     """Write a table that comes in parts to one CSV or Parquet file, which appears when it is complete.
 
-    Without any part nothing is written.
+    Without any part nothing is written; a file at that path is replaced.
 
     Args:
         parts: Arrow tables of one schema.

@@ -59,11 +59,13 @@ class Described:
     """The content of config.json, without format version and checksums.
 
     Attributes:
-        preprocessor: its kind and settings; None without one.
-        model, autoencoder: {"kind": name of the class, "config": sizes, "head": settings of the head, None without};
-            an autoencoder that is the model itself is None.
-        labels: their task and fields; None of a model without a head.
-        columns, parameters, forecasts: as those of `Pipeline`.
+        preprocessor: {"kind": "observations" or "patches", and its settings}; None without one.
+        model: {"kind": name of the class, "config": fields of `RoMAEConfig`, "head": settings of the head or None}.
+        autoencoder: the same of the autoencoder; None if there is none, or if it is the model itself.
+        labels: {"task": name, and the fields of the labels}; None for a model without a head.
+        columns: layout of the training table, {field of `TableSchema`: value}.
+        parameters: options of the fit, {field of `FitConfig`: value}.
+        forecasts: whether pre-training hid the ends of series.
         calibrated: whether the file of weights holds a calibration.
     """
 
@@ -81,19 +83,20 @@ class Described:
 
 
 def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
-    """Write a pipeline to a folder, which it replaces if that is a saved pipeline or empty.
+    """Write a pipeline to a folder, which appears, or replaces a saved pipeline, when it is complete.
 
     What a killed process left half-written next to the folder is removed, if it is older than an hour.
 
     Args:
         pipeline: a pipeline of one model.
         folder: new, empty, or a saved pipeline.
-        note: a paragraph on the training, for the model card.
-        license: of the model, such as "cc-by-4.0".
+        note: a paragraph on the training, for the model card; "" for none.
+        license: licence of the model, such as "cc-by-4.0".
 
     Raises:
-        InputError: a licence of other characters; a folder that `check_replaceable` refuses.
-        OSError: the folder cannot be written.
+        InputError: a licence of other characters than letters, digits, dots and hyphens; a folder that holds other
+            things than a saved pipeline, a file, or a link.
+        OSError: the folder cannot be written; it is then as before.
     """
     folder = Path(folder)
     if not re.fullmatch(r"[\w.-]+", license):
@@ -116,10 +119,10 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
 
 
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
-    """Return the torch modules of a pipeline that are saved, {part: module}.
+    """Return the torch modules of a pipeline that are saved, {part: module}, not copied.
 
-    Parts are "model", "autoencoder" (if it is not the model), "calibration" and "preprocessor", as far as there are
-    any.
+    The parts are "model", and as far as there are any, "autoencoder" (unless it is the model), "calibration" (not
+    without an autoencoder) and "preprocessor".
     """
     modules: dict[str, nn.Module] = {"model": pipeline.model}
     modules |= {} if pipeline.autoencoder in (None, pipeline.model) else {"autoencoder": pipeline.autoencoder}
@@ -129,7 +132,7 @@ def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
 
 
 def _described(pipeline: Pipeline) -> dict[str, Any]:
-    """Return the settings of all parts of a pipeline, without their weights: {field of `Described`: value}."""
+    """Return the settings of all parts of a pipeline, without their weights: {field of `Described`: JSON value}."""
     known, labels, modules = pipeline.preprocessor, pipeline.labels, _modules(pipeline)
     settings = {
         part: {
@@ -153,7 +156,13 @@ def _described(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _card(pipeline: Pipeline, note: str, license: str) -> str:
-    """Return the text of the model card, README.md, from its template; arguments are those of `write`."""
+    """Return the text of the model card, README.md, from its template.
+
+    Args:
+        pipeline: the pipeline to describe.
+        note: a paragraph on the training; "" for none.
+        license: licence of the model, such as "cc-by-4.0".
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
@@ -181,9 +190,9 @@ def _card(pipeline: Pipeline, note: str, license: str) -> str:
 
 
 def check_replaceable(folder: str | Path) -> None:
-    """Raise InputError where saving a pipeline to `folder` would delete anything but a saved pipeline.
+    """Raise InputError if saving a pipeline to `folder` would delete anything but a saved pipeline.
 
-    A path that does not exist and an empty folder pass; a link or a file does not.
+    A path that does not exist and an empty folder are accepted; a link or a file is not.
     """
     folder = Path(folder)
     if folder.is_symlink():
@@ -206,7 +215,8 @@ def check_replaceable(folder: str | Path) -> None:
 def _is_model(folder: Path) -> bool:
     """Return whether an existing folder looks like a saved pipeline, which saving may replace.
 
-    It does with a config.json of this library, no folder but that of partners, and no README.md but a model card.
+    It must have a config.json of this library, no folder in it but that of partners, and either no README.md or a model
+    card as README.md.
     """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
@@ -224,8 +234,8 @@ def _is_model(folder: Path) -> bool:
 def read(folder: Path) -> dict[str, Any]:
     """Read the parts of a saved pipeline, and return them as {field of `Pipeline`: value}, modules in evaluation mode.
 
-    "preprocessor", "labels" and "partners" are None if the pipeline has none; "autoencoder" and "calibration" are then
-    absent. Whether the parts fit together is checked later, by `check_parts`.
+    "preprocessor", "labels" and "partners" are None if the pipeline has none. "calibration" is absent if it has none;
+    "autoencoder" as well, or if it is the model. Whether the parts fit together is checked later, by `check_parts`.
 
     Args:
         folder: a folder that `write` made.
@@ -272,13 +282,17 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def check_parts(pipeline: Pipeline) -> None:
-    """Raise InputError where the parts of a loaded pipeline do not fit together.
+    """Check that the parts of a loaded pipeline are valid and fit together.
 
-    Checked are: columns and options, the tokens of preprocessor, model and autoencoder, static features, statistics,
-    calibration, and the number of outputs.
+    Checked are: columns and options, the tokens of preprocessor, model and autoencoder, the number of static features,
+    the preprocessor's statistics, the calibration, and the number of outputs.
 
     Args:
         pipeline: a pipeline made of what `read` returned.
+
+    Raises:
+        InputError: the first part that is not valid, or does not fit.
+        TypeError, ValueError, AttributeError: made-up settings, of a type that is never written.
     """
     from_fields(TableSchema, pipeline.columns, "columns")
     options = {each.name for each in dataclasses.fields(FitConfig)}
@@ -316,8 +330,8 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """Build a model from its settings, without memory for weights (on the meta device).
 
     Args:
-        settings: kind, config and head, as `Described` has them.
-        tensors: the number of saved tensors, which bounds what a damaged file may ask for.
+        settings: {"kind": name of the class, "config": fields of `RoMAEConfig`, "head": settings of the head or None}.
+        tensors: number of saved tensors; a damaged file may not ask for more blocks or members than these.
 
     Raises:
         InputError: settings that no model has, or that ask for more than the tensors.
@@ -342,8 +356,13 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
     """Load what predicts next to the network, such as boosted trees, and check that it fits the pipeline's labels.
 
-    Raises ModelDirectoryError if it is damaged, or of another task or number of outputs than the labels; without labels
-    there can be no partners.
+    Args:
+        folder: the folder of partners, which exists.
+        labels: the labels of the pipeline.
+
+    Raises:
+        ModelDirectoryError: files that are damaged, or of another task or number of outputs than the labels; no labels
+            (None), without which there are no partners.
     """
     try:
         partners = Predictor.load(folder)

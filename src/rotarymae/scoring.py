@@ -54,11 +54,10 @@ BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden
 def score(outcome: Outcome, reporter: Reporter) -> None:
     """Predict with a trained pipeline and score it next to simple methods, on held-out series if there are any.
 
-    Results are stored in `outcome`: metrics; predictions and embeddings of all series; predictions of hidden
-    observations, or of hidden patches of arrays, for the scored ones.
-
     Args:
-        outcome: the results of one run, with its trained pipeline, data and split.
+        outcome: the results of one run, with its trained pipeline, data and split. Changed in place: it gets metrics;
+            predictions (if there are labels) and embeddings of all series; and predictions of hidden observations, or
+            of hidden patches of arrays, for the scored ones (if the pipeline has an autoencoder).
         reporter: shows progress and warnings.
     """
     dataset, split = outcome.dataset, outcome.split
@@ -78,15 +77,14 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Score the network, its partners and a constant guess on the scored series; store all in `outcome`.
-
-    `outcome.predicted`, the network's outputs for all series, is replaced by the predictions of the method that the fit
-    chose. Stored are also the other methods' predictions of the scored series (`baselines`), half the width of
-    intervals, and metrics.
+    """Score the network, the methods next to it (partners) and a constant guess on the scored series.
 
     Args:
-        labels: of the pipeline: its classes, or the scale of its numbers; `outcome.labels` has the true labels.
-        reporter: shows progress; warns of classes that no scored series has.
+        outcome: has the true labels, and in `predicted` the network's outputs for all series. Changed in place:
+            `predicted` becomes the predictions of the method that the fit chose, and `baselines`, `half_widths` and
+            `metrics` are set.
+        labels: those of the pipeline: its classes, the scale of its numbers, or the intervals of times to an event.
+        reporter: shows progress, and which method predicts; warns of classes that no scored series has.
     """
     predictor = outcome.pipeline.partners
     assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
@@ -115,7 +113,13 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """Return {method: predictions [count, K]} of the `constant` prediction that training series of `truth` give."""
+    """Return {method: predictions [count, K]} of a method that predicts the same for every series, such as the mean.
+
+    Args:
+        labels: those of the pipeline.
+        truth: targets of the training series, as `labels.truth` returns them.
+        count: number of series to predict.
+    """
     same = constant(labels.task, labels.for_partners(truth))
     return {CONSTANT_NAMES[labels.task]: np.tile(same, (count, 1))}
 
@@ -123,8 +127,11 @@ def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarra
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
     """Return the function (truth, predicted) → {metric: value} that scores predictions of the task of these labels.
 
-    Of classes, `truth` of the scored series decides which is the rarest, and a class is chosen by probabilities times
-    `weights`, or those of the labels if they are None.
+    Args:
+        labels: those of the pipeline.
+        truth: targets of the scored series, as `labels.truth` returns them; of classes, it says which is the rarest.
+        weights: factors [classes] or [S, classes] of the probabilities before the largest decides the class; None takes
+            those of the labels. Used for classes only.
     """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
@@ -141,10 +148,11 @@ def _scores(
     """Return {method: {metric: value}} of some methods' predictions, next to the truth.
 
     Args:
-        measure: from `_measure`.
-        truth: encoded labels of the n predicted series.
+        measure: called with (truth, predictions); returns {metric: value}.
+        truth: targets of the n predicted series, as `labels.truth` returns them.
         guesses: {method: predictions [n, K]}.
-        widths: returns half the width of a method's intervals, which are then scored, too; None for none.
+        widths: called with a method's name; returns half the width of its intervals, [K] or [n, K], which are then
+            scored, too, or None if it has none.
     """
     return {
         name: measure(truth, guess) | interval_metrics(truth, guess, widths(name)) for name, guess in guesses.items()
@@ -152,7 +160,10 @@ def _scores(
 
 
 def _widths(pipeline: Pipeline) -> Callable[[str], np.ndarray | None]:
-    """Return the function from a method's name to half the width of its prediction intervals in `pipeline`, or None."""
+    """Return a function of a method's name, which returns half the width [outputs] of its prediction intervals or None.
+
+    None is for a method without intervals in this pipeline.
+    """
     return lambda name: pipeline.half_widths(predictor=name)
 
 
@@ -172,15 +183,21 @@ def evaluate_predictions(
         pipeline: has all of them.
         dataset: S series or arrays.
         targets: labels [S], None or NaN for a series without one.
-        on_step: called with (batches done, batches in all), for progress bars.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
         spans: {name: time span}: also score predictions from what was known that long after `since`, under "early".
             None means no early scores.
         since: a time for each series [S]; a series with NaN is left out of the early scores. None means no early
             scores.
 
+    Returns:
+        A dictionary with "series" (numbers of series with and without a label), "scored_on", "noun", the name of the
+        task ({method: {metric: value}}), "intervals" (bootstrap intervals of the metrics), "predictor" (which method
+        predicts, and why), and with `spans` and `since` "early" ({"series": number, "left_out": number, "at": {name of
+        a span: {method: {metric: value}}}}).
+
     Raises:
         InputError: a model without a head, a number of labels unlike that of the series, an unknown class, no label at
-            all; `spans` and no time in `since`.
+            all; `spans` and no time in `since`; a series without an observation until the end of a span.
     """
     labels = pipeline.require_labels()
     targets = one_per_series(targets, len(dataset))
@@ -216,12 +233,14 @@ def evaluate_predictions(
 def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -> None:
     """Predict every fold's series with the pipeline that was trained without them, and score all together.
 
-    Everything is computed from the saved pipelines, so that a resumed run has the same metrics. `outcome`, whose
-    pipeline is an `Ensemble`, gets the predictions and half widths of all series, those without a label by all folds'
-    models; baselines, each series' fold, and the metrics of all methods.
+    Everything is computed from the saved pipelines, so that a resumed run has the same metrics. Series without a label
+    are predicted by the average of all folds' models.
 
     Args:
+        outcome: has the data, the labels, and an `Ensemble` as its pipeline. Changed in place: `predicted`,
+            `half_widths`, `baselines`, `fold_of`, `fold_weights` (of classes) and `metrics` are set.
         splits: the split of each fold, in the order of `Ensemble.members`.
+        reporter: shows progress, and which method predicts.
     """
     pipeline, dataset, rows = cast(Ensemble, outcome.pipeline), outcome.dataset, outcome.split.test
     labels = pipeline.require_labels()
@@ -281,10 +300,15 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
 
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
-    """Hide patches of pictures or sounds, and score the model's predictions of them next to means; store both.
+    """Hide patches of pictures, videos or sounds, and score the model's predictions of them next to means.
 
-    The predictions go to `reconstructions` and the errors to `metrics` of the outcome. Arrays of one patch are left
-    out; if there are no others, nothing is done.
+    Arrays of one patch are left out; if there are no others, nothing is done.
+
+    Args:
+        outcome: has the pipeline. Changed in place: the predictions go to `reconstructions`, and the errors, in
+            standardised cells, to "reconstruction" of `metrics`.
+        part: the scored arrays.
+        reporter: shows progress.
     """
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
@@ -309,11 +333,18 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
 
 
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
-    """Hide observations of series, and score the model's predictions of them next to simple methods'; store both.
+    """Hide observations of series, and score the model's predictions of them next to those of simple methods.
 
-    The outcome gets the visible and the hidden observations of `part`, the predictions, and, in `metrics`, the errors.
-    Simple methods are fitted on `train`. A warning says where one has an error that is lower by over 5 %, unless few
-    observations are hidden. If nothing can be hidden, nothing is done.
+    Hidden are stretches, or the ends of series if the model learnt to forecast. If nothing can be hidden, nothing is
+    done.
+
+    Args:
+        outcome: has the pipeline. Changed in place: `visible`, `hidden`, `interpolated` (the model's predictions) and
+            "interpolation" of `metrics` (the errors, as `compare_at_hidden` returns them) are set.
+        train: series on which the simple methods are fitted.
+        part: the scored series.
+        reporter: shows progress; warns of a value column whose error is over 5 % above that of a simple method, unless
+            fewer than 20 of its observations are hidden.
     """
     forecasts = outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
@@ -351,13 +382,15 @@ def _compare(
     """Predict hidden observations from the visible ones of the same series; return the model's answers, and errors.
 
     Args:
+        pipeline: has the model and its preprocessor.
         methods: names of simple methods (`partners.baselines`) with which the model is compared.
         train: series on which these methods are fitted.
         visible, hidden: the two parts of the scored series, in the same order.
-        on_step: called with (batches done, batches in all), for progress bars.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Returns:
-        The model's answers at the hidden observations, and the errors of all methods, as `compare_at_hidden`.
+        The model's answers at the hidden observations, in their order; and the errors of the model and of all methods,
+        as `compare_at_hidden` returns them.
     """
     preprocessor = pipeline.require_series()
     answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
@@ -374,18 +407,18 @@ def compare_at_hidden(
     Only observations that all methods answer are compared, and no limits.
 
     Args:
-        preprocessor: the model's, which standardises values.
+        preprocessor: the preprocessor of the model, which standardises values.
         hidden: the n hidden observations, with the model's V value columns.
-        answers: the model's answers there.
+        answers: the model's answers at these observations, in their order.
         guesses: {method: predictions [n, V]} in the table's units, with the model's under "model".
 
     Returns:
-        {value: row}. A row has "hidden_observations", their number; "limits", how many limits are left out, if there
-        are any; "methods", {method: {error: number}}; and, where
-        `answers` has bands, "share_inside_band", {share: number}. The same stands under "channels", {channel: row}, if
-        the data has channels, and in "by_distance", a list of rows with "above", the least distance to the nearest
-        observation in units of position. Errors are standardised; those in the table's unit stand next to them for each
-        channel, or for a value without channels.
+        {name of a value column: row}. A row has "hidden_observations", their number; "limits", how many limits (or
+        missing values) are left out, if there are any; "methods", {method: {error: number}}; and, if `answers` has
+        bands, "share_inside_band", {share: number}. It also has "channels", {channel: row}, if the data has channels;
+        and "by_distance", a list of rows, for groups of at least 20 observations, with "above", the least distance to
+        the nearest visible observation, in units of position. Errors are standardised. For each channel, or for a value
+        without channels, those in the table's unit stand next to them.
     """
     scaler, truth = preprocessor.values, np.asarray(measured(hidden), np.float64)
     channels = channel_index(hidden)
@@ -395,12 +428,16 @@ def compare_at_hidden(
     inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
-        """Return one row as described above, for some of the hidden observations and one value column.
+        """Return a row of errors for some of the hidden observations and one value column.
 
         Args:
             rows: indices of the observations.
-            v: number of the column.
-            own_unit: also return errors in the table's units.
+            v: index of the value column.
+            own_unit: whether to return errors in the table's unit as well.
+
+        Returns:
+            {"hidden_observations": number of those that all methods answer, "methods": {method: {error: number}}}, with
+            "limits" and "share_inside_band" if there are any. Errors are NaN without observations.
         """
         # A channel that training never saw has no mean: methods are compared where all of them answer.
         limits = int(np.isnan(truth[rows, v]).sum())
@@ -445,19 +482,20 @@ def evaluate_forecasts(
 ) -> dict[str, Any]:
     """Return the errors of forecasts up to `horizon` ahead, of the model and of simple methods, for each value column.
 
-    Every series is forecast from `ORIGINS` times, evenly spread over its second half, each time from what came before.
+    Every series is forecast from `ORIGINS` times, evenly spread over its second half, each time from what was observed
+    until then. Simple methods are fitted on the series themselves.
 
     Args:
         pipeline: has the model.
         dataset: the series.
+        horizon: how far ahead, in the unit of the series' times.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
-        horizon: in the unit of the series' times.
 
     Returns:
-        As `compare_at_hidden`.
+        {name of a value column: errors}, as `compare_at_hidden` returns them.
 
     Raises:
-        InputError: no observation lies that near after any of these times.
+        InputError: no observation lies within the horizon after any of these times.
     """
     first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
     middle = (first + last) / 2

@@ -65,10 +65,11 @@ class FitResult:
 
     Attributes:
         pipeline: the trained pipeline.
-        split: which examples were used for training, for choosing the epoch, and set aside for scoring.
+        split: which examples were used for training, for choosing the epoch, and set aside for scoring; None if the
+            training did not split.
         split_method: how they were split, as in metrics.json; `splits.split_words` describes it in words.
-        pretraining, finetuning: losses and best epoch of each training, None for one that was not run.
-        validation_outputs: {method: its predictions of the validation examples}, by methods trained without these.
+        pretraining, finetuning: losses and totals of each training, None for one that was not run.
+        validation_outputs: {method: its predictions [validation examples, K]}, by methods trained without these.
         pretrained_on: number of examples in pre-training; 0 without it.
         others: further pre-trained networks, from which `finetune` starts all members but the first.
     """
@@ -84,12 +85,15 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """The losses and best epoch of the last training: of fine-tuning, else of pre-training."""
+        """Losses and totals of the last training: of fine-tuning, else of pre-training; empty if there was none."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
     def history(self) -> dict[str, list[dict[str, Any]]]:
-        """The logged losses, {"pretrain": lines, "finetune": lines}, without a training that was not run."""
+        """The logged losses, {"pretrain": lines, "finetune": lines}, without a training that was not run.
+
+        A line is a dictionary, as in `TrainResult.history`.
+        """
         both = {"pretrain": self.pretraining, "finetune": self.finetuning}
         return {name: one.history for name, one in both.items() if one is not None}
 
@@ -119,7 +123,7 @@ def train(
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
-        holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
+        holdout: share of the labelled series that nothing is trained on; with fewer than ten labelled series, none is.
         split_by: a column or a fold of a cross-validation that decides the split instead of chance; see
             `splits.make_split`.
         columns: layout of the table, {field of `TableSchema`: value}, which is saved with the pipeline; None keeps that
@@ -134,6 +138,7 @@ def train(
     Raises:
         InputError: before any training: labels or settings that cannot be used; a start with other values or channels;
             a folder with another run.
+        TrainingDiverged: losses or weights became infinite or NaN.
     """
     reporter = reporter or Reporter(quiet=True)
     if start is None and config.pretrained is not None:
@@ -185,7 +190,7 @@ def train(
     if plan is not None:
         model = None if start is None else start.model
         open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model))
-        plan.of(dataset.lengths, split.scored, split.train if kind is not None else None, members)
+        plan.set_sizes(dataset.lengths, split.scored, split.train if kind is not None else None, members)
         how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
     if start is not None and not config.pretrains:
@@ -246,13 +251,16 @@ def labelled(
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
     """Return the kind of labels, the indices of labelled series, and their classes for a stratified split.
 
-    Without targets kind and classes are None, and all series are returned; for a regression only the classes are None.
-
     Args:
         dataset: S series or arrays.
-        targets: [S] labels, None or NaN for a series without one; or None.
-        task: "classification", "regression", "survival" or "auto"; see `train`.
+        targets: [S] labels, None or NaN for a series without one; or None, to pre-train only.
+        task: "classification", "regression", "survival", or "auto" to look at the labels.
         config: options that the kind of labels checks.
+
+    Returns:
+        The class that handles such labels (None without targets); the L ascending indices of the labelled series (all
+        series without targets); and [L] the group of each, which a split keeps in proportion (None without targets and
+        for a regression).
 
     Raises:
         InputError: no series has a label; labels that cannot be used for the task or with the options.
@@ -281,13 +289,15 @@ def _choose(
 ) -> None:
     """Let validation series choose what predicts, and how a class is decided from probabilities.
 
-    Replaces the fine-tuned `result.pipeline` and sets `result.validation_outputs`. Of the options `predictor`, `decide`
-    and `costs` count; the reporter says what was chosen, and why.
+    The choices go into a new pipeline.
 
     Args:
+        result: of the fine-tuning, with a split. Changed in place: `pipeline` is replaced, `validation_outputs` set.
         truth: [S, ...] classes, numbers or times to an event of all series, as the labels' `truth` returns them.
         rows: indices of the training and the validation series.
         fitted: boosting and the other methods, with their predictions of validation series.
+        config: its options `predictor`, `decide` and `costs` count.
+        reporter: says what was chosen, and why.
     """
     pipeline, labels, split = result.pipeline, result.pipeline.require_labels(), result.split
     assert split is not None
@@ -304,10 +314,15 @@ def _choose(
 
 
 def _with_early_copies(dataset: Any, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """Return S series, with `config.early` followed by three copies of each that end early; and whose copy each is.
+    """Add three copies of each of S series, cut off at random times, if the option `early` is set.
+
+    Args:
+        dataset: the series; arrays without the option.
+        config: its options `early` and `seed` count.
 
     Returns:
-        The series and copies; and for each the index of its series in `dataset`, int [S] or [4 S].
+        The data set, followed by the copies if any; and for each series and copy the index of its series in `dataset`,
+        int [S] or [4 S].
     """
     every = with_early(dataset, EARLY, config.seed) if config.early else dataset
     return every, np.arange(len(every)) % len(dataset)
@@ -323,8 +338,9 @@ def open_start(source: Any) -> Pipeline:
         source: a run folder of `rotarymae fit`, a saved pipeline, a model's name, or a `Pipeline`.
 
     Raises:
-        InputError: another kind of source; a model without a preprocessor, whose inputs could not be scaled.
-        ModelDirectoryError: as `Pipeline.load`.
+        InputError: no such folder or name; another kind of source; the models of a cross-validation; a model without a
+            preprocessor, whose inputs could not be scaled.
+        ModelDirectoryError: a file of the model is missing, unreadable or changed.
     """
     if isinstance(source, str | Path):
         source = Pipeline.load(source)
@@ -344,10 +360,11 @@ def open_start(source: Any) -> Pipeline:
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and long series are cut.
 
-    What a prediction needs is nearby or a season away, and many small steps teach more than few large ones. A window
-    has about 256 observations of every channel, or some seasons of them, and a step about 8,192 in all, for which
-    `batch_size` is lowered. A window that is set stays. Neighbours are on, or off for data with further positions. The
-    options of a fit from a trained model or of arrays are returned as they are.
+    Neighbours are on, or off for data with further positions. If no window is set and a series is longer than two of
+    them, a window has about 256 observations of every channel, or some seasons of them, and a step about 8,192
+    observations, for which `batch_size` is lowered: predictions need only what is nearby or a season away, and many
+    small steps teach more than few large ones. The options of a fit from a trained model or of arrays are returned as
+    they are.
 
     Args:
         config: options of a fit.
@@ -377,8 +394,11 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             None fits a new one.
 
     Raises:
-        InputError: no series with two tokens; an option that does not fit the data; data unlike those of `start`; a
-            training that would not fit into memory, or in which masking would hide nothing.
+        InputError: no series with two tokens, for pre-training; an option that does not fit the data; data unlike those
+            of `start`; a training that would not fit into memory, or in which masking would hide nothing.
+
+    Warns:
+        InputWarning: very long series that are cut into windows; a channel_spacing that has no effect.
     """
     if config.pretrains and (dataset.lengths < 2).all():
         tokens, check = "observations", "give longer series, or check which column holds the ids"
@@ -419,8 +439,16 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
     """Return the preprocessor of series: a new one that is fitted to them, or that of `start` with this fit's windows.
 
-    Raises InputError for options that do not suit the data, or data unlike those of `start`; warns of a channel_spacing
-    that has no effect.
+    Args:
+        dataset: the series to train on.
+        config: options of the fit.
+        start: the trained model from which training starts; None fits a new preprocessor.
+
+    Raises:
+        InputError: options that do not suit the data; data unlike those of `start`.
+
+    Warns:
+        InputWarning: very long series that are cut into windows; a channel_spacing that has no effect.
     """
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
@@ -453,10 +481,16 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """Return how series are cut: the length of windows (None for uncut series), and how much two of them share.
+    """Return the length of the windows into which series are cut, and how many observations two neighbours share.
 
-    Options of the fit come first, then `before`, the preprocessor of the model to start from. Otherwise series of over
-    8,192 observations are cut so that a training step fits into 2 GB, with a warning.
+    The length is None, and the second number 0, for series that are not cut. Options of the fit come first, then those
+    of `before`. Otherwise, if a series has over 8,192 observations, windows are so short that a step has at most 32,768
+    observations (but not below 256), with an InputWarning.
+
+    Args:
+        dataset: the series to train on.
+        config: options of the fit: `window`, `overlap` and `batch_size` count.
+        before: the preprocessor of the model to start from; None without one.
     """
     if config.window is not None:
         return config.window, config.shared
@@ -489,21 +523,27 @@ def pretrain(
 ) -> FitResult:
     """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
 
-    Series in which masking hides nothing are left out with a warning. With `members` above 1 several networks are
-    trained from different seeds, of which the pipeline has the first.
+    Series in which masking hides nothing are left out, with an InputWarning. With `members` above 1 several networks
+    are trained from different seeds; the pipeline has the first, `others` of the result has the rest.
 
     Args:
         dataset: series or arrays; labels are not needed.
         config: options of the fit; those of fine-tuning are not read.
         preprocessor: of the data set, if `prepare` has fitted it already; None calls `prepare`.
         start: the pipeline to start from, instead of random weights; it is not changed.
-        validation: another data set, whose loss chooses the best epoch; None for none.
+        validation: another data set, whose loss chooses the best epoch; None keeps the last weights.
         members: number of networks.
-        schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
-        how: folder, resume, on_step and on_resume, as `training.fit`.
+        schedule: called with (objective, examples, validation examples, settings) before each training; returns the
+            settings with another number of epochs. None leaves them as they are.
+        how: keyword arguments of `training.fit`, as far as they are given: folder (of log and checkpoints), resume
+            ("never" or "auto"), on_step (called with steps done, steps in all, loss) and on_resume.
+
+    Returns:
+        The pipeline and the losses; the split is not set.
 
     Raises:
-        InputError: as `prepare` and `training.fit`.
+        InputError: an option that does not fit the data; data unlike those of `start`; a folder with another run.
+        TrainingDiverged: losses or weights became infinite or NaN.
     """
     scaling: Any = preprocessor or prepare(dataset, config, start)
     masking = config.strategy(dataset.kind)
@@ -549,20 +589,23 @@ def pretrain(
 
 
 def _of_members(config: FitConfig, members: int, how: dict[str, Any]) -> Iterator[tuple[FitConfig, dict[str, Any]]]:
-    """Yield (options, how it is trained) of each of several networks that are trained one after another.
+    """Yield, for each of several networks that are trained one after another, its options and arguments for `fit`.
 
-    The first network's are those of one that is trained alone. The others have the next seeds, and folders with a
-    number; progress is counted over all networks.
+    The k-th network, from 0, has the seed of `config` plus k, and a folder whose name ends in -(k + 1), except that the
+    first has the folder as given. `on_step` counts the steps of all networks.
 
     Args:
         config: options of the fit.
         members: number of networks.
-        how: folder, resume, on_step and on_resume of `training.fit`, as far as they are given.
+        how: keyword arguments of `training.fit`: folder, resume, on_step and on_resume, as far as they are given.
     """
     on_step, folder = how.get("on_step") or (lambda *_: None), how.get("folder")
 
     def count(before: int, step: int, steps: int, loss: float) -> None:
-        """Call `on_step` with steps that count those of the networks before, and with those of all networks."""
+        """Call `on_step` with the steps done, and the steps of all networks.
+
+        `before` networks were trained, and this one has made `step` of `steps` steps.
+        """
         on_step(before * steps + step, members * steps, loss)
 
     for member in range(members):
@@ -598,13 +641,21 @@ def finetune(
             task="survival".
         config: options of the fit; those of pre-training are not read.
         task: "classification", "regression" or "survival".
-        validation: another data set and its targets, whose loss chooses the best epoch; None for none.
-        others: pre-trained networks from which the second and further members start; () starts all from `pretrained`.
-        schedule: returns the settings with the number of epochs, given objective, examples, validation and settings.
-        how: folder, resume, on_step and on_resume of `training.fit`.
+        validation: another data set and its targets, whose loss chooses the best epoch; None keeps the last weights.
+        others: pre-trained networks from which the second and further members start, one fewer than there are members;
+            () starts all from `pretrained`.
+        schedule: called with (objective, examples, validation examples, settings) before each training; returns the
+            settings with another number of epochs. None leaves them as they are.
+        how: keyword arguments of `training.fit`, as far as they are given: folder (of log and checkpoints), resume
+            ("never" or "auto"), on_step (called with steps done, steps in all, loss) and on_resume.
+
+    Returns:
+        A pipeline without partners, and the losses; the split is not set.
 
     Raises:
-        InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
+        InputError: fewer than two classes; a validation label that training lacks; a `pretrained` without a
+            preprocessor, or of other data; a folder with another run.
+        TrainingDiverged: losses or weights became infinite or NaN.
     """
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
@@ -650,9 +701,11 @@ def finetune(
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of an encoder, or of that of a model, with all its weights, trainable.
+    """Return a copy of an encoder with all its weights, all of them trainable.
 
-    It has the `dropout` and `drop_path` of `config`.
+    Args:
+        source: an encoder, or a model that has one.
+        config: its `dropout` and `drop_path` are those of the copy.
     """
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once

@@ -36,7 +36,13 @@ FREEDOMS = torch.linspace(*FREEDOM, 20_000, dtype=torch.float64)  # raw degrees 
 
 
 class Program(nn.Module):
-    """Base of exportable modules of named inputs (`needs`), a dictionary of tensors, and named `outputs`."""
+    """Base of exportable modules, which are called with a dictionary of tensors; the top of this file describes them.
+
+    Attributes:
+        outputs: names of the tensors that `forward` returns, in their order.
+        preprocessor: makes tokens of the inputs.
+        model: the model that answers.
+    """
 
     outputs: tuple[str, ...]
 
@@ -50,16 +56,16 @@ class Program(nn.Module):
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
     def rows(self, inputs: Feeds) -> Rows:
-        """Return the observations among the inputs of the program, as the preprocessor takes them."""
+        """Return the observations among the inputs, {name: tensor}, in the form that the preprocessor takes."""
         return Rows(*(inputs.get(name) for name in ("time", "values", "mask", "channel", "position")))  # pyright: ignore
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The names of the inputs, in the order of the module's description."""
+        """Names of the inputs of `forward`, in order: "time", "values", "channel" and "position" if read, "mask"."""
         return ("time", "values", *self._axes(), "mask")
 
     def _axes(self, prefix: str = "") -> tuple[str, ...]:
-        """Return the names of the inputs "channel" and "position" that the model reads, each with `prefix`."""
+        """Return the names of the inputs "channel" and "position" that the model reads, each with `prefix` in front."""
         channel = () if self.preprocessor.channel_names is None else (f"{prefix}channel",)
         return (*channel, f"{prefix}position") if self.preprocessor.position_names else channel
 
@@ -82,11 +88,14 @@ class Predictions(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The names of the inputs; "static" is the last where the head reads static columns."""
+        """Names of the inputs of every program, and "static" if the head reads columns with one value per series."""
         return (*super().needs, "static") if self.preprocessor.static else super().needs
 
     def forward(self, inputs: Feeds) -> Tensor:
-        """Return class probabilities float32 [B, classes], or values float64 [B, outputs] in the targets' units."""
+        """Return class probabilities float32 [B, classes], or values float64 [B, outputs] in the targets' units.
+
+        `inputs` are {name: tensor} of the names in `needs`, for B series.
+        """
         static = inputs.get("static")
         features = None if static is None else code_features(self.preprocessor.static, static.double())
         out = self.model(self.preprocessor(self.rows(inputs)), features)
@@ -100,12 +109,15 @@ class Embeddings(Program):
     outputs = ("embedding",)
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the model and preprocessor of a pipeline of series; without a head, the mean over tokens is taken."""
+        """Take the model and preprocessor of a pipeline of series; InputError for another one.
+
+        A vector is pooled from tokens as the model's head does; without a head, it is their mean.
+        """
         super().__init__(pipeline)
         self.pool = getattr(self.model, "pool", "mean")
 
     def forward(self, inputs: Feeds) -> Tensor:
-        """Return one vector per series, float32 [B, D]."""
+        """Return one vector per series, float32 [B, D], for `inputs` {name: tensor} of the names in `needs`."""
         return embedding(self.model, self.preprocessor(self.rows(inputs)), self.pool)
 
 
@@ -130,13 +142,13 @@ class Interpolations(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The names of the inputs; those of the queries are the last."""
+        """Names of the inputs of every program, and then "query_time", "query_channel" and "query_position" if read."""
         return (*super().needs, "query_time", *self._axes("query_"))
 
     def forward(self, inputs: Feeds) -> Any:
-        """Return (means, standard deviations), each [B, M, V], at M queries per series, in the table's units.
+        """Return (means, standard deviations), each float64 [B, M, V], at M queries per series, in the table's units.
 
-        The means alone, no tuple, for a model without a spread.
+        A model without a spread returns the means alone, no tuple. `inputs` are {name: tensor} of the names in `needs`.
         """
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
@@ -167,9 +179,13 @@ class Interpolations(Program):
         return scaler.inverse(mean, number), (upper - lower) / 2
 
     def _deviation(self, freedom: Tensor) -> Tensor:
-        """Return half the central 68.27 % interval of Student's t over its standard deviation, by raw freedom.
+        """Return half the width of the central 68.27 % interval of Student's t, over its standard deviation.
 
-        Programs have no quantiles of Student's t; between neighbouring entries of the table it is a line, to 1e-6.
+        Programs have no quantiles of Student's t; they are read from a table, with a line between entries, to 1e-6.
+
+        Args:
+            freedom: degrees of freedom as the model predicts them, before they are made positive; of any shape, which
+                is that of the result.
         """
         place = (freedom - FREEDOMS[0]) / (FREEDOMS[1] - FREEDOMS[0])
         below = place.floor().clamp(0, len(FREEDOMS) - 2)
@@ -178,9 +194,12 @@ class Interpolations(Program):
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
-    """Return for each query the numbers of its channel [B, M, V, ...], out of those of all channels of its time.
+    """Return for each query the numbers of its channel, [B, M, V, ...], out of those of all channels of its time.
 
-    They are `part` [B, M, C · V, ...]; `number` int [B, M] is the channel of each query, from 0.
+    Args:
+        part: [B, M, C · V, ...] numbers of C channels of V values, channel by channel, at M queries.
+        number: int [B, M] channel of each query, from 0.
+        channels: number C of channels.
     """
     each = part.unflatten(2, (channels, -1))
     index = number.view(*number.shape, *(1 for _ in each.shape[2:]))

@@ -38,7 +38,7 @@ def make_program(pipeline: Pipeline, job: Job) -> Program:
         job: "predict" (calibrated predictions of a fine-tuned model), "embed" or "interpolate".
 
     Raises:
-        InputError: the pipeline cannot do this job, or cannot be exported; the message says why.
+        InputError: an unknown job; the pipeline cannot do it, is not one of series, or is an `Ensemble`.
 
     Warns:
         InputWarning: a model that splits long series into windows; the program does not.
@@ -63,7 +63,7 @@ def export_program(program: Program, path: str | Path) -> float:
         path: a new file.
 
     Returns:
-        The largest difference, as `largest_difference` measures it.
+        The largest difference, relative to the largest answer if that is above 1; see `largest_difference`.
 
     Raises:
         InputError: a file that exists or cannot be made.
@@ -103,9 +103,9 @@ def export_program(program: Program, path: str | Path) -> float:
 
 
 def _stable_sort() -> Callable[..., Any]:
-    """Return the translation of torch's stable sort for the ONNX exporter, which lacks one.
+    """Return the function that the ONNX exporter calls for torch's stable sort, for which it has no translation.
 
-    It is TopK over all values, which keeps the order of equal ones.
+    The function uses TopK over all values, which keeps the order of equal ones.
     """
     from onnxscript import FLOAT, INT64, opset18
 
@@ -122,8 +122,12 @@ def _stable_sort() -> Callable[..., Any]:
 def largest_difference(program: Program, path: Path) -> float:
     """Return how much the outputs of an ONNX file differ from its program's, for random series of three shapes.
 
-    It is the largest absolute difference, divided by the output's largest absolute value where that is above 1; it is
-    infinite where an output is not finite. MissingExtra is raised without the extra `export`.
+    It is the largest absolute difference over outputs and shapes, each divided by the output's largest absolute value
+    if that is above 1; infinite if an output is not finite. Raises MissingExtra without the extra `export`.
+
+    Args:
+        program: the program, in evaluation mode.
+        path: the ONNX file that was written from it.
     """
     session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
     worst, most = 0.0, program.preprocessor.window or LONGEST
@@ -141,8 +145,13 @@ def largest_difference(program: Program, path: Path) -> float:
 def random_feeds(program: Program, series: int, observations: int) -> Feeds:
     """Draw inputs for a program, {name: tensor} in the order of `program.needs`; the same on each call.
 
-    Values and times are like those of training, padded to `observations`; the first series has all, others from 2 on.
-    There are 25 queries per series, within the observed span and a tenth of it beyond both ends.
+    Values and times are like those of training. There are 25 queries per series, within the observed span and a tenth
+    of it beyond both ends.
+
+    Args:
+        program: says which inputs it needs, and what training data were like.
+        series: number of series.
+        observations: number to which each series is padded. The first series has as many; others from 2 up to it.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
     shape = (series, observations)
@@ -169,16 +178,30 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
 
 def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw further positions, such as latitude and longitude, over the training set's range: [*shape, P], float64."""
+    """Draw further positions, such as latitude and longitude, uniformly over the training set's range.
+
+    Args:
+        known: the preprocessor, which knows the ranges of the P positions.
+        draw: the random generator.
+        shape: numbers of series, and of observations or queries.
+
+    Returns:
+        float64 [*shape, P] in the table's units.
+    """
     scaling = known.positions
     reach = (scaling.training_reach[1:] * scaling.units[1:]).numpy()
     return scaling.column_origins.numpy() + reach * draw.uniform(-1, 1, (*shape, len(reach)))
 
 
 def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
-    """Draw the static columns of some series, float64 [series, columns], coded as a program reads them.
+    """Draw the static columns of some series, coded as a program reads them; return float64 [series, columns].
 
-    A fifth of the numbers are NaN.
+    A number is as in training, and NaN in a fifth of the series; a category is its place in the training's list.
+
+    Args:
+        known: the preprocessor, which has the columns.
+        series: number of series.
+        draw: the random generator.
     """
     codes = np.zeros((series, len(known.static)))
     for i, column in enumerate(known.static):
@@ -190,9 +213,10 @@ def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.G
 
 
 def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
-    """Return which axes of a program's inputs have any length in the file, {input: {axis: dimension}}.
+    """Return which axes of a program's inputs are free in the file, {name of an input: {axis: dimension}}.
 
-    They are series, and observations or queries.
+    They are axis 0, the series, and axis 1, the observations or queries, of all inputs but "static". Each input that
+    shares an axis has the same dimension for it.
     """
     series, observations, queries = (torch.export.Dim(name, min=1) for name in ("series", "observations", "queries"))
     second = {name: queries if name.startswith("query") else observations for name in feeds if name != "static"}
@@ -202,7 +226,7 @@ def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
 def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
     """Rename the outputs of an ONNX graph in place, to `names` in this order.
 
-    Inner values that have one of the names get an underscore at its end first.
+    An inner value that has one of these names already gets an underscore appended to its name first.
     """
     for node in graph:
         for value in node.outputs:

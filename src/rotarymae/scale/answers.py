@@ -41,8 +41,8 @@ class Answers:
     """The answers for S series.
 
     Attributes:
-        columns: table of n rows; those of a series are together, in the order of the data set.
-        rows: int [S], number of rows of each series.
+        columns: table of n rows, without ids; the rows of a series are together, series in the order of the data set.
+        rows: int [S], number of rows of each series; their sum is n.
     """
 
     columns: pa.Table
@@ -51,15 +51,15 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Describe a computation for every series of a table, whatever its size.
+    """A computation for every series of a table, whatever its size.
 
     Attributes:
         pipeline: the pipeline that computes it.
-        answer: function (data set, on_step) → Answers. It calls on_step, if that is not None, with (parts done, parts
+        answer: function (data set, on_step) → Answers. It calls on_step, if that is not None, with (steps done, steps
             in all).
-        noun: what the answers are, for messages.
-        schema: columns of the answers; None where they depend on the table.
-        at: the table of query times, if any.
+        noun: what the answers are, in the plural, for messages.
+        schema: columns of the answers; None if they depend on the table.
+        at: the table of query times; None if the question has none.
         cost: function (data set) → [S], the share that each series takes of what is answered at a time; None answers
             each part of a table at once.
     """
@@ -82,11 +82,11 @@ def embeddings(
 
     Args:
         model: a pipeline, which is taken as it is, or what `Pipeline.load` reads.
-        pool: the mean or maximum over a series' observations, the [CLS] token, or what the model was trained to use
-            ("auto").
-        stage: the pre-trained or the fine-tuned model of a folder; a folder with one model has no pre-trained one of
-            its own.
-        precision: of the matrix products of a model that is loaded.
+        pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
+            trained to use.
+        stage: which model of a folder is asked, "pretrained" or "finetuned"; a fine-tuned one without its autoencoder
+            is asked in either case. A `Pipeline` is asked as it is.
+        precision: number format of matrix products ("auto", "fp32", "bf16"), if the model is loaded here.
 
     Raises:
         InputError: an unknown `pool` or `stage`; stage "finetuned" of a folder without such a model.
@@ -102,7 +102,7 @@ def embeddings(
     width = encoder_of(pipeline.model).config.embed_dim
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
-        """Return the embeddings, with one row per series."""
+        """Return the embeddings of the series of a data set as a table with one row per series."""
         vectors = pipeline.embed(dataset, None if pool == "auto" else pool, on_step=on_step)
         return _one_row_each(embedding_columns(vectors), len(dataset))
 
@@ -113,16 +113,20 @@ def embeddings(
 def predictions(
     model: Any, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
 ) -> Question:
-    """Return the `Question` what each series is: class and probabilities, value and interval, or expected time.
+    """Return the `Question` for the prediction of each series: class and probabilities, value and interval, or time.
+
+    Its answers have one row per series, with the columns that `run_folder.prediction_columns` describes.
 
     Args:
         model: a pipeline, or what `rotarymae.load` reads: a folder, or the name of a shipped model.
-        predictor: "model", "features", "combined", or "auto" for what the fit chose.
-        anomaly_score: adds a column of that name, last. A pipeline without labels then gives this column alone.
-        precision: of the matrix products of a model that is loaded.
+        predictor: "model" (the network), "features" (boosted trees), "combined", or "auto" for what the fit chose.
+        anomaly_score: whether to add a column "anomaly_score", last, as of `Pipeline.anomaly_score`; empty for a series
+            without a score. A pipeline without labels then gives this column alone.
+        precision: number format of matrix products ("auto", "fp32", "bf16"), if the model is loaded here.
 
     Raises:
-        InputError: a pipeline without labels, unless `anomaly_score`; a predictor that the pipeline does not have.
+        InputError: a pipeline without labels, unless `anomaly_score`; a predictor that the pipeline does not have;
+            `anomaly_score` of a pipeline without an autoencoder.
         ModelDirectoryError: a folder that is no whole model.
     """
     pipeline = load(model, precision) if isinstance(model, str | Path) else model
@@ -135,7 +139,7 @@ def predictions(
     half = pipeline.half_widths(predictor=predictor)
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
-        """Return the columns of predictions, with one row per series."""
+        """Return the predictions of the series of a data set as a table with one row per series."""
         outputs = pipeline.outputs(dataset, predictor, on_step if score is None else None)
         columns = prediction_columns(labels, outputs, half)
         if score is not None:
@@ -149,14 +153,15 @@ def predictions(
 
 
 def _anomaly_scores(pipeline: Pipeline) -> Question:
-    """Return the `Question` how odd each series is, with one row per series, empty where a series has no score.
+    """Return the `Question` how odd each series is.
 
-    The score is that of `Pipeline.anomaly_score`. Raises InputError for a pipeline without an autoencoder of series.
+    Its answers have one row per series, with the column "anomaly_score" (`Pipeline.anomaly_score`), empty for a series
+    without a score. Raises InputError for a pipeline without an autoencoder of series.
     """
     pretrained = pipeline.pretrained
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
-        """Return the scores, with one row per series."""
+        """Return the scores of the series of a data set as a table with one row per series."""
         scores = pa.array(pretrained.anomaly_score(dataset, on_step), from_pandas=True)  # NaN is an empty cell
         return _one_row_each({"anomaly_score": scores}, len(dataset))
 
@@ -166,14 +171,14 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 def anomalies(pipeline: Pipeline) -> Question:
     """Return the `Question` how odd each observation, and the stretch around it, is, given the others of its series.
 
-    There is a row per observation, with time, channel, values and two scores per value: those of
-    `Pipeline.observation_scores` and `Pipeline.stretch_scores`. Raises InputError for a pipeline without an autoencoder
-    of series.
+    Its answers have one row per observation: "time", "channel", the values, and two scores for each of them,
+    "anomaly_score" (`Pipeline.observation_scores`) and "stretch_score" (`Pipeline.stretch_scores`), with the name of
+    the value in front if there are several. Raises InputError for a pipeline without an autoencoder of series.
     """
     pipeline = pipeline.pretrained
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the scores, with one row per observation."""
+        """Return the scores of the observations of a data set as a table with one row per observation."""
         dataset = pipeline.dataset(dataset)  # so that all parts of a table have the same columns
         single, stretch = odd_observations(pipeline, dataset, on_step)
         return Answers(pa.table(score_columns(dataset, anomaly_score=single, stretch_score=stretch)), dataset.lengths)
@@ -184,8 +189,12 @@ def anomalies(pipeline: Pipeline) -> Question:
 def importances(pipeline: Pipeline) -> Question:
     """Return the `Question` how important each observation is for what is predicted of its series.
 
-    There is a row per observation: time, channel, values, importance, and what the network alone predicts for the
-    series. Observations of series longer than the model's window have no importance, with an InputWarning.
+    Its answers have one row per observation: "time", "channel", the values, "importance" (`Pipeline.importance`), and
+    what the network alone predicts for the series. A series of one observation, or longer than the model's window, has
+    no importance; answering warns (InputWarning) of the latter.
+
+    Args:
+        pipeline: a fine-tuned pipeline of series.
 
     Raises:
         InputError: a pipeline without labels, or of pictures or sounds.
@@ -193,7 +202,7 @@ def importances(pipeline: Pipeline) -> Question:
     labels, limit = pipeline.require_labels(), pipeline.require_series().window or np.inf
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the columns of importances, with one row per observation."""
+        """Return the importances of the observations of a data set as a table with one row per observation."""
         dataset = pipeline.dataset(dataset)
         fits = np.flatnonzero(dataset.lengths <= limit)
         importance = [np.full(length, np.nan) for length in dataset.lengths]
@@ -227,9 +236,9 @@ def values(
     Args:
         pipeline: with an autoencoder of series.
         points: number of evenly spaced times, from the first to the last observation of each series, in every channel.
-        times: use these times instead of `points`: numbers, dates, or texts such as "+4h", after each series' first
-            observation. () uses `points`.
-        at: use its ids, times and channels instead of both.
+        times: use these times, in every channel, instead of `points`: numbers, dates, or texts such as "+4h", which
+            count from each series' first observation. () uses `points`.
+        at: use the ids, times and channels of this table instead of both.
 
     Raises:
         InputError: a pipeline without an autoencoder of series.
@@ -237,7 +246,7 @@ def values(
     pipeline = pipeline.pretrained
 
     def queries(dataset: SeriesDataset) -> Queries:
-        """Return the queries of a data set: from the table, the times or the grid."""
+        """Return the times and channels at which values of a data set are predicted, from the table, times or grid."""
         if at is not None:
             return at.queries(dataset)
         if times:
@@ -245,14 +254,20 @@ def values(
         return grid(dataset, points)
 
     def cost(dataset: SeriesDataset) -> np.ndarray:
-        """Return the share [S] that each series takes of the memory for queries or, if more, of a wait."""
+        """Return which share [S] of what is answered at a time each series takes; above 1 if it is more than that.
+
+        Memory for queries limits it, and for a model without training the time until the first answers.
+        """
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         queries = 0 if at is not None else channels * (len(times) or points)
         untrained = dataset.lengths / UNTRAINED_AT_A_TIME if pipeline.untrained else 0
         return np.maximum(untrained, np.full(len(dataset), queries / QUERIES_AT_ONCE))
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the predictions, with one row per query; a table without columns for no queries."""
+        """Return the predicted values of the series of a data set as a table with one row per query.
+
+        Without any query the table has no columns.
+        """
         part_queries = queries(dataset)
         if not len(part_queries.times):
             return Answers(pa.table({}), part_queries.lengths)
@@ -265,5 +280,5 @@ def values(
 
 
 def _one_row_each(columns: dict[str, Any], series: int) -> Answers:
-    """Return `Answers` of columns {name: [S]} that have one row for each of S series."""
+    """Return `Answers` with one row for each of S series (`series`), made of columns {name: Arrow array [S]}."""
     return Answers(pa.table(columns), np.ones(series, np.int64))

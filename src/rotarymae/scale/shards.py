@@ -43,7 +43,13 @@ ONE_ROW_PER_SERIES, MAX_ROWS_COUNTED = ("embed", "predict"), 1_000_000
 
 @dataclass(frozen=True)
 class Shard:
-    """An input file and its output; `name` is the output's, relative to the folder of outputs, with slashes."""
+    """An input file and its output file.
+
+    Attributes:
+        source: path of the input.
+        output: path of the output.
+        name: path of the output relative to the folder of outputs, with slashes.
+    """
 
     source: Path
     output: Path
@@ -59,11 +65,12 @@ class ShardedJob:
     """The work on every file of a folder, which can be sent to another process.
 
     Attributes:
-        open: returns the question; called once per process.
-        name: "embed", "predict", ...: for the manifest.
-        model: the folder that `open` reads.
-        options: of the question, as JSON.
-        layout: of the tables.
+        open: function without arguments that loads the model and returns the question; called once per process. It
+            must be picklable.
+        name: "embed", "predict" or another name of the question, for the manifest.
+        model: what `open` loads, a folder or a name that `find_model` finds.
+        options: options of the question, as JSON, for the manifest.
+        layout: columns of the tables.
     """
 
     open: Callable[[], Question]
@@ -73,9 +80,9 @@ class ShardedJob:
     layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
-        """Return what the outputs depend on besides the inputs: "job", "model" (its checksum), "options" and "layout".
+        """Return the content of the manifest: what the outputs depend on, besides the inputs.
 
-        The dictionary is that of the manifest, and holds only what JSON can hold.
+        It is a dictionary that JSON can hold, with "job" (the name), "model" (its checksum), "options" and "layout".
         """
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
@@ -83,7 +90,13 @@ class ShardedJob:
 
 @dataclass(frozen=True)
 class ShardTotals:
-    """Numbers of a folder: its files, those that were done before, and the rows written for all."""
+    """Numbers of an answered folder.
+
+    Attributes:
+        shards: number of input files.
+        before: number of these that were done before.
+        rows: number of rows in all outputs, those done before included.
+    """
 
     shards: int
     before: int
@@ -99,15 +112,19 @@ def answer_shards(
     whose rows lie in several files gets an answer from each of them.
 
     Args:
-        workers: processes on this computer, 1 for this one alone; others may work on the same folder at the same time.
-        on_step: called with (files done, files in all).
+        work: the question, and the layout of the files.
+        table: a folder of tables, or a pattern of paths.
+        out: the folder of outputs.
+        workers: number of processes on this computer, 1 for this one alone; others may work on the same folder at the
+            same time.
+        on_step: called with (files done, files in all); None for none.
 
     Returns:
         Numbers of files, of those done before, and of rows in all outputs.
 
     Raises:
-        InputError: `out` holds outputs of another model, other options or something else, or cannot be written; see
-            also `find_shards`.
+        InputError: `out` holds outputs of another model, other options or something else, or cannot be written; no
+            input; two inputs whose outputs would have one name; `out` lies among the inputs.
         ShardsFailed: some files cannot be answered; all others are done.
         RotaryMAEError: a worker was killed; the same command continues with the rest.
         KeyboardInterrupt: with a note on how many files are done.
@@ -158,6 +175,10 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
     Outputs lie below `out` as the inputs lie below the folder (or the inputs' common folder), and end in .parquet.
 
+    Args:
+        table: a folder of tables, or a pattern of paths.
+        out: the folder of outputs, which need not exist.
+
     Raises:
         InputError: no input; two inputs whose outputs would have one name; `out` lies among the inputs.
     """
@@ -175,21 +196,27 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 
 def model_checksum(model: Path) -> str:
-    """Return the SHA-256 of a model's config.json, or of its folds' together; they hold the sums of all other files.
+    """Return the SHA-256, as hexadecimal digits, of the config.json of a model, or of those of all folds together.
+
+    It stands for all files of the model, whose checksums are in config.json.
 
     Args:
-        model: what `find_model` finds.
+        model: a folder or a name that `find_model` finds.
     """
     configs = sorted(find_model(model).rglob(CONFIG))  # of a cross-validation one for each fold
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
 
 
 def _open_folder(out: Path, identity: dict[str, Any]) -> None:
-    """Create the folder with its manifest, a `ShardedJob.identity`, unless it has the manifest of the same job.
+    """Create a folder of outputs with its manifest, or check that an existing folder has the same manifest.
+
+    Args:
+        out: the folder; one with hidden files alone counts as new.
+        identity: content of the manifest, from `ShardedJob.identity`.
 
     Raises:
-        InputError: a folder that cannot be written, has files and no manifest, or has that of another job
-            ("other-shards"). Hidden files do not count.
+        InputError: a folder that cannot be written, has files and no manifest, or has that of another job (with the
+            code "other-shards").
     """
     manifest, kept = out / MANIFEST, None
     try:
@@ -217,18 +244,30 @@ Answered = tuple[Shard, str | None]  # and why it could not be answered
 
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
-    """Answer the shards, at least one, one after another; yield (shard, None), or (shard, reason) where it failed."""
+    """Answer the shards one after another; yield (shard, None), or (shard, why it failed) for one that fails.
+
+    Args:
+        work: the question, which is opened here, and the layout of the files.
+        shards: those to answer.
+    """
     question = work.open()
     for shard in shards:
         yield shard, _answer(question, work.layout, shard)
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
-    """Answer the shards in worker processes; yield (shard, None) for each success, (shard, why it failed) otherwise.
+    """Answer the shards in worker processes; yield (shard, None), or (shard, why it failed) for one that fails.
 
-    They come in the order in which they are done. No more processes than shards are started; they end when the
-    generator or this process does, and other children of this process are left alone. RotaryMAEError is raised if a
-    worker was killed.
+    Shards are yielded as soon as they are done, in any order. The processes end when the generator or this process
+    does; other children of this process are left alone.
+
+    Args:
+        work: the question, which each process opens once, and the layout of the files.
+        shards: those to answer, at least one.
+        workers: number of processes, which share the processor's threads; no more than shards are started.
+
+    Raises:
+        RotaryMAEError: a worker was killed.
     """
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
     ending, open_end = context.Pipe(duplex=False)
@@ -251,10 +290,14 @@ _answer_here: Callable[[Shard], str | None]
 
 
 def _start(work: ShardedJob, threads: int, ending: Any) -> None:
-    """Set up a worker process: load the model, set the number of threads, ignore Ctrl-C.
+    """Set up a worker process: load the model, and ignore Ctrl-C, which the parent process handles.
 
-    Sets the global `_answer_here`, which answers one shard. The process ends at once when the other end of the
-    connection `ending` is closed, or the parent process ends.
+    Sets the global `_answer_here`, which answers one shard.
+
+    Args:
+        work: the question, and the layout of the files.
+        threads: number of threads that torch uses.
+        ending: a connection; the process ends at once when its other end is closed, or when the parent process ends.
     """
     import torch
 
@@ -268,7 +311,10 @@ def _start(work: ShardedJob, threads: int, ending: Any) -> None:
 
 
 def _answer_in_worker(shard: Shard) -> Answered:
-    """Answer one shard in a worker process that `_start` has set up; print its warnings."""
+    """Answer one shard in a worker process that `_start` has set up, and print its warnings.
+
+    Returns (shard, None), or (shard, why it could not be answered).
+    """
     with Reporter().catching_warnings():
         return shard, _answer_here(shard)
 
@@ -276,7 +322,12 @@ def _answer_in_worker(shard: Shard) -> Answered:
 def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
     """Write the output of one shard, unless it is done by now; return None, or why it cannot be answered.
 
-    Half-written files that a killed process left for this output are removed, once they are old enough.
+    Half-written files that a killed process left for this output are removed, once they are an hour old.
+
+    Args:
+        question: what is computed for each series.
+        layout: columns of the input.
+        shard: the input and the output.
 
     Raises:
         OSError, MemoryError: the disk or the memory is full, which is not the shard's fault.

@@ -30,9 +30,13 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass
 class Totals:
-    """Numbers of a table: its series, those without any observation (`empty`), and the rows written.
+    """Numbers of an answered table.
 
-    `what` names the empty ones in a message.
+    Attributes:
+        series: number of series, or of files of pictures or sounds.
+        empty: number of these without an answer, as they have no observations or cannot be read.
+        rows: number of rows written.
+        what: what the empty ones are called in a message.
     """
 
     series: int = 0
@@ -47,7 +51,7 @@ class Totals:
 
     @property
     def said_of_empty(self) -> str:
-        """Return "; 3 series without observations have an empty row" to end a sentence; "" where none is empty."""
+        """Return "; 3 series without observations have an empty row" to end a sentence; "" if none is empty."""
         return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
 
 
@@ -59,15 +63,16 @@ def answer_file(
     Args:
         question: what is computed for each series.
         table: a file, folder or pattern, or an Arrow table.
-        out: the file; "-" is standard output, as CSV.
+        out: path of the file; "-" is standard output, as CSV.
         layout: the columns of the table.
-        on_step: called with (observations done, observations in all).
+        on_step: called with (observations done, observations in all); None for none.
 
     Returns:
         How many series and rows were written.
 
     Raises:
-        InputError: a table that cannot be read, or in which no series has an observation; the message names the table.
+        InputError: a table that cannot be read, or in which no series has an answer; an `out` of another suffix, or at
+            which nothing can be written. The message names the table.
     """
     totals = Totals()
     try:
@@ -83,15 +88,15 @@ def answer_table(
     """Answer a question for a table in parts that fit into memory; yield the answers of each part, at least one.
 
     They are Arrow tables with the column of ids and the same further columns in every part, in the order in which the
-    series first appear. A question with a table of query times (`question.at`) is answered at once, in the order of
-    that table. A series without an answer has a row with its id alone.
+    series first appear. A question with a table of query times (`question.at`) is answered in a single part, in the
+    order of that table. A series without an answer has a row with its id alone.
 
     Args:
         question: what is computed for each series.
         reader: the table, with its columns.
-        on_step: called with (observations done, observations in all).
-        totals: is updated to what has been yielded. With it, a table without any answer is refused; without it, such a
-            table has rows of ids alone, or none.
+        on_step: called with (observations done, observations in all); None for none.
+        totals: is updated, in place, to what has been yielded. With it, a table without any answer is refused; without
+            it (None), such a table has rows of ids alone, or none.
 
     Raises:
         InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and so the
@@ -110,8 +115,21 @@ def _answer_parts(
 ) -> Iterator[pa.Table]:
     """Answer a question for a table part by part; yield the answers of each part, in the order of the series.
 
-    Parts wait until the columns are known, from the question or from the first answer. Arguments are those of
-    `answer_table`, and whether a table without any answer is refused.
+    Parts without an answer are kept back until the columns are known, from the question or from the first answer.
+
+    Args:
+        question: what is computed for each series.
+        reader: the table, with its columns.
+        on_step: called with (observations done, observations in all); None for none.
+        totals: is updated, in place, to what has been yielded.
+        required: whether a table without any answer is refused.
+
+    Raises:
+        InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and this
+            is required, or the columns are unknown.
+
+    Warns:
+        InputWarning: those of the question, the first of each kind, after the last part.
     """
     total, done = reader.source.observations(reader.columns), 0
     schema, name = question.schema, reader.id_name or reader.id
@@ -148,10 +166,14 @@ def _answer_parts(
 
 
 def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
-    """Yield the parts of a table in pieces of whole series, which the question can answer at once.
+    """Yield the parts of a table in pieces of whole series that the question can answer at once, by its `cost`.
 
     For a question with a table of query times, series without observations that it does not ask for are left out of
     the part's ids; series with observations stay, as they simply get no row.
+
+    Args:
+        question: what is computed for each series.
+        reader: the table, with its columns.
 
     Raises:
         InputError: after the last part, where the table of query times names a series that was not in any part.
@@ -175,7 +197,10 @@ def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
 
 
 def _some(part: Part, keep: np.ndarray) -> Part:
-    """Return the series of a part that a mask [S] keeps."""
+    """Return a part that has only those of its S series for which the mask `keep`, bool [S], is True.
+
+    Its data set is None if none of them has observations.
+    """
     dataset, chosen = part.dataset, keep[part.observed]
     if dataset is not None and not chosen.all():
         dataset = dataset.select(chosen) if chosen.any() else None
@@ -186,11 +211,11 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
     """Return the answers of one part with an id column in front, for all its series in their order.
 
     Args:
-        ids: [S] of all series.
+        ids: [S] ids of all series.
         observed: bool [S], which series have answers; the others get one row with their id and empty cells.
-        answers: for the observed series, in their order; None if there are none.
+        answers: those of the observed series, in their order; None if there are none.
         schema: columns of the answers, for a part without any.
-        name: of the id column.
+        name: name of the id column; it becomes "id" if the answers have a column of this name.
     """
     lengths = np.ones(len(ids), np.int64)
     columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
@@ -205,11 +230,18 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
 
 
 def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnProgress | None = None) -> Totals:
-    """Write the answers for pictures or sounds to a .csv or .parquet file; return how many rows that are.
+    """Write the answers for pictures, videos or sounds to a .csv or .parquet file; return how many rows that are.
 
     Files that could not be read get a row with their name alone, at the end; in the totals they are `empty`.
 
-    `on_step` is handed to the question.
+    Args:
+        question: what is computed for each picture or sound, with one row for each.
+        dataset: the pictures or sounds.
+        out: path of the file; "-" is standard output, as CSV.
+        on_step: called with (steps done, steps in all); None for none.
+
+    Raises:
+        InputError: a path of another suffix, or at which nothing can be written; data unlike those of training.
     """
     ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
     answers = question.answer(dataset, on_step)
@@ -219,9 +251,9 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
 
 
 def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
-    """Yield the first warning of each kind, with the number of other texts of that kind at its end.
+    """Yield the first warning of each kind, with the number of different further texts of that kind, if any, appended.
 
-    A kind is a code, or for the code "invalid" a text.
+    Warnings of one code are of one kind; of those with the general code "invalid", each text is a kind.
     """
     kinds: dict[str, list[str]] = {}
     for warning in raised:
@@ -253,10 +285,14 @@ def embed_table(
         model: a pipeline, or what `Pipeline.load` reads.
         layout: columns of the table; None means as the pipeline's training table. `Pipeline.layout` changes single
             columns of it.
-        pool, stage: as in `answers.embeddings`, whose errors are raised, too.
+        pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
+            trained to use.
+        stage: which model of a folder is asked, "pretrained" or "finetuned"; a `Pipeline` is asked as it is.
 
     Raises:
-        InputError: a table that cannot be read.
+        InputError: a table that cannot be read; an unknown `pool` or `stage`; stage "finetuned" of a folder without
+            such a model.
+        ModelDirectoryError: a folder that is no whole model.
     """
     return answer_arrow(embeddings(model, pool, stage), table, layout)
 
@@ -264,9 +300,12 @@ def embed_table(
 def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
     """Return the answers for an Arrow table: the ids, and the columns of the question.
 
-    Rows are in the order in which the series first appear, or in that of the table of query times (`question.at`).
+    Rows are in the order in which the series first appear, or in that of the table of query times (`question.at`). A
+    series without an answer has a row with its id alone.
 
     Args:
+        question: what is computed for each series.
+        table: long, wide or nested.
         layout: columns of the table; None means as the training table of the question's pipeline.
 
     Raises:

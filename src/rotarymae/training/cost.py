@@ -142,7 +142,9 @@ class Plan:
                 f"{', '.join(given)} have no effect, as minutes decide how many steps are made; leave them out."
             )
 
-    def of(self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1) -> None:
+    def set_sizes(
+        self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1
+    ) -> None:
         """Store how much there is to compute; call it once the series are split, before any training.
 
         Args:
@@ -220,9 +222,10 @@ class Plan:
     ) -> TrainConfig:
         """Return the settings of a training with as many steps, at least one, as fit into its share of the time.
 
-        The time of a token and of a step is measured; the weights stay as they are. The number of steps is kept in
-        plan.json, from which a resumed run takes it, and is printed with the time at which the run will end. Warns,
-        through the reporter, of fewer than 100 steps. Without `minutes` the settings are returned unchanged.
+        If several networks are trained, each makes that many steps. The time of a token and of a step is measured; the
+        weights stay as they are. The number of steps is kept in plan.json, from which a resumed run takes it, and is
+        printed with the time at which the run will end. Warns, through the reporter, of fewer than 100 steps. Without
+        `minutes` the settings are returned unchanged.
 
         Args:
             stage: "pre-training" or "fine-tuning".

@@ -21,8 +21,8 @@ def taken_precision(precision: Precision, device: torch.device | None = None) ->
     """Return the number format of matrix products, "fp32" or "bf16".
 
     Args:
-        precision: is returned as it is, except "auto", which gives "bf16" where the device has units for it (NVIDIA
-            GPUs, processors with AMX), else "fp32".
+        precision: is returned as it is, except "auto", which gives "bf16" if the device is an NVIDIA GPU or a processor
+            that has units for it, else "fp32".
         device: where the products are computed; None means `default_device()`.
     """
     if precision != "auto":

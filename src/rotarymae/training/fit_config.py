@@ -239,7 +239,7 @@ class TrainingOptions(LoopOptions):
     them 0.9 0.95 in pre-training and 0.9 0.999 in fine-tuning. Set them only to repeat a published training."""
     validation_fraction: float = 0.15
     """Pre-training and fine-tuning: share of the training series that is not trained on, but used to choose the
-    best pass and what predicts; none of fewer than ten series. Set 0 to train on all."""
+    best pass and what predicts; with fewer than ten series, none is. Set 0 to train on all."""
     window: int | None = None
     """Pre-training, fine-tuning and prediction: cut longer series into windows of this many observations, which are
     read one by one; without it, only very long ones are cut. Lower it if memory does not suffice."""
