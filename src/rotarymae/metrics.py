@@ -147,7 +147,7 @@ def classification_metrics(
 
 
 def auroc(positive: np.ndarray, scores: np.ndarray) -> float:
-    """Return the area under the ROC curve; scikit-learn's function takes a hundred times as long.
+    """Return the area under the ROC curve, as scikit-learn's function would, in a hundredth of its time.
 
     Args:
         positive: bool [S], True for the class sought; both values must occur.
@@ -159,7 +159,7 @@ def auroc(positive: np.ndarray, scores: np.ndarray) -> float:
 
 
 def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
-    """Return the average precision of scores [S].
+    """Return the average precision of scores, as scikit-learn's function of that name would, in less time.
 
     Args:
         positive: bool [S], True for the class sought, at least once.
@@ -331,8 +331,12 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
     """Return {metric: {method: {time span: score}}}, named in words, for predictions of series that were cut off early.
 
-    The spans are those of the evaluation, such as "+10", and last "whole", for whole series. Metrics are those of
-    `EARLY_SHOWN` that the model has. `content` is that of a metrics.json with "early".
+    Args:
+        content: content of a metrics.json with "early".
+
+    Returns:
+        Scores of the metrics in `EARLY_SHOWN` that the task has. The spans are those of the evaluation with a "+", such
+        as "+10d", and last "whole", for whole series.
     """
     task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}

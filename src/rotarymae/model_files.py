@@ -194,7 +194,7 @@ def read_json(path: Path) -> dict[str, Any]:
     infinity in it.
     """
     if not path.is_file():
-        raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder.")
+        raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder. Fetch or make it anew.")
     try:
         size = path.stat().st_size
         if size > MAX_JSON_BYTES:
@@ -232,8 +232,10 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        message = f"{path} cannot be read as safetensors ({error}); a pickle, which can run code, is never read."
-        raise ModelDirectoryError(message) from None
+        raise ModelDirectoryError(
+            f"{path} cannot be read as safetensors ({error}); a pickle, which can run code, is never read. Save the "
+            "model again as safetensors."
+        ) from None
 
 
 def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:

@@ -250,7 +250,7 @@ class Pipeline:
         Returns
         -------
         Predictor
-            `partners`; without any, one of the model alone.
+            `partners`; if there are none, a predictor that uses the network alone.
 
         Raises
         ------
@@ -502,8 +502,9 @@ class Pipeline:
         Returns
         -------
         Interpolation
-            At each of the q queries, in the table's units: `mean` [q, V]; `std` [q, V], None for a model that predicts
-            no spread; and `bands`, {share: (lower, upper)}, each edge [q, V].
+            At each of the q queries, in the table's units, and calibrated if the pipeline has a calibration: `mean`
+            [q, V]; `std` [q, V], None for a model that predicts no spread; and `bands`, {share: (lower, upper)}, each
+            edge [q, V].
 
         Raises
         ------
@@ -566,6 +567,8 @@ class Pipeline:
 
     def observation_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
         """Score how badly each observation is predicted from the others of its series.
+
+        Every observation is hidden once, with about a quarter of its series.
 
         Parameters
         ----------
@@ -770,7 +773,7 @@ class Pipeline:
         InputError
             No such folder or name; the run of a cross-validation, whose models `rotarymae.load` averages.
         ModelDirectoryError
-            A file is missing, unreadable, changed, or says what no pipeline can be; the message names it.
+            A file is missing, unreadable or changed, or has settings that no pipeline can have; the message names it.
         MissingExtra
             A repository without the extra `hub`.
         """
@@ -859,6 +862,10 @@ class AnySeriesPipeline(Pipeline):
             dataset: the series; limits in it are left out.
             queries: times and channels to predict for, for each series.
             on_step: called with (series done, series in all), for progress bars; None for none.
+
+        Returns:
+            Predictions in the table's units, [q, V] at q queries, of the V columns of values that are no errors. Their
+            bands include the noise of the observations.
 
         Raises:
             InputError: queries for another number of series, at times that are not finite, or none at all.

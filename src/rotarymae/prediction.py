@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def inference(pipeline: Pipeline) -> TrainConfig:
-    """Return the settings with which a model predicts: batches of 8,192 tokens, in the pipeline's precision."""
+    """Return the settings with which a model predicts: batches of at most 8,192 tokens, in the pipeline's precision."""
     return TrainConfig(batch_size=None, batch_tokens=8192, precision=pipeline.precision)
 
 

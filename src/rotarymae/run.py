@@ -51,6 +51,8 @@ def run_fit(
 ) -> Outcome:
     """Train on a data set, score the pipeline, and write a run folder; return all results.
 
+    If the `minutes` of the fit do not suffice to predict all series, a random sample is predicted and scored.
+
     Args:
         dataset: S series or arrays.
         labels: [S] classes, numbers or times to an event (`survival.EVENT_TIME`), None or NaN for a series without one;

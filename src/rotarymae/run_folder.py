@@ -264,7 +264,8 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 
     Args:
         dataset: the series.
-        others: names of further columns of that table; a value of the same name is called NAME_value.
+        others: names of further columns of that table. A value with one of these names, or called "time" or "channel"
+            as those columns are, is named NAME_value.
     """
     columns = _time_and_channel(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     taken = (*others, *columns)
@@ -308,7 +309,7 @@ def interpolation_columns(
 
     They are "time" (a date, if there is a zone), "channel", for each value NAME (its mean), NAME_std, and NAME_lower95
     and the like for the edges of bands, and "distance", the time to the nearest observation of the channel, which is
-    empty where it has none.
+    empty if it has none. A value called like one of these columns is named NAME_value.
 
     Args:
         times: [n] times of the queries.

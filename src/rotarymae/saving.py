@@ -113,7 +113,7 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
             if pipeline.partners is not None:
                 pipeline.partners.save(temporary / PARTNERS_FOLDER)
         except SafetensorError as error:
-            raise OSError(f"{folder} could not be written: {error}") from None
+            raise OSError(f"{folder} could not be written: {error}. Make room, or choose another folder.") from None
         write_config(temporary, {"format": PIPELINE_FORMAT, **_described(pipeline)})
         (temporary / CARD).write_text(_card(pipeline, note, license), encoding="utf-8")
 
@@ -241,7 +241,7 @@ def read(folder: Path) -> dict[str, Any]:
         folder: a folder that `write` made.
 
     Raises:
-        ModelDirectoryError: a file is missing, unreadable or changed, or says what no pipeline can be.
+        ModelDirectoryError: a file is missing, unreadable or changed, or has settings that no pipeline can have.
     """
     if not folder.is_dir():
         raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES)}.")
@@ -373,7 +373,8 @@ def _partners(folder: Path, labels: Labels | None) -> Predictor:
             f"{folder} is damaged: {type(error).__name__}: {error}. Fit or fetch the model anew."
         ) from None
     if labels is None or partners.task != labels.task:
-        raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not; take both from one run.")
+        kind = "has no labels" if labels is None else f"is for {labels.task}"
+        raise ModelDirectoryError(f"{folder} is for {partners.task}, and the model {kind}; take both from one run.")
     if any(len(outputs) != labels.outputs for outputs in partners.errors.values()):
         raise ModelDirectoryError(
             f"{folder} holds errors of another number of outputs than the model's {labels.outputs}; take both from one "

@@ -79,10 +79,12 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
     """Score the network, the methods next to it (partners) and a constant guess on the scored series.
 
+    Validation series count with the predictions of methods that were trained without them.
+
     Args:
         outcome: has the true labels, and in `predicted` the network's outputs for all series. Changed in place:
-            `predicted` becomes the predictions of the method that the fit chose, and `baselines`, `half_widths` and
-            `metrics` are set.
+            `predicted` becomes the predictions, for all series, of the method that the fit chose, and `baselines`,
+            `half_widths` and `metrics` (under the name of the task, "intervals" and "predictor") are set.
         labels: those of the pipeline: its classes, the scale of its numbers, or the intervals of times to an event.
         reporter: shows progress, and which method predicts; warns of classes that no scored series has.
     """
@@ -113,7 +115,9 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """Return {method: predictions [count, K]} of a method that predicts the same for every series, such as the mean.
+    """Return {method: predictions [count, K]} of the one method that predicts the same for every series.
+
+    It is "most_common_class" (whose probabilities are the frequencies), "training_mean" or "life_table", by the task.
 
     Args:
         labels: those of the pipeline.
@@ -212,7 +216,10 @@ def evaluate_predictions(
     if spans and since is not None:
         begun = np.flatnonzero(np.isfinite(since[rows]))
         if not len(begun):
-            raise InputError("no labelled series has a flagged observation from which --at could count (--first).")
+            raise InputError(
+                "no labelled series has an observation that the column of --first flags, from which --at could count; "
+                "name another column, or leave --first out."
+            )
         each = {name: known_at(part.select(begun), since[rows[begun]] + span) for name, span in spans.items()}  # pyright: ignore
         scored = {
             name: _scores(measure, truth[begun], pipeline.every(cut, on_step), _widths(pipeline))
@@ -238,7 +245,9 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
     Args:
         outcome: has the data, the labels, and an `Ensemble` as its pipeline. Changed in place: `predicted`,
-            `half_widths`, `baselines`, `fold_of`, `fold_weights` (of classes) and `metrics` are set.
+            `half_widths`, `baselines`, `fold_of` and `fold_weights` (of classes) are set, and `metrics`, with the
+            scores over all series under the name of the task, and mean, deviation and scores of the single folds under
+            "folds".
         splits: the split of each fold, in the order of `Ensemble.members`.
         reporter: shows progress, and which method predicts.
     """
@@ -302,7 +311,8 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
     """Hide patches of pictures, videos or sounds, and score the model's predictions of them next to means.
 
-    Arrays of one patch are left out; if there are no others, nothing is done.
+    The means are that of the visible patches of an array, by channel, and that of training. Arrays of one patch are
+    left out; if there are no others, nothing is done.
 
     Args:
         outcome: has the pipeline. Changed in place: the predictions go to `reconstructions`, and the errors, in

@@ -352,7 +352,7 @@ def open_start(source: Any) -> Pipeline:
     source.require_one()
     if source.preprocessor is None:
         raise InputError(
-            "the pretrained model has no preprocessor, as it was not trained on a data set; give one that was."
+            "the pretrained model has no preprocessor, as it was not trained on a data set; give a model that was."
         )
     return source
 
@@ -361,10 +361,10 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and long series are cut.
 
     Neighbours are on, or off for data with further positions. If no window is set and a series is longer than two of
-    them, a window has about 256 observations of every channel, or some seasons of them, and a step about 8,192
-    observations, for which `batch_size` is lowered: predictions need only what is nearby or a season away, and many
-    small steps teach more than few large ones. The options of a fit from a trained model or of arrays are returned as
-    they are.
+    them, a window has about 256 observations of every channel, or some seasons of them, of which neighbours share an
+    eighth (unless `overlap` is set), and a step about 8,192 observations, for which `batch_size` is lowered:
+    predictions need only what is nearby or a season away, and many small steps teach more than few large ones. The
+    options of a fit from a trained model or of arrays are returned as they are.
 
     Args:
         config: options of a fit.
@@ -484,8 +484,9 @@ def _choose_window(
     """Return the length of the windows into which series are cut, and how many observations two neighbours share.
 
     The length is None, and the second number 0, for series that are not cut. Options of the fit come first, then those
-    of `before`. Otherwise, if a series has over 8,192 observations, windows are so short that a step has at most 32,768
-    observations (but not below 256), with an InputWarning.
+    of `before`. Otherwise, if a series has over 8,192 observations, the length is the largest of 4096, 2048, 1024, 512
+    and 256 with which a step has at most 32,768 observations, or else 256; neighbours share a sixteenth of it, and an
+    InputWarning says so.
 
     Args:
         dataset: the series to train on.
@@ -661,7 +662,7 @@ def finetune(
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
         raise InputError(
-            "the pre-trained model has no preprocessor, as it was not trained on a data set; give one that was."
+            "the pre-trained model has no preprocessor, as it was not trained on a data set; give a model that was."
         )
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)

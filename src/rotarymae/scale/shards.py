@@ -108,8 +108,8 @@ def answer_shards(
 ) -> ShardTotals:
     """Write one Parquet file of answers for every input file of a folder or pattern, under the same name in `out`.
 
-    Files whose output exists and is newer are left alone; an older output is removed first. `out` is created. A series
-    whose rows lie in several files gets an answer from each of them.
+    Files whose output exists and is not older are left alone; an older output is removed first. `out` is created. A
+    series whose rows lie in several files gets an answer from each of them.
 
     Args:
         work: the question, and the layout of the files.
@@ -152,8 +152,8 @@ def answer_shards(
         raise
     if failed:
         raise ShardsFailed(
-            f"{len(failed)} of {len(shards)} shards cannot be answered, all others are done: "
-            f"{listed(failed)}. The first says: {next(iter(failed.values()))}"
+            f"{len(failed)} of {len(shards)} shards cannot be answered, all others are done: {listed(failed)}. Mend "
+            f"these files and run the same command again. The first says: {next(iter(failed.values()))}"
         )
     rows = sum(pq.read_metadata(shard.output).num_rows for shard in shards)
     if work.name in ONE_ROW_PER_SERIES and 0 < rows <= MAX_ROWS_COUNTED:

@@ -186,7 +186,9 @@ class RunFolder:
             flush(self._log)
         except OSError as error:
             before = "the one before it stands" if self.checkpoint.exists() else "there is none before it"
-            raise OSError(f"{self.checkpoint} could not be written ({error}); {before}.") from error
+            raise OSError(
+                f"{self.checkpoint} could not be written ({error}); {before}. Make room, and resume the run (--resume)."
+            ) from error
         self._saved = dataclasses.replace(state)
 
     def restore(

@@ -119,6 +119,8 @@ class Plan:
     ) -> None:
         """Start the clock; warn, through the reporter, if `minutes` are given along with numbers of epochs or steps.
 
+        Not warned of is `pretrain_epochs` of a trained model, which says that its pre-training continues.
+
         Args:
             folder: the run folder, in which trainings and plan.json are kept.
             config: options of the fit; its `minutes` are those of the whole run, None for no limit.
@@ -223,9 +225,9 @@ class Plan:
         """Return the settings of a training with as many steps, at least one, as fit into its share of the time.
 
         If several networks are trained, each makes that many steps. The time of a token and of a step is measured; the
-        weights stay as they are. The number of steps is kept in plan.json, from which a resumed run takes it, and is
-        printed with the time at which the run will end. Warns, through the reporter, of fewer than 100 steps. Without
-        `minutes` the settings are returned unchanged.
+        weights stay as they are. The number of steps is kept in plan.json, and is printed with the time at which the
+        run will end; a resumed run takes it from there, and prints nothing. Warns, through the reporter, of fewer than
+        100 steps. Without `minutes` the settings are returned unchanged.
 
         Args:
             stage: "pre-training" or "fine-tuning".
@@ -271,7 +273,8 @@ class Plan:
     def compared(self) -> float:
         """How many series boosting and other partners learn from at most while methods are compared.
 
-        Copies of series that are cut off early count as well (see `FitConfig.early`). Infinite without `minutes`.
+        There are 500 for each minute of the run, fewer if other work uses the processor. Copies of series that are cut
+        off early count as well (see `FitConfig.early`). Infinite without `minutes`.
         """
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.shared)
 

@@ -34,7 +34,8 @@ def evaluate(
         objective: the model and its loss.
         examples: data, such as the validation part.
         config: size of the batches, and precision.
-        every: evaluate only one in `every` examples, spread evenly over their lengths, but about a batch at least.
+        every: evaluate only one in `every` examples, spread evenly over their lengths, or more, if these would be fewer
+            than about one batch.
         batches: indices of the examples of each batch to evaluate; None takes all examples that `every` leaves, those
             of similar lengths together. With batches, `every` is not used.
     """
@@ -101,7 +102,8 @@ def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np
     Args:
         examples: the S examples.
         config: size of the batches, `batch_size` or `batch_tokens`.
-        every: take only one in `every` examples, spread evenly over their lengths, but about a batch at least.
+        every: take only one in `every` examples, spread evenly over their lengths, or more, if these would be fewer
+            than about one batch.
     """
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)

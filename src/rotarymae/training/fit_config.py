@@ -381,7 +381,8 @@ class FitConfig(
     def _check_pretrained(self) -> None:
         """Raise InputError for options that the model to start from (`pretrained`) decides itself, such as its sizes.
 
-        Only options that differ from their defaults count; without `pretrained` nothing is checked.
+        If its pre-training is not continued, options of masking are refused, too. Only options that differ from their
+        defaults count; without `pretrained` nothing is checked.
         """
         if self.pretrained is None:
             return
@@ -450,7 +451,10 @@ class FitConfig(
         return Masking(by_kind if self.masking == "auto" else self.masking, self.mask_ratio)
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
-        """Return the configuration of a new masked autoencoder: that of `size`, changed by the options that are set.
+        """Return the configuration of a new masked autoencoder.
+
+        It is that of `size`, with the widths, depths and numbers of heads that are set, and with the likelihood,
+        decoder attention, [CLS] token and neighbours of this fit; `neighbours="auto"` counts as off.
 
         Args:
             axes: number of position axes of a token, such as 2 for time and channel.

@@ -78,13 +78,15 @@ def fit(
 ) -> TrainResult:
     """Train `objective.model` in place, leave it on the CPU in evaluation mode, and return history and totals.
 
-    The training runs on torch's accelerator, or on the CPU if there is none.
+    The training runs on torch's accelerator, or on the CPU if there is none. The model has its last weights
+    afterwards, or with `keep_best` those of the best validation loss.
 
     Args:
         objective: model and loss.
         examples: training data.
         config: settings of the training.
-        validation: data that are evaluated after every epoch, with the same masks each time; None for none.
+        validation: data that are evaluated after every epoch, with the same masks each time; if an epoch is a part of a
+            pass (`epoch_steps`), about as large a part of them. None for none.
         folder: where log.jsonl and checkpoints are written; None keeps nothing.
         resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one. The
             caller makes sure that data and settings are the same.
@@ -92,7 +94,8 @@ def fit(
         on_resume: called with a sentence that says where a run with resume="auto" begins; never without a folder.
 
     Raises:
-        InputError: no training or validation examples; a folder with another run, or in which another process trains.
+        InputError: no training or validation examples; another `resume`; a folder with a run in it, if `resume` is
+            "never", or in which another process trains.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
         ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
@@ -167,7 +170,7 @@ class _Loop:
             on_resume: called with a sentence that says where a run with resume="auto" begins; None for none.
 
         Raises:
-            InputError: a folder with another run, or in which another process trains.
+            InputError: a folder with a run in it, if `resume` is "never", or in which another process trains.
             TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
             ModelDirectoryError: the checkpoint is damaged or does not fit the model.
             OSError: a checkpoint or the log could not be written.
@@ -202,7 +205,7 @@ class _Loop:
         return self.result
 
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
-        """Open the folder, and load its checkpoint into model, optimiser and state if there is one.
+        """Open the folder; if it has a checkpoint, load it into model, optimiser, state, best weights and result.
 
         Args:
             folder: the folder of the run.
@@ -210,7 +213,7 @@ class _Loop:
             on_resume: called, unless `resume` is "never", with a sentence that says where training begins.
 
         Raises:
-            InputError: a folder with a run in it, or in which another process trains.
+            InputError: a folder with a run in it, if `resume` is "never", or in which another process trains.
             ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         """
         folder.open(resume)
@@ -227,7 +230,7 @@ class _Loop:
             )
 
     def _plan(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch as arrays of indices, before `epoch_steps` cuts them."""
+        """Return all batches of a pass over the examples as arrays of indices; an epoch may be a part of them."""
         config = self.config
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
@@ -235,7 +238,7 @@ class _Loop:
         """Take one optimiser step on a batch; return its mean loss, or None if there is none that is finite.
 
         The weights stay as they are if the loss or the gradient is not finite, which is recorded as a skipped step, or
-        if the batch has nothing to predict.
+        if the batch has nothing to predict. Tokens and skipped steps are added to the state; the caller counts steps.
 
         Args:
             batch: the data of the step.
@@ -275,7 +278,7 @@ class _Loop:
 
     @property
     def _too_many_skipped(self) -> bool:
-        """Whether more steps were skipped than `max_skipped` allows, one of them by this process."""
+        """Whether more steps were skipped than `max_skipped` allows, at least one of them by this process."""
         return self.state.skipped > self.config.max_skipped and bool(self.last_skip_message)
 
     def _save(self) -> None:
