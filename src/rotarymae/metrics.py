@@ -36,7 +36,12 @@ MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
 
 @dataclass(frozen=True)
 class Metric:
-    """The words for a metric, and whether smaller is better; None where neither end is best."""
+    """The description of a metric.
+
+    Attributes:
+        words: its name for people.
+        lower_is_better: whether smaller values are better; None if neither end is best.
+    """
 
     words: str
     lower_is_better: bool | None = False

@@ -888,6 +888,8 @@ class AnySeriesPipeline(Pipeline):
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Turn each of S series into one vector, the mean over its tokens; return them as an array float32 [S, D].
 
+        D is the width of the decoder.
+
         Args:
             X: data in any form that `dataset` reads.
             pool: "mean" or None, which means the same; InputError for another.

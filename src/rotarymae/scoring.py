@@ -492,8 +492,9 @@ def evaluate_forecasts(
 ) -> dict[str, Any]:
     """Return the errors of forecasts up to `horizon` ahead, of the model and of simple methods, for each value column.
 
-    Every series is forecast from `ORIGINS` times, evenly spread over its second half, each time from what was observed
-    until then. Simple methods are fitted on the series themselves.
+    Every series is forecast from `ORIGINS` times, evenly spread from the middle of its span to `horizon` before its end
+    (fewer, if that is no later), each time from what was observed until then. Simple methods are fitted on the series
+    themselves.
 
     Args:
         pipeline: has the model.

@@ -196,7 +196,8 @@ def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tu
 def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
     """Draw the static columns of some series, coded as a program reads them; return float64 [series, columns].
 
-    A number is as in training, and NaN in a fifth of the series; a category is its place in the training's list.
+    Numbers have the mean and deviation of training, and are NaN in a fifth of the series; a category is its place in
+    the training's list.
 
     Args:
         known: the preprocessor, which has the columns.

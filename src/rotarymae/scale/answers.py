@@ -83,13 +83,14 @@ def embeddings(
     Args:
         model: a pipeline, which is taken as it is, or what `Pipeline.load` reads.
         pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
-            trained to use.
+            trained to use, which is the mean of a pre-trained one.
         stage: which model of a folder is asked, "pretrained" or "finetuned"; a fine-tuned one without its autoencoder
             is asked in either case. A `Pipeline` is asked as it is.
         precision: number format of matrix products ("auto", "fp32", "bf16"), if the model is loaded here.
 
     Raises:
-        InputError: an unknown `pool` or `stage`; stage "finetuned" of a folder without such a model.
+        InputError: an unknown `pool` or `stage`; stage "finetuned" of a folder without such a model; the run of a
+            cross-validation.
         ModelDirectoryError: a folder that is no whole model.
     """
     choose("pool", pool, get_args(AutoPool))

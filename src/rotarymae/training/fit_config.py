@@ -159,8 +159,8 @@ class ModelOptions:
     then depend on what else is asked."""
     likelihood: LikelihoodKind = "gaussian"
     """Pre-training and prediction: what interpolation predicts for a time: a normal distribution (gaussian), one
-    with heavier tails (student_t), or a number without a band (point). Set student_t if values have many
-    outliers."""
+    with heavier tails (student_t), or a number without a band (point). A trained model keeps that of its
+    pre-training. Set student_t if values have many outliers."""
     neighbours: Literal["auto", "on", "off"] = "auto"
     """Pre-training and prediction: interpolation predicts what to add to the straight line between the nearest
     observations (on), or the value itself (off). auto: on without labels and --positions. Set on for better
