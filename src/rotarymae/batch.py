@@ -16,17 +16,17 @@ from rotarymae.tokens import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Data of one step.
+    """Data of one training step, or of one step of prediction, on B examples (series or arrays).
 
     Attributes:
-        series: [B] indices of the examples in their data set, on the host.
-        inputs: the tokens that the encoder sees.
-        masked: the hidden tokens, in pre-training only.
-        targets: labels [B] or values, in supervised training only.
-        static: [B, F] features of each series, which a head reads next to the series; None without.
+        series: int [B], indices of the examples in their data set; a NumPy array, whatever the device.
+        inputs: the tokens [B, N] that the encoder sees.
+        masked: the hidden tokens [B, M] whose values are to be predicted; None where nothing is hidden.
+        targets: of supervised training, one row for each example, in the form that the loss takes; None without.
+        static: [B, F] features of each series, which a head reads next to the tokens; None without.
         log_errors: [B, M, V] logarithm of the standard error of each hidden value, standardised as the value is; None
             where errors are not known.
-        sides: [B, M, V] of each hidden value: -1 for an upper limit, 1 for a lower one, 0 for a value that was
+        sides: [B, M, V] kind of each hidden value: -1 for an upper limit, 1 for a lower one, 0 for a value that was
             measured; None where all were.
     """
 
@@ -39,36 +39,42 @@ class Batch:
     sides: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
-        """Return the batch with its tensors on `device`; copies may run asynchronously."""
+        """Return the batch with its tensors on `device`, and `series` as it is; copies may run asynchronously."""
         there = {name: part for name, part in vars(self).items() if isinstance(part, Tensor | Tokens)}
         return replace(self, **{name: part.to(device, non_blocking=True) for name, part in there.items()})
 
 
 class Examples(Protocol):
-    """Data as the training loop takes them."""
+    """A data set of S examples as the training loop takes it: it makes batches of those that are asked for."""
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each example [S]."""
+        """Number of tokens of each example, int [S], by which batches are put together."""
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the examples at these indices, int [B].
+        """Return the batch of the examples at `index`, int [B] from 0, in this order.
 
-        Masks and augmentation are a function of the number of the epoch; None gives the fixed batch for evaluation.
+        Masks and augmentation depend on the number of the `epoch` only, from 0. With None, for evaluation, masks are
+        the same at each call, and nothing is augmented.
         """
         ...
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the names of the examples at these indices, for messages and logs."""
+        """Return the names of the examples at `index` (integers from 0) as text, for messages and logs."""
         ...
 
 
 def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
     """Check an index of members as users write it, and return it as int64 numbers from 0 to count - 1, in its order.
 
-    Indices are integers, of which negative ones count from the end, or a boolean mask of length `count`; the noun names
-    what is indexed. Raises InputError for one that does not exist, a mask of another length, and nothing selected.
+    Args:
+        indices: integers, of which negative ones count from the end, and which may repeat; or a boolean mask [count].
+        count: number of members.
+        noun: what messages call the members, such as "series".
+
+    Raises:
+        InputError: an index that does not exist; a mask of another length; more than one axis; nothing selected.
     """
     at = np.asarray(indices)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):

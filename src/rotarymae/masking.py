@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from rotarymae.config import mask_range
@@ -22,7 +22,7 @@ from rotarymae.counter_rng import Noise
 from rotarymae.errors import InputError, choose
 from rotarymae.tokens import Tokens, compact, lexsort
 
-Share = float | Float[Tensor, " B"]  # to hide, one for all rows or one for each
+Share = float | Float[Tensor, " B"]  # of a row's tokens (or times, or channels) to hide: one for all rows, or one each
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,14 @@ class Masking:
     """How pre-training hides tokens from a model: `masking(tokens, noise)` draws the mask of a batch.
 
     Attributes:
-        kind: a name in `MASKINGS`: "ratio" (single tokens), "blocks" (consecutive ones), "rows" (times), "channels", or
-            "future" (the end).
-        ratio: the share of each row to hide, more than 0 and less than 1. With (low, high) each row has its own share
-            between them: a model that is to interpolate from many and from few observations should have seen both.
+        kind: what is hidden together, a name in `MASKINGS`: "ratio" (single tokens), "blocks" (runs of consecutive
+            tokens), "rows" (all tokens of a time), "channels" (all tokens of a channel), "future" (the end of a row).
+        ratio: share of each row's tokens, times, channels or, for "future", span of time that is hidden, more than 0
+            and less than 1. With (low, high) each row has its own share between them: a model that is to interpolate
+            from many and from few observations should have seen both.
 
     Raises:
-        InputError: an unknown kind, and the message lists the known ones; a ratio out of range.
+        InputError: an unknown kind; a ratio out of range.
     """
 
     kind: str = "ratio"
@@ -50,22 +51,26 @@ class Masking:
         mask_range(self.ratio)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """Return the mask [B, N], True = hidden; never on padding, and never on all real tokens of a row.
+        """Draw a mask for a batch: return [B, N], True = hidden; never on padding, never on all real tokens of a row.
 
         Args:
+            tokens: the batch; axis 0 of positions is time, and the last of several axes is the channel.
             noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: one number per epoch. With it, the rows' shares run between the two ends of `ratio` in a wave over
-                the logarithm of their length, which the phase shifts: rows of nearly equal length agree, so that a
-                batch of them has little padding, and over the epochs every row sees all shares. None draws each row's
-                share at random.
+            phase: one number from 0 to 1 per epoch, for a `ratio` of (low, high). With it, a row's share follows from
+                its length alone: it runs between low and high in a wave over log2(length), shifted by the phase. Rows
+                of nearly equal length then hide equally much, so that a batch of them has little padding, and over the
+                epochs every row sees all shares. None draws each row's share at random.
+
+        Raises:
+            InputError: "channels" for tokens with one position axis.
         """
         low, high = mask_range(self.ratio)
 
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
-            """Draw each row's share to hide, and one random number per token: the smallest are hidden.
+            """Draw (share to hide, one random number per token [B, N]); tokens with the smallest numbers get hidden.
 
-            The share is one number if `ratio` is one, else a tensor in float64 on the CPU, because some devices (MPS)
-            lack float64.
+            The share is `ratio` itself if that is one number, else a tensor [B] in float64 on the CPU, because some
+            devices (MPS) lack float64.
             """
             if low == high:
                 return low, _draw(tokens, noise, tokens.length)
@@ -79,24 +84,29 @@ class Masking:
         return MASKINGS[self.kind](tokens, noise, shares)
 
 
-Shares = Callable[[], tuple[Share, Float[Tensor, "B N"]]]
+Shares = Callable[[], tuple[Share, Float[Tensor, "B N"]]]  # draws (share to hide, one random number for each token)
 
 
 def _ratio(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Hide ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
+    """Return a mask, True on ceil(share · real tokens) of each row, drawn uniformly (section 4.1 of arXiv:2505.20535).
 
-    Section 4.1 of arXiv:2505.20535. The `shares` to hide and random numbers are drawn; `noise` serves other strategies.
+    At least one real token stays visible, so that a row of one token hides nothing. `shares` draws the share, and a
+    random number for each token; `noise` is not used.
     """
     (share, uniform), real = shares(), tokens.real
     return _hide(real, _count(real.sum(1), share), uniform)
 
 
 def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Hide ceil(ratio · real tokens) of each row in blocks of consecutive tokens, as gaps in real records come.
+    """Return a mask, True on ceil(share · real tokens) of each row, in blocks of consecutive tokens: gaps in records.
 
-    The length of its blocks is drawn per row, log-uniformly from one token to all that is hidden. Half of the rows are
-    cut in the order of time, so that a block hides all channels for a stretch, and the other half channel by channel
-    (the last axis), so that it hides one. A block may reach the end of a row. Arguments are those of `_ratio`.
+    All blocks of a row have one length, drawn log-uniformly from one token to all that is hidden; the row's end and the
+    share cut single ones short. In half of the rows, drawn at random, tokens are in the order of time, so that a block
+    hides all channels for a stretch; in the others channel by channel (the last axis), so that it hides one channel.
+
+    Args:
+        noise: draws length, offset and order of the blocks; None means torch's global generator.
+        shares: draws the share, and the random numbers by which blocks are chosen.
     """
     # Before the numbers of each token: a row's numbers must not depend on how far its batch is padded.
     length, offset, order = _draw(tokens, noise, 3).cpu().double().unbind(1)
@@ -112,19 +122,18 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
 
 
 def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Hide all tokens at ceil(ratio · distinct times) of each row's times (axis 0).
+    """Return a mask, True on all tokens of ceil(share · distinct times) of each row's times (axis 0); one time stays.
 
-    `shares` draws the ratio, and a random number for each token; `noise` is not used.
+    `shares` draws the share, and a random number for each token; `noise` is not used.
     """
     return _hide_groups(tokens, 0, *shares())
 
 
 def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Hide whole channels (the last axis): ceil(ratio · channels present) of each row.
+    """Return a mask, True on all tokens of ceil(share · channels present) of each row's channels; one channel stays.
 
-    `shares` draws the ratio, and a random number for each token; `noise` is not used.
-
-    Raises InputError for tokens without a channel axis.
+    The channel is the last position axis. `shares` draws the share, and a random number for each token; `noise` is not
+    used. Raises InputError for tokens with one position axis.
     """
     if tokens.axes < 2:
         raise InputError(
@@ -135,9 +144,10 @@ def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tenso
 
 
 def _future(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Hide the last `ratio` of each row's span of time (axis 0), so that a model learns to forecast.
+    """Return a mask, True on the tokens in the last part of each row's span of time (axis 0), to learn forecasting.
 
-    A row of one time hides nothing. Arguments are those of `_ratio`.
+    The part is a share of the time from the row's first to its last real token, drawn by `shares`; `noise` is not used.
+    A row of one time hides nothing.
     """
     share, _ = shares()
     times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
@@ -156,11 +166,14 @@ MASKINGS: dict[str, Callable[[Tokens, Noise | None, Shares], Tensor]] = {
 
 
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
-    """Split tokens by a mask into (visible, masked); every real token is in exactly one of the two, in its order.
+    """Split tokens into (visible, masked) by a mask, True where a token is masked; both keep the order of tokens.
 
-    Rows may hide different numbers of tokens; shorter rows are padded at the end. A row that hides nothing is all
-    padding in `masked`. Raises InputError for a mask of another shape or type, or that hides padding, nothing or a
-    whole row.
+    Both have all B rows, and are as long as their longest row; shorter ones are padded at the end. A row that hides
+    nothing is all padding in `masked`.
+
+    Raises:
+        InputError: a mask of another shape or type, or one that hides padding, all real tokens of a row, or nothing at
+            all.
     """
     if mask.shape != tokens.values.shape[:2] or mask.dtype != torch.bool:
         raise InputError(
@@ -180,31 +193,34 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
 
 
 def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
-    """Return uniform numbers [B, n] on the device of the tokens, from `noise` or, for None, from torch's generator."""
+    """Return uniform numbers in [0, 1) on the device of the tokens, from `noise`; None means torch's generator."""
     values = tokens.values
     return torch.rand(len(values), n, device=values.device) if noise is None else noise(n).to(values.device)
 
 
 def _count(counts: Int[Tensor, " B"], share: Share) -> Int[Tensor, " B"]:
-    """Return ceil(share · count), but less than the count; in float64, so that 0.75 · 4 is not rounded up to 4.
+    """Return how many of each row's `counts` tokens (or groups) to hide: ceil(share · count), but at most count - 1.
 
-    Counted are the real tokens, or groups, of each row.
+    The product is taken in float64, less 1e-9, so that 0.75 · 4 is not rounded up to 4.
     """
     hidden = (counts.cpu().double() * share - 1e-9).ceil().long().to(counts.device)
     return torch.minimum(hidden, counts - 1)
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """Return a mask, True on the `count` real tokens of each row with the smallest numbers, the first of equal ones."""
+    """Return a mask, True on the `count` real tokens of each row with the smallest `uniform` numbers.
+
+    Among tokens with equal numbers the first ones are taken.
+    """
     rank = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True).argsort(dim=1)
     return (rank < count[:, None]) & real
 
 
 def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return each token's rank in its row, from 0: in order of time, or of channel and then time; padding is last.
+    """Return each token's rank in its row, from 0, with padding last.
 
-    The channel is the last position axis; with one axis all rows are ranked by time, else those that are not
-    `by_channel`.
+    Rows where `by_channel` is True are ranked by channel (the last position axis), then time; the others, and all rows
+    of tokens with one position axis, by time.
     """
     by_channel = by_channel[:, None].to(tokens.positions.device) & (tokens.axes > 1)
     channels = torch.where(by_channel, tokens.positions[..., -1], 0.0)
@@ -212,10 +228,15 @@ def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]
 
 
 def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """Return a mask that hides whole groups: a row's tokens with equal positions on `axis` are hidden together.
+    """Return a mask that hides whole groups: the tokens of a row with equal positions on `axis` are a group.
 
-    Of each row's groups ceil(share · groups) are hidden, and at least one stays visible. Axis 0 is time, -1 the
-    channel. The first random numbers of a row are those of its groups, of which the smallest are hidden.
+    Of each row's groups ceil(share · groups) are hidden (True), but at least one stays visible. Groups are numbered by
+    their position; group g has the g-th random number of its row, and those with the smallest numbers are hidden.
+
+    Args:
+        axis: 0 for time, -1 for the channel.
+        share: to hide.
+        uniform: random numbers in [0, 1).
     """
     real, length = tokens.real, tokens.length
     # Padding is numbered behind every real token, so that real groups count from 0.
@@ -225,8 +246,8 @@ def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor,
     return _hide(in_use, _count(groups, share), uniform).gather(1, group) & real
 
 
-def _dense(keys: Tensor) -> Int[Tensor, "B N"]:
-    """Return the rank of each of the `keys` [B, N] among the different ones of its row: equal ones share it, from 0."""
+def _dense(keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
+    """Return the rank of each key among the distinct keys of its row, from 0; equal keys have the same rank."""
     ordered, order = keys.sort(dim=1)
     step = torch.zeros_like(order)
     step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()

@@ -20,16 +20,18 @@ from rotarymae.tokens import Tokens
 
 
 def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> Tokens:
-    """Cut an array into patches, one token each; they are numbered with the last axis running fastest.
+    """Cut arrays into patches, one token each, in the order in which the last axis runs fastest.
 
-    Patch sizes p_1 .. p_D must divide their axes.
+    Args:
+        array: a batch of B arrays with D axes and C channels: [B, d_1, .., d_D, C].
+        patch_size: (p_1, .., p_D), numbers of cells, which must divide d_1 .. d_D.
 
     Returns:
-        Tokens: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels fastest; positions [B, N, D] are
-        the numbers of the patch on each axis, from 1.
+        Tokens, all of them real: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels fastest;
+        positions [B, N, D] are the numbers of each patch along the axes, from 1, float32 (float64 for a float64 array).
 
     Raises:
-        InputError: sizes that do not divide; NaN or infinity (as `Tokens`).
+        InputError: patch sizes that do not divide the axes, or are not as many; NaN or infinity.
     """
     sizes = _sizes(array, patch_size)
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
@@ -47,7 +49,13 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
 def unpatchify(
     values: Float[Tensor, "B N V"], sizes: Sequence[int], patch_size: Sequence[int]
 ) -> Float[Tensor, "B *axes C"]:
-    """Assemble the array [B, *sizes, C] whose patches are `values` [B, N, V], in the order of `patchify`."""
+    """Put patches together again: return the arrays [B, d_1, .., d_D, C] of which `patchify` makes these values.
+
+    Args:
+        values: flattened patches in the order of `patchify`; V = p_1 · .. · p_D · C.
+        sizes: (d_1, .., d_D) of the arrays.
+        patch_size: (p_1, .., p_D).
+    """
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
     batch, channels = len(values), values.shape[2] // math.prod(patch_size)
     dims = len(sizes)
@@ -57,9 +65,10 @@ def unpatchify(
 
 
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes (d_1, .., d_D) of an array [B, d_1, .., d_D, C].
+    """Return the sizes (d_1, .., d_D) of an array [B, d_1, .., d_D, C], checked against the patch sizes.
 
-    Raises InputError, which says what would fit, for patch sizes that do not divide them, or are not as many.
+    Raises InputError, which says what would fit, for an array with fewer than 3 axes, and for patch sizes that are not
+    one for each of the D axes, are below 1, or do not divide the sizes.
     """
     if array.ndim < 3:
         raise InputError(

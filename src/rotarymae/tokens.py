@@ -26,23 +26,24 @@ class Tokens:
     Parameters
     ----------
     values : Tensor of shape [B, N, V]
-        Standardised values. Those at padded positions are ignored, and zeroed here.
+        Standardised values. Those of padding are ignored.
     positions : Tensor of shape [B, N, A]
-        Positions on any axis: time, band, row, column. Index axes count from 1, because [CLS] is at 0.
+        Position of each token on each of the A axes, such as time, band, row or column. Axes that count (bands, rows)
+        count from 1, because [CLS] is at 0.
     padding : bool Tensor of shape [B, N] or None
-        True where there is no token; None when every token is real. Padding may lie anywhere in a row. An all-False
-        mask becomes None, so that attention can take its fastest kernel.
+        True where there is no token; None when every token is real. Padding may lie anywhere in a row.
     observed : bool Tensor of shape [B, N, W] or None
-        True where the first W values of a token were observed; None when all were. An unobserved value is zero, is not
-        predicted, and is no query's neighbour.
+        True where the first W values of a token were observed; None when all were. The others are no targets of a loss
+        and no query's neighbours; the encoder reads the numbers that stand there, which are 0 for missing values.
     check_values : bool
-        Check every number once (the default, for batches built from a user's data). Steps that derive Tokens from
-        checked ones pass False: on an accelerator a check would wait for the device.
+        Check every number (the default, for batches built from a user's data), set values and positions of padding to
+        0, and turn a padding that marks nothing into None, so that attention can take its fastest kernel. Steps that
+        derive Tokens from checked ones pass False: on an accelerator a check would wait for the device.
 
     Raises
     ------
     InputError
-        Wrong ranks or sizes; no rows or no tokens; with `check_values` also NaN or infinity outside padding, and rows
+        Wrong ranks, sizes or types; a size of 0; with `check_values` also NaN or infinity outside padding, and rows
         that are padding throughout. The message names the first such row.
     """
 
@@ -53,7 +54,7 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        """Check shapes, and with `check_values` also numbers, and zero what is padded. Raises InputError."""
+        """Check the fields, and with `check_values` also their numbers, as the class says, with its errors."""
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)
@@ -74,7 +75,7 @@ class Tokens:
 
     @property
     def features(self) -> int:
-        """Number of values V of a token."""
+        """Number of values V of a token, further inputs of the encoder included."""
         return self.values.shape[2]
 
     @property
@@ -84,7 +85,7 @@ class Tokens:
 
     @property
     def real(self) -> Bool[Tensor, "B N"]:
-        """Return a mask [B, N], True where there is a token and no padding."""
+        """Mask [B, N], True where there is a token and no padding."""
         if self.padding is None:
             return torch.ones(self.values.shape[:2], dtype=torch.bool, device=self.values.device)
         return ~self.padding
@@ -104,14 +105,14 @@ class Tokens:
         Parameters
         ----------
         index : int Tensor of shape [B, M]
-            Tokens of each row, from 0.
+            Numbers of the tokens to take from each row, from 0; repeats are allowed.
         padding : bool Tensor of shape [B, M] or None
-            Replaces the padding of the selected tokens when given.
+            Padding of the result; None keeps that of the selected tokens.
 
         Returns
         -------
         Tokens
-            The selected tokens [B, M].
+            The selected tokens [B, M]; their numbers are not checked again.
         """
         if padding is None and self.padding is not None:
             padding = self.padding.gather(1, index)
@@ -130,19 +131,19 @@ class Tokens:
         Parameters
         ----------
         index : int Tensor of shape [K]
-            Rows, from 0; repeats are allowed.
+            Numbers of the rows, from 0, in any order; repeats are allowed.
 
         Returns
         -------
         Tokens
-            The selected rows [K, N].
+            The selected rows [K, N], in the order of `index`.
         """
         return self._each(lambda part: part[index])
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
-        """Move the tokens to another device.
+        """Return the tokens with all their tensors on another device.
 
-        Precision is left alone: positions must not be rounded.
+        The types of numbers stay: positions must not be rounded.
 
         Parameters
         ----------
@@ -159,7 +160,7 @@ class Tokens:
         return self._each(lambda part: part.to(device, non_blocking=non_blocking))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Tokens:
-        """Return the tokens with `change` applied to each of their tensors."""
+        """Return the tokens with `change` applied to each of their tensors that is not None, without checks."""
         parts: dict[str, Any] = {name: None if part is None else change(part) for name, part in vars(self).items()}
         return Tokens(**parts, check_values=False)
 
@@ -169,8 +170,12 @@ def pad_rows(
 ) -> tuple[Shaped[Tensor, "B N *rest"], Bool[Tensor, "B N"] | None]:
     """Lay out concatenated rows of different lengths as an array [B, N, ...], padded at the end with zeros.
 
+    Args:
+        flat: all elements of the first row, then those of the second, and so on; an element is a number or an array.
+        lengths: number of elements of each of the B rows; the largest is N.
+
     Returns:
-        The array, with the type and device of `flat`, and its padding (True beyond a row's end), or None when all rows
+        The array, with the type and device of `flat`; and its padding, True beyond a row's end, or None when all rows
         are equally long.
     """
     flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths).cpu()
@@ -184,16 +189,19 @@ def pad_rows(
 
 
 def rounding_step(length: int) -> int:
-    """Return the multiple to which batches of this length are padded: a power of two, at most 64 and length / 16, or 1.
+    """Return the number to whose next multiple rows of `length` tokens are to be padded, the `step` of `round_up`.
 
-    Padding to few different lengths keeps memory low: for every size of tensor that a process has used, freed blocks
-    stay on its heap.
+    It is the largest power of two that is at most 64 and at most length / 16; 1 for fewer than 32 tokens. With few
+    different lengths memory stays low: freed blocks of every size of tensor stay on the process's heap.
     """
     return min(64, 1 << max(0, (length // 16).bit_length() - 1))
 
 
 def round_up(tokens: Tokens, step: int) -> Tokens:
-    """Pad the rows to a multiple of `step` tokens; a batch without padding is returned as it is."""
+    """Append padding to all rows until their length is a multiple of `step`; return the tokens.
+
+    Tokens whose padding is None are returned as they are: with any padding, attention would take a slower kernel.
+    """
     more = -tokens.length % step
     if tokens.padding is None or more == 0:
         return tokens
@@ -207,10 +215,14 @@ def round_up(tokens: Tokens, step: int) -> Tokens:
 
 
 def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
-    """Keep some tokens of each row (True in `keep`), moved to its front in their order.
+    """Keep only the real tokens where `keep` is True, moved to the front of their row, in their order.
 
-    Shorter rows are padded at the end; a row that keeps nothing is all padding. Padding is None when all rows keep the
-    same number. Raises InputError if nothing is kept in any row.
+    Returns:
+        Tokens [B, M], where M is the largest number that a row keeps. Rows that keep fewer are padded at the end; a row
+        that keeps nothing is all padding. Padding is None when all rows keep the same number.
+
+    Raises:
+        InputError: no row keeps any token.
     """
     keep = keep & tokens.real
     count = keep.sum(1)
@@ -221,7 +233,10 @@ def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
 
 
 def lexsort(*keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
-    """Return the indices that sort each row by the first key, then the second, and so on; equal ones stay in order."""
+    """Return the indices that sort each row by the first of the `keys`, among equal ones by the second, and so on.
+
+    Elements that are equal in all keys stay in order. Unlike in `numpy.lexsort`, the first key is the most important.
+    """
     *firsts, last = keys
     order = last.sort(dim=1, stable=True).indices
     for key in reversed(firsts):
@@ -230,7 +245,7 @@ def lexsort(*keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
 
 
 def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, observed: Tensor | None) -> None:
-    """Raise InputError unless values, positions, padding and observed have matching shapes and types."""
+    """Raise InputError unless values, positions, padding and observed have the shapes and types that `Tokens` says."""
     if values.ndim != 3 or positions.ndim != 3:
         raise InputError(
             f"values have shape {tuple(values.shape)} and positions {tuple(positions.shape)}; "
