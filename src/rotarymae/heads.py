@@ -32,7 +32,10 @@ def encoder_of(model: nn.Module) -> Encoder:
 
 
 def head_settings(model: nn.Module) -> dict[str, Any] | None:
-    """Return the arguments that build a model's head again, as JSON; None for a model without a head."""
+    """Return the keyword arguments, next to the encoder, that build a model's head again, as JSON can hold them.
+
+    Return None for a model without a head.
+    """
     if isinstance(model, Encoder | MaskedAutoencoder):
         return None
     assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
@@ -43,7 +46,8 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """Encode tokens and return one vector per row: [CLS] ("cls"), or mean or maximum over real tokens ("mean", "max").
 
-    Raises InputError for another pool, or "cls" with an encoder without [CLS].
+    Mean and maximum are without [CLS]. Raises InputError for another `pool`, "cls" with an encoder without [CLS], and
+    tokens that do not fit the encoder.
     """
     choose("pool", pool, get_args(Pool))
     if pool == "cls":
@@ -55,17 +59,24 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
 
 
 def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-    """Return the mean of each row over its real tokens; `padding` is True where there is none, None without padding."""
+    """Return the mean of each row over its real tokens; `padding` is True where there is no token, None for no padding.
+
+    A row that is all padding gives NaN.
+    """
     if padding is None:
         return x.mean(1)
     return x.masked_fill(padding[..., None], 0.0).sum(1) / (~padding).sum(1, keepdim=True)
 
 
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Return one vector per row of tokens, for an encoder, an autoencoder, or a model with a head.
+    """Return one vector per row of tokens, by an encoder, an autoencoder, or a model with a head.
 
-    The pool is "cls", "mean" or "max", also "attention" for a model with such a head. If the head pools in the same
-    way, the vector is the one that it reads.
+    Args:
+        pool: "cls", "mean" or "max"; also "attention" for a model whose head pools so. With the pool of a model's head,
+            the vector is the one that this head (the first, of several members) reads.
+
+    Raises:
+        InputError: another pool, or "cls" with an encoder without [CLS].
     """
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
@@ -73,20 +84,20 @@ def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D
 
 
 class AttentionPool(nn.Module):
-    """Pool each row: the mean of its normalised tokens, weighted by attention to learned queries.
+    """Pool each row: take the weighted mean of its normalised tokens, with learned weights.
 
-    Each of the `heads` weighs its share of the channels, by a softmax of one linear score over the row's tokens. The
-    scores start at zero, so that the pool starts as the mean.
+    Each of the heads weighs its share of the channels: the weights are the softmax, over the row's tokens, of a score
+    that is linear in the token. The scores start at zero, so that the pool starts as the mean.
     """
 
     def __init__(self, dim: int, heads: int, eps: float) -> None:
-        """Build the norm and the scores of `heads` heads, which share out the `dim` channels."""
+        """Build the norm, with `eps`, and the scores of `heads` heads, which share out the `dim` channels."""
         super().__init__()
         self.norm = nn.RMSNorm(dim, eps=eps)
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-        """Return the weighted mean of each row's tokens, normalised; each head weighs its share of the channels."""
+        """Return the weighted mean of each row's normalised tokens; those where `padding` is True are left out."""
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
@@ -97,9 +108,9 @@ class AttentionPool(nn.Module):
 
 
 class _PooledHead(nn.Module):
-    """Base of the heads that read one vector per row: one network, or a deep ensemble whose outputs are averaged.
+    """Base of the models that read one vector per row: an encoder with a head, or an ensemble of several such networks.
 
-    An ensemble (arXiv:1612.01474) has several encoders with a head each.
+    The outputs of an ensemble (arXiv:1612.01474), which has an encoder and a head for each member, are averaged.
     """
 
     def __init__(
@@ -111,9 +122,9 @@ class _PooledHead(nn.Module):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Build the pooling, the layers of static features, the norm and the linear layer, once for each member.
+        """Build the head on `encoder`; further members are copies of the whole, the encoder included.
 
-        Arguments and InputError are those of `Regressor`; `outputs` is the number of logits or values.
+        Arguments and InputError are those of the class `Regressor`; `outputs` is the number of logits or values.
         """
         super().__init__()
         if outputs < 1:
@@ -176,19 +187,24 @@ class _PooledHead(nn.Module):
     def outputs_and_vector(
         self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None
     ) -> tuple[Float[Tensor, "B outputs"], Float[Tensor, "B D"]]:
-        """Predict as `forward`, and return the vectors that the head reads as well: a pair of arrays.
+        """Predict as `forward`, and return the vectors that the head reads as well.
 
         Parameters
         ----------
         tokens : Tokens
             The batch [B, N].
         static : Tensor of shape [B, F] or None
-            Features of each series; None for a head that reads none.
+            Features of each series that the head reads next to its tokens; None for a head that reads none.
 
         Returns
         -------
         tuple of Tensor
-            Logits or values [B, outputs], the average over all members; the vector [B, D] of the first member.
+            Logits or values [B, outputs], averaged over all members; and the pooled vectors [B, D] of the first member.
+
+        Raises
+        ------
+        InputError
+            As `forward`.
         """
         vector = self.vector(tokens)
         outputs = self._from_vector(vector, static)
@@ -197,11 +213,11 @@ class _PooledHead(nn.Module):
         return outputs, vector
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Return the mean of the outputs of all members."""
+        """Return the average of the outputs of all M members; here their mean."""
         return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
-        """Return the pooled vector that the head reads; with several members, the first one's.
+        """Return the pooled vectors that the head reads, before its norm; with several members, the first one's.
 
         Parameters
         ----------
@@ -225,9 +241,9 @@ class _PooledHead(nn.Module):
     def _from_vector(
         self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None
     ) -> Float[Tensor, "B outputs"]:
-        """Return the outputs of this head alone for pooled vectors.
+        """Return the outputs of this head alone, without other members, for pooled vectors and static features.
 
-        Raises InputError for another number of static features.
+        Raises InputError for another number of static features than the head was made for; None has 0.
         """
         given = 0 if static is None else static.shape[1]
         if given != self.static_features:
@@ -240,12 +256,12 @@ class _PooledHead(nn.Module):
 
 
 class Classifier(_PooledHead):
-    """Head that predicts logits [B, classes] from an encoder.
+    """Encoder with a head that predicts logits [B, classes].
 
     Parameters
     ----------
     encoder : Encoder
-        The encoder to fine-tune; the same object, not a copy.
+        The encoder to fine-tune; the same object, not a copy. Further members get copies.
     classes : int
         Number of classes, at least 2.
     pool : {"cls", "mean", "max", "attention"}
@@ -272,7 +288,7 @@ class Classifier(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Put a head with `classes` outputs on an encoder; parameters and InputError as in the class."""
+        """Put a head with `classes` outputs on an encoder; parameters and InputError are described in the class."""
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")
         super().__init__(encoder, classes, pool, dropout, static_features, members)
@@ -284,12 +300,12 @@ class Classifier(_PooledHead):
 
 
 class Regressor(_PooledHead):
-    """Head that predicts values [B, outputs] from an encoder.
+    """Encoder with a head that predicts values [B, outputs].
 
     Parameters
     ----------
     encoder : Encoder
-        The encoder to fine-tune; the same object, not a copy.
+        The encoder to fine-tune; the same object, not a copy. Further members get copies.
     outputs : int
         Number of values for each row, at least 1.
     pool : {"cls", "mean", "max", "attention"}

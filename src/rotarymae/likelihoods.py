@@ -27,7 +27,9 @@ MIN_FREEDOM = 2.0  # degrees of freedom of Student's t at and below which it has
 
 
 class Likelihood(ABC):
-    """Base class of likelihoods: how P parameters, a tensor's last dimension with the mean first, describe one value.
+    """Base class of likelihoods: say which distribution of a value the P numbers on a tensor's last axis describe.
+
+    The first of these parameters is the mean. Objects have no state, and all methods work on any number of values.
 
     Attributes:
         outputs: P.
@@ -37,20 +39,22 @@ class Likelihood(ABC):
 
     @property
     def has_spread(self) -> bool:
+        """Whether the distribution has a width; without one, only the mean is predicted."""
         return self.outputs > 1
 
     def parameters(self, raw: Float[Tensor, "*batch PV"]) -> Float[Tensor, "*batch V P"]:
-        """Return a decoder's P · V numbers as clamped parameters.
+        """Return the numbers of a decoder as clamped parameters of V values.
 
-        The first parameters of all V values come first, then their second ones, and so on.
+        In `raw` the first parameters of all V values come first, then their second ones, and so on.
         """
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the parameters limited to where their exponentials are finite."""
+        """Return the parameters, those of the width limited to where their exponentials are finite; the mean stays."""
         return parameters
 
     def mean(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
+        """Return the mean of each value: its first parameter."""
         return parameters[..., 0]
 
     @abstractmethod
@@ -63,40 +67,44 @@ class Likelihood(ABC):
     ) -> Float[Tensor, "*shape"]:
         """Return the loss of each value: the negative log-likelihood in nats, or the squared error without a spread.
 
-        The likelihood of a limit is the probability that the value lies beyond it. Without a spread, its loss is the
-        squared distance of a prediction on the wrong side, and 0 on the right one.
+        The likelihood of a limit is the probability that the value lies beyond it, below an upper one or above a lower
+        one. Without a spread, the loss of a limit is the squared distance to it of a mean on the wrong side, and 0 for
+        one on the right side.
 
         Args:
             target: the values, or the limits of those that were not measured.
+            beta: each loss is multiplied by its predicted variance to this power, through which no gradient flows; 0
+                leaves it as it is. It has no effect without a spread.
             sides: -1 where `target` is an upper limit of the value, 1 where it is a lower one, and 0 where it is the
                 value itself; None where all are values.
-            beta: each term is multiplied by its predicted variance to this power, through which no gradient flows; 0
-                leaves it as it is.
         """
 
     @abstractmethod
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the logarithm of the variance; minus infinity if there is no spread."""
+        """Return the logarithm of the variance of each value; minus infinity if there is no spread."""
 
     def std(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the standard deviation; 0 if there is no spread."""
+        """Return the standard deviation of each value; 0 if there is no spread."""
         return (0.5 * self.log_variance(parameters)).exp()
 
     @abstractmethod
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters after an independent variance is added to each value; the mean stays.
+        """Return the parameters of the value plus an independent variable of mean 0; without a spread, the same.
 
         Args:
             log_variance: logarithm of the variance that is added.
             normal: True if the added variable is normal, as a measurement error is, which makes heavy tails lighter;
-                else only the width of the distribution changes.
+                False changes only the width of the distribution.
         """
 
     @abstractmethod
     def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
-        """Return the value below which a share of the distribution lies; `share` is a number or a tensor [*shape]."""
+        """Return the value below which a share of the distribution lies; without a spread, the mean.
+
+        `share`, more than 0 and less than 1, is a number or a tensor [*shape].
+        """
 
     def interval(
         self, parameters: Float[Tensor, "*shape P"], share: float
@@ -106,21 +114,28 @@ class Likelihood(ABC):
 
 
 class Point(Likelihood):
-    """One number, scored by its squared error."""
+    """A single number, the prediction itself, scored by its squared error."""
 
     outputs = 1
 
     def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0, sides: Tensor | None = None) -> Tensor:
+        """Return the squared error of each value, 0 for a limit on whose right side the prediction is; ignore `beta`.
+
+        `sides` is -1 for upper limits, 1 for lower ones, 0 for values; None where all are values.
+        """
         away = parameters[..., 0] - target
         return away.square() if sides is None else away.masked_fill(sides * away > 0, 0.0).square()
 
     def log_variance(self, parameters: Tensor) -> Tensor:
+        """Return minus infinity for each value."""
         return torch.full_like(parameters[..., 0], -torch.inf)
 
     def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
+        """Return the parameters as they are: there is no spread to widen."""
         return parameters
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+        """Return the predicted value, whatever the share."""
         return parameters[..., 0]
 
 
@@ -129,20 +144,28 @@ class Density(Likelihood):
 
     @abstractmethod
     def log_prob(self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]) -> Tensor:
-        """Return the logarithm of the density at each target, in nats, the constant included."""
+        """Return the natural logarithm of the density at each target, constants included, [*shape]."""
 
     @abstractmethod
     def log_tail(self, parameters: Float[Tensor, "*shape P"], distance: Float[Tensor, "*shape"]) -> Tensor:
-        """Return the logarithm of the probability of a value more than a distance, at least 0, above the location."""
+        """Return the log probability [*shape] that a value lies more than `distance`, at least 0, above the mean."""
 
     def log_beyond(self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any) -> Tensor:
-        """Return the log probability of a value above a limit (side 1), or below (side -1), with a finite gradient."""
-        ahead = side * (limit - self.mean(parameters))  # how far the limit lies from the location, on the value's side
+        """Return the log probability [*shape] of a value above `limit` where `side` is 1, below it where it is -1.
+
+        Its gradient is finite.
+        """
+        ahead = side * (limit - self.mean(parameters))  # how far the limit lies from the mean, on the value's side
         tail = self.log_tail(parameters, torch.where(ahead >= 0, ahead, -ahead))
         return torch.where(ahead >= 0, tail, torch.log1p(-tail.exp()))
 
     def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0, sides: Tensor | None = None) -> Tensor:
-        """Return the negative log-likelihood of each target, weighted by the predicted variance to the power `beta`."""
+        """Return the negative log-likelihood of each target, or of the value beyond it for a limit, in nats.
+
+        Args:
+            beta: each is multiplied by its predicted variance to this power, through which no gradient flows.
+            sides: -1 for upper limits, 1 for lower ones, 0 for values; None where all are values.
+        """
         terms = -self.log_prob(parameters, target)
         if sides is not None:
             at = sides != 0  # only there, for a tail may take a quadrature
@@ -151,52 +174,61 @@ class Density(Likelihood):
 
 
 class Gaussian(Density):
-    """Mean and log-variance of a normal distribution."""
+    """A normal distribution; the parameters are its mean and the logarithm of its variance."""
 
     outputs = 2
 
     def clamp(self, parameters: Tensor) -> Tensor:
+        """Return the parameters, with the log variance limited to ±`MAX_LOG_VARIANCE` (18)."""
         mean, log_variance = parameters.unbind(-1)
         return torch.stack([mean, log_variance.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)], -1)
 
     def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
+        """Return the natural logarithm of the density at each target."""
         mean, log_variance = parameters.unbind(-1)
         return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
 
     def log_tail(self, parameters: Tensor, distance: Tensor) -> Tensor:
+        """Return the log probability that a value lies more than `distance`, at least 0, above the mean."""
         deviations = distance * (-0.5 * parameters[..., 1]).exp()
         return torch.special.erfcx(deviations / math.sqrt(2)).log() - 0.5 * deviations.square() - math.log(2)
 
     def log_variance(self, parameters: Tensor) -> Tensor:
+        """Return the logarithm of the variance: the second parameter."""
         return parameters[..., 1]
 
     def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
+        """Return the parameters with the variance exp(`log_variance`) added; `normal` makes no difference here."""
         return torch.stack([parameters[..., 0], torch.logaddexp(parameters[..., 1], log_variance)], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+        """Return the value below which the `share` (a number, or one for each value) of the distribution lies."""
         deviations = torch.special.ndtri(torch.as_tensor(share, dtype=torch.float64, device=parameters.device))
         return parameters[..., 0] + deviations.to(parameters.dtype) * self.std(parameters)
 
 
 class StudentT(Density):
-    """Location, log of the squared scale, and degrees of freedom (2 + softplus) of Student's t.
+    """Student's t, whose tails are heavier than a normal distribution's: one wild value pulls a prediction less.
 
-    Its tails are heavier than a normal distribution's: one wild value pulls a prediction less.
+    The parameters are the mean, the logarithm of the squared scale, and a number whose softplus is added to 2 to give
+    the degrees of freedom.
     """
 
     outputs = 3
 
     def clamp(self, parameters: Tensor) -> Tensor:
+        """Return the parameters, with the log squared scale within ±`MAX_LOG_VARIANCE` and the third in `FREEDOM`."""
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
         bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(*FREEDOM)
         return torch.stack([mean, *bounded], -1)
 
     def freedom(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the degrees of freedom, above 2 so that there is a variance."""
+        """Return the degrees of freedom of each value, above 2 so that there is a variance."""
         return MIN_FREEDOM + F.softplus(parameters[..., 2])
 
     def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
+        """Return the natural logarithm of the density at each target."""
         mean, log_scale, _ = parameters.unbind(-1)
         freedom = self.freedom(parameters)
         squared = (target - mean).square() * (-log_scale).exp()
@@ -204,7 +236,7 @@ class StudentT(Density):
         return constant - 0.5 * log_scale - (freedom + 1) / 2 * torch.log1p(squared / freedom)
 
     def log_tail(self, parameters: Tensor, distance: Tensor) -> Tensor:
-        """Return the log probability of a value so far above the location under Student's t, by quadrature.
+        """Return the log probability that a value lies more than `distance`, at least 0, above the mean, by quadrature.
 
         With distance = scale · sqrt(freedom) · sinh(s), s has a density proportional to cosh(s)^-freedom, which falls
         exponentially: 64 nodes give its integral to 1e-6, wherever it begins.
@@ -219,10 +251,15 @@ class StudentT(Density):
         return constant + integral.log() - freedom * _log_cosh(start)
 
     def log_variance(self, parameters: Tensor) -> Tensor:
+        """Return the logarithm of the variance, the squared scale · freedom / (freedom - 2)."""
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
     def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
-        """Widen as `Likelihood.widen`; the variance is the exact sum of both, and the shape is an approximation."""
+        """Return the parameters of the value plus an independent variable with the variance exp(`log_variance`).
+
+        The variance is the exact sum of both; the shape is approximated by another Student t. Its degrees of freedom
+        grow, so that tails get lighter, where the added variable is `normal`; else they stay.
+        """
         # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
         # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
         mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)
@@ -234,7 +271,10 @@ class StudentT(Density):
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
-        """Return the quantile as `Likelihood.quantile`; no gradient flows to the degrees of freedom."""
+        """Return the value below which the `share` (a number, or one for each value) of the distribution lies.
+
+        No gradient flows to the degrees of freedom.
+        """
         from scipy.special import stdtrit
 
         freedom = self.freedom(parameters).detach().double().cpu().numpy()
@@ -244,7 +284,7 @@ class StudentT(Density):
 
 
 def _log_cosh(s: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return log(cosh(s)) for s of at least 0."""
+    """Return log(cosh(s)) without overflow, for s of at least 0."""
     return s + torch.log1p((-2 * s).exp()) - math.log(2)
 
 

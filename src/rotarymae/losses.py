@@ -20,14 +20,14 @@ from rotarymae.model import Reconstruction
 
 
 class Loss(NamedTuple):
-    """A sum over terms and their number."""
+    """A sum over terms and their number (with class weights, the sum of these), both tensors without axes."""
 
     sum: Float[Tensor, ""]
     count: Shaped[Tensor, ""]
 
     @property
     def mean(self) -> Float[Tensor, ""]:
-        """The sum over the number of terms."""
+        """The sum over the number of terms; NaN where there are none."""
         return self.sum / self.count
 
 
@@ -43,13 +43,14 @@ def reconstruction(
     neither number.
 
     Args:
-        out: predictions, and what was masked.
+        out: predictions, and the masked tokens with the true values.
         normalize_targets: standardise each target patch over its own V values, as MAE does (arXiv:2111.06377; eps 1e-6,
             unbiased variance). A patch with a missing value then has no term.
         beta: weight each term by its predicted variance to this power, held constant (β-NLL, arXiv:2203.09168). With 0,
             values that are hard to predict are learnt slowest, as the gradient of a mean is divided by its variance;
             with 1, means learn as with squared errors. It has no effect on a model without variances.
-        sides: not 0 where a target is a limit of the value, as in `Likelihood.loss`.
+        sides: -1 where a target is an upper limit of its value, 1 where it is a lower one, 0 where it is the value
+            itself; the loss of a limit is as in `Likelihood.loss`. None where all targets are values.
 
     Raises:
         InputError: `normalize_targets` with one feature, which would make every target zero.
@@ -83,10 +84,11 @@ def classification(
     label_smoothing: float = 0.0,
     class_weights: Float[Tensor, " classes"] | None = None,
 ) -> Loss:
-    """Return the cross-entropy of logits as a sum over rows and the number of rows.
+    """Return the cross-entropy of logits, in nats: its sum over the B rows, and their number.
 
     Args:
-        label_smoothing: share of each label's probability that all classes get equally.
+        labels: number of each row's class, from 0.
+        label_smoothing: share of each label's probability that is spread evenly over all classes.
         class_weights: weight the terms of the sum, and the rows in the count, by their class, so that the mean is
             torch's weighted mean; None weighs all equally.
     """
@@ -98,12 +100,14 @@ def classification(
 
 
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
-    """Return the negative log-likelihood of the intervals in which events may have happened: sum and number of series.
+    """Return the negative log-likelihood, in nats, of when events happened: its sum over B series, and their number.
+
+    The likelihood of a series is the sum of the classes' probabilities, each times its weight in `possible`.
 
     Args:
-        logits: of the intervals, and of "after all".
-        possible: weight of each class in the likelihood: 1 for the interval of an observed event; 1 for all later
-            classes of a censored series, and a share of the interval of its censoring (`survival.EventTimes`).
+        logits: of the classes: the intervals of time, in order, and last "after all intervals".
+        possible: for an observed event, 1 for the class of its interval and 0 elsewhere; for a censored series, 1 for
+            all later classes, and for the interval in which it was censored the share of it that was still to come.
     """
     logits = _at_least_float32(logits)
     known = (logits + _at_least_float32(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
@@ -111,9 +115,10 @@ def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B cl
 
 
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
-    """Return the squared error of values, or another loss, as a sum and the number of its terms, without NaN targets.
+    """Return the error of predicted values: the sum over all targets that are not NaN, and their number.
 
-    The name of the loss is in `REGRESSION_LOSSES`; "auto" is the squared error.
+    Args:
+        loss: "auto" for squared errors, "absolute_error" for absolute ones.
 
     Raises:
         InputError: predictions and targets of different shapes, which torch would broadcast.
@@ -129,5 +134,5 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
 
 
 def _at_least_float32(x: Tensor) -> Tensor:
-    """Return x in float32, or as it is if it is in float64."""
+    """Return x in float32; as it is if it is in float64."""
     return x if x.dtype == torch.float64 else x.float()

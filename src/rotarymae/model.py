@@ -24,7 +24,12 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 class Latent(NamedTuple):
-    """Output of the encoder for a batch; without a final norm, which the heads bring."""
+    """Output of the encoder for a batch, before any final norm: heads have a norm of their own.
+
+    Attributes:
+        tokens: of the N input tokens, without meaning at padding.
+        cls: the [CLS] token; None for an encoder without one.
+    """
 
     tokens: Float[Tensor, "B N D"]
     cls: Float[Tensor, "B D"] | None
@@ -35,9 +40,10 @@ class Reconstruction:
     """Predictions of the autoencoder for the masked tokens, standardised like its input.
 
     Attributes:
-        parameters: of the likelihood of each value; the first is the mean.
-        masked: the hidden tokens with the V values to predict; its padding marks which of the M are real.
-        likelihood: the configuration's, by which the loss scores the predictions.
+        parameters: P numbers for each of the V values of M tokens; what they mean depends on the likelihood, and the
+            first is the mean. They have no meaning at padding.
+        masked: the hidden tokens [B, M] with the V true values; its padding marks which of the M are no tokens.
+        likelihood: name of the likelihood that the parameters belong to.
     """
 
     parameters: Float[Tensor, "B M V P"]
@@ -57,24 +63,28 @@ class Reconstruction:
 
 
 class Context(NamedTuple):
-    """Visible tokens, encoded once, as the decoder takes them; [CLS] first, if there is one.
+    """Visible tokens, encoded once: any number of calls of `MaskedAutoencoder.decode` can answer queries from them.
 
-    Every query of the same series can be answered from it, in any number of calls of `MaskedAutoencoder.decode`.
+    Attributes:
+        tokens: C tokens of the decoder's width E; [CLS] is the first, if there is one.
+        positions: of these tokens; 0 for [CLS].
+        padding: True where there is no token; None for no padding.
+        observed: the visible observations in which queries look up their neighbours; None for a model that reads none.
     """
 
     tokens: Float[Tensor, "B C E"]
     positions: Float[Tensor, "B C A"]
     padding: Bool[Tensor, "B C"] | None
-    observed: Observed | None = None  # what queries read of their neighbours, if they do
+    observed: Observed | None = None
 
 
 class Encoder(nn.Module):
-    """Encoder of tokens: input projection, [CLS] and blocks; all that fine-tuning keeps.
+    """Encoder of tokens: input projection, [CLS] and blocks; of a pre-trained model, fine-tuning keeps only this part.
 
     Parameters
     ----------
     config : RoMAEConfig
-        Its shape.
+        Sizes of the model; those of the decoder are not used.
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
@@ -99,7 +109,7 @@ class Encoder(nn.Module):
         Returns
         -------
         Latent
-            `tokens` [B, N, D], which have no meaning at padded positions, and `cls` [B, D] or None.
+            `tokens` [B, N, D], which have no meaning at padded positions; `cls` [B, D], None without a [CLS] token.
 
         Raises
         ------
@@ -110,7 +120,7 @@ class Encoder(nn.Module):
         return Latent(x, None) if self.cls_token is None else Latent(x[:, 1:], x[:, 0])
 
     def summary(self, tokens: Tokens) -> Float[Tensor, "B D"]:
-        """Return the [CLS] token alone, as in `Latent.cls`; cheaper, because the last block computes no other token.
+        """Encode a batch and return [CLS] alone; cheaper than `forward`, as the last block computes no other token.
 
         Parameters
         ----------
@@ -125,16 +135,17 @@ class Encoder(nn.Module):
         Raises
         ------
         InputError
-            As `forward`, or the encoder has no [CLS] token.
+            The tokens have another number of features or axes than the configuration; or the encoder has no [CLS].
         """
         if self.cls_token is None:
             raise InputError("this encoder has no [CLS] token to give; take the mean over tokens (pool='mean').")
         return self._encode(tokens, queries=slice(1))[:, 0]
 
     def _encode(self, tokens: Tokens, queries: slice = ALL) -> Float[Tensor, "B Q D"]:
-        """Project the tokens, put [CLS] in front, and run the blocks; return the tokens that `queries` selects.
+        """Project the tokens, put [CLS] in front if there is one, and run the blocks.
 
-        `queries` counts [CLS], if there is one, as token 0.
+        Returns the encoded tokens that `queries` selects, where [CLS] counts as token 0. Raises InputError for tokens
+        with another number of features or axes than the configuration.
         """
         config, features = self.config, self.config.features + self.config.input_features
         if tokens.features != features or tokens.axes != config.axes:
@@ -159,7 +170,7 @@ class MaskedAutoencoder(nn.Module):
     Parameters
     ----------
     config : RoMAEConfig
-        The shape of encoder and decoder.
+        Sizes of encoder and decoder.
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
@@ -195,12 +206,13 @@ class MaskedAutoencoder(nn.Module):
         Returns
         -------
         Reconstruction
-            Predictions for the M hidden tokens.
+            Predictions for the hidden tokens, in their order; M is the largest number that a row hides.
 
         Raises
         ------
         InputError
-            As `masking.split`.
+            A mask of another shape or type, or one that hides padding, nothing, or all tokens of a row; tokens with
+            another number of features or axes than the configuration.
         """
         visible, masked = split(tokens, mask)
         return self.predict(visible, masked)
@@ -213,12 +225,18 @@ class MaskedAutoencoder(nn.Module):
         visible : Tokens
             The visible tokens [B, N].
         masked : Tokens
-            The hidden tokens [B, M].
+            The hidden tokens [B, M]. Only their positions are read; their values are handed on as the truth. A model
+            with `neighbours` also reads which values were observed, and predicts no others.
 
         Returns
         -------
         Reconstruction
             Predictions for the hidden tokens.
+
+        Raises
+        ------
+        InputError
+            Visible tokens with another number of features or axes than the configuration; positions on other axes.
         """
         target_mask = None
         if self.config.neighbours:
@@ -249,19 +267,19 @@ class MaskedAutoencoder(nn.Module):
         positions : Tensor of shape [B, M, A]
             Where to predict.
         padding : bool Tensor of shape [B, M] or None
-            True where there is no query.
+            True where there is no query; answers there have no meaning. None when all are queries.
         return_std : bool
             Whether to return standard deviations as well.
 
         Returns
         -------
         Tensor or tuple of Tensor
-            Means [B, M, V]; with `return_std` also standard deviations of the same shape.
+            Means [B, M, V]; with `return_std` a pair of means and standard deviations of the same shape.
 
         Raises
         ------
         InputError
-            `return_std` of a model that predicts no spread; positions of another shape.
+            `return_std` of a model that predicts no spread; tokens, positions or padding of another shape.
         """
         if return_std and not self.likelihood.has_spread:
             raise InputError("this model predicts no spread; train it with likelihood='gaussian' for return_std.")
@@ -270,7 +288,7 @@ class MaskedAutoencoder(nn.Module):
         return (mean, self.likelihood.std(parameters)) if return_std else mean
 
     def context(self, visible: Tokens) -> Context:
-        """Encode the visible tokens for any number of calls of `decode`.
+        """Encode the visible tokens once, for any number of calls of `decode`.
 
         Parameters
         ----------
@@ -280,12 +298,12 @@ class MaskedAutoencoder(nn.Module):
         Returns
         -------
         Context
-            The encoded tokens, as the decoder takes them.
+            The encoded tokens, projected to the decoder's width, with [CLS] first if there is one.
 
         Raises
         ------
         InputError
-            As `Encoder.forward`.
+            The tokens have another number of features or axes than the configuration.
         """
         latent = self.encoder(visible)
         encoded = latent.tokens if latent.cls is None else torch.cat([latent.cls[:, None], latent.tokens], dim=1)
@@ -305,19 +323,19 @@ class MaskedAutoencoder(nn.Module):
         Parameters
         ----------
         context : Context
-            The encoded tokens of `context`.
+            The encoded visible tokens, as the method `context` returns them.
         positions : Tensor of shape [B, M, A]
             Where to predict.
         padding : bool Tensor of shape [B, M] or None
-            True where there is no query; predictions there have no meaning.
+            True where there is no query; predictions there have no meaning. None when all are queries.
         target_mask : bool Tensor of shape [B, M, V] or None
-            True where a value is to be predicted, for a model with `neighbours`; predictions elsewhere have no meaning.
-            None for all.
+            True where a value is to be predicted, which saves time for a model with `neighbours`; predictions elsewhere
+            have no meaning. None predicts all. Other models ignore it.
 
         Returns
         -------
         Tensor
-            Parameters [B, M, V, P]; see `likelihoods`.
+            Parameters [B, M, V, P], standardised, the mean first; what the P numbers mean is in `likelihoods`.
 
         Raises
         ------
@@ -350,7 +368,12 @@ class MaskedAutoencoder(nn.Module):
         positions: Float[Tensor, "B M A"],
         padding: Bool[Tensor, "B M"] | None,
     ) -> Float[Tensor, "B M E"]:
-        """Run the decoder on the context and the tokens of queries; return the latter, normalised."""
+        """Run the decoder on the tokens of the context followed by those of M queries; return the latter, normalised.
+
+        Args:
+            queries: mask tokens of the decoder's width, to which positions are added here, if they are absolute.
+            positions, padding: of the queries; padding is True where there is none, None for no padding.
+        """
         visible = context.positions.shape[1]
         x = torch.cat([context.tokens, queries], dim=1)
         positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
@@ -368,7 +391,7 @@ class MaskedAutoencoder(nn.Module):
 def with_cls(
     positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None, cls_token: bool
 ) -> tuple[Float[Tensor, "B L A"], Bool[Tensor, "B L"] | None]:
-    """Put the position of [CLS], 0 on every axis, before positions and padding, so that L is N + 1.
+    """Put [CLS] before the positions (0 on every axis) and the padding (False; None stays None), so that L is N + 1.
 
     Without `cls_token` both are returned as they are.
     """
@@ -381,7 +404,7 @@ def with_cls(
 
 
 def initialise(module: nn.Module, generator: torch.Generator | None = None) -> None:
-    """Set the initial values of encoders, decoders and heads alike, in place.
+    """Set the initial values of all parameters of an encoder, autoencoder or head, in place.
 
     Weights of linear layers are Xavier uniform, as in MAE; those of attention pooling ("scores"), which starts as the
     mean over tokens, and what a NeighbourHead adds to the straight line ("correction", "readout") are 0. The bias of
@@ -396,7 +419,7 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
         return  # a model about to be loaded; to draw numbers for it, torch would first import its compiler, in seconds
 
     def draw(parameter: Tensor, distribution: Callable[..., Tensor], **how: float) -> None:
-        """Copy a drawn value of the parameter's shape into it."""
+        """Fill the parameter with numbers drawn by an initialiser of `torch.nn.init` and its arguments `how`."""
         drawn = torch.empty(parameter.shape, dtype=torch.float32, device="cpu")
         with torch.no_grad():
             parameter.copy_(distribution(drawn, **how, generator=generator))
@@ -422,7 +445,10 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
 
 
 def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
-    """Call `make()` and return its module, with float32 weights on the CPU that are drawn from `generator` only."""
+    """Call `make()` and return its module, with float32 weights on the CPU that are drawn from `generator` only.
+
+    All parameters are drawn anew by `initialise`; values that `make` gave them, and buffers, are lost.
+    """
     with torch.device("meta"):  # torch's layers would draw from the state that all threads share
         module = make()
     module = module.to_empty(device="cpu").float()

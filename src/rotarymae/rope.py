@@ -22,13 +22,13 @@ from rotarymae.config import BlockSizes, RoMAEConfig
 
 
 class Rotation(NamedTuple):
-    """Cosines and sines of the angle by which each of the K/2 pairs of channels of a head is rotated."""
+    """Cosines and sines of the angles by which the K/2 pairs of channels of every head are rotated."""
 
     cos: Float[Tensor, "B N 1 K/2"]
     sin: Float[Tensor, "B N 1 K/2"]
 
     def select(self, tokens: slice) -> Rotation:
-        """Return the rotation for a slice of the tokens."""
+        """Return the rotation of those of the N tokens that the slice `tokens` selects."""
         return Rotation(self.cos[:, tokens], self.sin[:, tokens])
 
 
@@ -46,10 +46,10 @@ def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.
 
 
 def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) -> Float[Tensor, "B N A*F"]:
-    """Return position · frequency of every token, axis by axis, in the precision of the positions, at least float32.
+    """Return position · frequency in radians: F angles of the first axis, then those of the second, and so on.
 
-    Frequencies are the same for all axes. bfloat16 keeps 8 bits: at position 100 its angles err by up to 0.25 rad.
-    Autocast is therefore off in here.
+    The F frequencies are the same for all axes. Angles have the dtype of float32 or float64 positions, else float32,
+    and autocast is off: bfloat16 keeps 8 bits, with which angles at position 100 err by up to 0.25 rad.
     """
     with torch.autocast(positions.device.type, enabled=False):
         if positions.dtype not in (torch.float32, torch.float64):
@@ -59,23 +59,34 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
 
 
 def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
-    """Return cosines and sines of the angles, with an axis of size 1 for the heads, which share them."""
+    """Return cosines and sines of the angles of P pairs of channels, with an axis of size 1 for the heads."""
     return Rotation(angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2))
 
 
 def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B N H K"]:
-    """Rotate each pair of channels (i, i + K/2) by its angle, in the angles' precision; return it in the dtype of x."""
+    """Rotate each pair of channels (i, i + K/2) of queries or keys x by the i-th angle of their token.
+
+    Products are computed in the precision of the angles; the result has the dtype of x.
+    """
     cos, sin = rotation
     x1, x2 = x.chunk(2, dim=-1)
     return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], dim=-1).to(x.dtype)
 
 
 def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_000.0) -> Float[Tensor, "B N D"]:
-    """Return sines and cosines of positions, D/A channels per axis, to add to embeddings: the baseline encoding.
+    """Return sines and cosines of positions to add to embeddings: the baseline encoding.
 
-    After Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several axes. Visible and
-    masked tokens get the encoding of their real position; the published code of RoMAE numbers tokens instead, off by
-    one. `embed_dim` must be a multiple of 2 · axes.
+    It is that of Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several axes.
+    Visible and masked tokens get the encoding of their real position; the published code of RoMAE numbers tokens
+    instead, off by one.
+
+    Args:
+        embed_dim: D, a multiple of 2 · A.
+        base: frequencies fall from 1 radian per unit of position towards 1 / base.
+
+    Returns:
+        D/A numbers for each axis, axis after axis: the sines at all its frequencies, then the cosines. They have the
+        dtype of float32 or float64 positions, else float32.
     """
     phase = angles(positions, frequencies(embed_dim, positions.shape[-1], 1.0, base))
     phase = phase.unflatten(-1, (positions.shape[-1], -1))
@@ -87,30 +98,40 @@ def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_0
 
 @dataclass(frozen=True)
 class Rotary:
-    """Continuous axial p-RoPE: queries and keys are rotated in every block, and nothing is added to tokens."""
+    """Continuous axial p-RoPE: queries and keys are rotated in every block, and nothing is added to tokens.
+
+    Attributes:
+        head_dim: width K of a head.
+        p, base: of the frequencies, as in `RoMAEConfig`.
+    """
 
     head_dim: int
     p: float
     base: float
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
-        """Return the tokens as they are: rotary positions are not added."""
+        """Return the tokens x as they are: rotary positions are not added, and `positions` not read."""
         return x
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
-        """Return the rotation of queries and keys at these positions."""
+        """Return the rotation of queries and keys of tokens at these positions; the class `Absolute` returns None."""
         return rotation(angles(positions, frequencies(self.head_dim, positions.shape[-1], self.p, self.base)))
 
 
 @dataclass(frozen=True)
 class Absolute:
-    """Added sines and cosines of the positions (`sincos`), the baseline; methods as `Rotary`."""
+    """The baseline: sines and cosines of the positions (`sincos`) are added to tokens, and nothing is rotated.
+
+    Attributes:
+        embed_dim: width of the tokens.
+        base: of the frequencies, as in `RoMAEConfig`.
+    """
 
     embed_dim: int
     base: float
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
-        """Return the tokens with the encoding of their positions added, in the dtype of x."""
+        """Return the tokens x plus the encoding of their positions, in the dtype of x."""
         return x + sincos(positions, self.embed_dim, self.base).to(x.dtype)
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:

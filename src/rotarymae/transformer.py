@@ -17,10 +17,12 @@ ALL = slice(None)
 
 
 class Dropout(nn.Module):
-    """A layer that sets random numbers of its input to zero in training, and scales up the rest.
+    """A layer that sets random elements of its input to zero in training, and scales up the rest.
 
-    `generator` is what it draws from; None is torch's own, a state that all threads share: a training would change the
-    caller's random numbers, and two trainings in two threads each other's.
+    Attributes:
+        rate: share of the elements that is dropped.
+        generator: what the layer draws from, set by `drawing_from`. None is torch's own state, which all threads share:
+            a training would change the caller's random numbers, and two trainings in two threads each other's.
     """
 
     def __init__(self, rate: float) -> None:
@@ -31,15 +33,15 @@ class Dropout(nn.Module):
 
     @property
     def drops(self) -> bool:
-        """Whether anything is dropped: in training, at a rate above 0."""
+        """Whether anything is dropped: in training mode, at a rate above 0."""
         return self.training and self.rate > 0
 
     def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
-        """Return the shape of the random mask, which is broadcast to x."""
+        """Return the shape of the random mask, which is broadcast to x; here that of x, for elements one by one."""
         return tuple(x.shape)
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Return x with random parts dropped in training, and the rest scaled up by 1 / (1 - rate); else x itself."""
+        """Return x with random parts set to 0 and the rest divided by 1 - rate; x itself where nothing is dropped."""
         if not self.drops:
             return x
         dropped = torch.empty(self.mask_shape(x), dtype=torch.bool, device=x.device)
@@ -47,16 +49,16 @@ class Dropout(nn.Module):
 
 
 class DropPath(Dropout):
-    """Stochastic depth (arXiv:1603.09382): drops a residual branch for whole samples."""
+    """Stochastic depth (arXiv:1603.09382): dropout of whole rows of its input, a residual branch."""
 
     def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
-        """Return the shape of a mask over the rows of x."""
+        """Return the shape of the random mask: [B, 1, ..., 1], one decision for each of the B rows of x."""
         return (len(x), *(1 for _ in x.shape[1:]))
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
-    """Let all dropout layers of `module` draw from `generator` inside the block, and from torch's state afterwards."""
+    """Let all dropout layers of `module` draw from `generator` in a `with` block, and from torch's state after it."""
     layers = [layer for layer in module.modules() if isinstance(layer, Dropout)]
     for layer in layers:
         layer.generator = generator
@@ -74,7 +76,7 @@ class Attention(nn.Module):
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build the projections of queries, keys, values and outputs."""
+        """Build the projections of queries, keys, values and outputs, all embed_dim to embed_dim, without biases."""
         super().__init__()
         self.head_dim = sizes.head_dim
         self.dropout = Dropout(sizes.dropout)
@@ -96,8 +98,10 @@ class Attention(nn.Module):
         The results have no residual: they are what attention adds to the Q tokens.
 
         Args:
-            rotation: angles of all N tokens; None for positions that are not rotary.
+            x: N tokens.
+            rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
             key_mask: True for keys that may be attended to; None means all, which permits the fastest kernel.
+            queries, keys: slices of the N tokens.
         """
         query, key, value = (
             layer(x[:, at]).unflatten(-1, (-1, self.head_dim))
@@ -109,24 +113,40 @@ class Attention(nn.Module):
         return self.output(attended.transpose(1, 2).flatten(2))
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
-    """Return attention [B, H, Q, K] of query, key and value [B, N, H, K]; arguments are those of `_weighted`.
+def _attend(
+    query: Float[Tensor, "B Q H K"],
+    key: Float[Tensor, "B L H K"],
+    value: Float[Tensor, "B L H K"],
+    key_mask: Bool[Tensor, "B 1 1 L"] | None,
+    dropout: Dropout,
+) -> Float[Tensor, "B H Q K"]:
+    """Return the attention of Q queries to L keys with H heads, in the dtype of `query`.
 
-    In training with bf16 on a processor it is computed in float32, whose backward pass is faster there.
+    Where gradients are recorded in bf16 on a processor, it is computed in float32: torch's backward pass takes three
+    times as long in bf16 there.
+
+    Args:
+        key_mask: True for keys that may be attended to; None means all.
+        dropout: is applied to the weights.
     """
     query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
     if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or not torch.is_grad_enabled():
         return _weighted(query, key, value, key_mask, dropout)
-    # On processors torch's backward pass takes three times as long in bf16 as in float32.
     with torch.autocast("cpu", enabled=False):
         precise = _weighted(query.float(), key.float(), value.float(), key_mask, dropout)
     return precise.to(query.dtype)
 
 
-def _weighted(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
-    """Return attention [B, H, Q, K] of query, key and value [B, H, N, K], with dropout of its weights if that is on.
+def _weighted(
+    query: Float[Tensor, "B H Q K"],
+    key: Float[Tensor, "B H L K"],
+    value: Float[Tensor, "B H L K"],
+    key_mask: Bool[Tensor, "B 1 1 L"] | None,
+    dropout: Dropout,
+) -> Float[Tensor, "B H Q K"]:
+    """Return the attention of Q queries to L keys with H heads, with dropout of its weights in training.
 
-    The mask is True for keys that may be attended to; None means all.
+    `key_mask` is True for keys that may be attended to; None means all.
     """
     if not dropout.drops:
         return F.scaled_dot_product_attention(query, key, value, key_mask)
@@ -142,14 +162,14 @@ class MLP(nn.Module):
     """Linear, SiLU, dropout, linear; no biases."""
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build the two linear layers."""
+        """Build the linear layers, from embed_dim to hidden_dim and back, and the dropout between them."""
         super().__init__()
         self.up = nn.Linear(sizes.embed_dim, sizes.hidden_dim, bias=False)
         self.down = nn.Linear(sizes.hidden_dim, sizes.embed_dim, bias=False)
         self.dropout = Dropout(sizes.dropout)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Return the output of the two layers for every token."""
+        """Return the output of the layers for every token, without a residual."""
         return self.down(self.dropout(F.silu(self.up(x))))
 
 
@@ -173,17 +193,26 @@ class Block(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Return the Q tokens selected by `queries` after this block; arguments are those of `Attention.forward`."""
+        """Return the Q of the N tokens x that `queries` selects, as they are after this block.
+
+        Args:
+            rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
+            key_mask: True for keys that may be attended to; None means all.
+            keys: slice of the L tokens that are attended to.
+        """
         attended = self.attention(self.attention_norm(x), rotation, key_mask, queries, keys)
         x = x[:, queries] + self.drop_path(attended)
         return x + self.drop_path(self.mlp(self.mlp_norm(x)))
 
 
 class Transformer(nn.Module):
-    """`depth` blocks. The rate of stochastic depth rises linearly: block m of N drops with drop_path · m / N."""
+    """A stack of `depth` blocks, without a final norm.
+
+    The rate of stochastic depth rises linearly: block m of `depth`, from 1, skips branches with drop_path · m / depth.
+    """
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build the blocks, each with its own rate of stochastic depth."""
+        """Build the blocks, each with its rate of stochastic depth."""
         super().__init__()
         self.blocks = nn.ModuleList(Block(sizes, sizes.drop_path * (m + 1) / sizes.depth) for m in range(sizes.depth))
 
@@ -200,9 +229,10 @@ class Transformer(nn.Module):
         The last block computes these alone. Results at padded positions have no meaning.
 
         Args:
-            rotation: angles of all N tokens; None for positions that are not rotary.
-            context: number of tokens, from the first, that are attended to; tokens behind them influence no other
-                token. None lets all attend to all.
+            rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
+            padding: True where there is no token, which none attends to; None for no padding.
+            context: number of tokens, from the first, that all tokens attend to; the others influence no other token,
+                nor do they attend to themselves. None lets all attend to all.
         """
         keys = slice(context)
         key_mask = None if padding is None else ~padding[:, None, None, keys]
