@@ -50,7 +50,7 @@ WIDENS_OVER = 2.0  # doublings of the distance beyond the largest that was measu
 PRIOR = (0.0, *(-3.0 for _ in BLENDED[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
 PRIOR_FREEDOM = 3.0  # before the softplus: some five degrees of freedom
 FREEDOM_SPREAD = 10.0  # standard deviation of the prior of the degrees of freedom
-ALIKE, MOST_ALIKE = 0.3, 4  # correlation of the errors of a series at like distances; so many of them are kept
+ALIKE, MOST_ALIKE = 0.3, 4  # correlation of the errors of a series at like distances; number of these that are kept
 GAP_PENALTY = 4.0  # of the difference between series that the model learnt from and others
 HIDDEN_BY_EACH = 0.25  # of the values of a series, about, are hidden by each of these
 STEPS = 60  # of the optimiser
@@ -61,14 +61,17 @@ HIDDEN_PER_DRAW, ENOUGH_HIDDEN, MAX_DRAWS = 8_000, 12_000, 24  # values; of few 
 class Calibration(nn.Module):
     """Blend the model's prediction with simple methods and set its spread, by the distance to the nearest observation.
 
+    A query has P coefficients: a logit for the weight of each method in `BLENDED`, then constant and slope of the log
+    variance. The attributes are float64 buffers, which are saved with the model.
+
     Attributes:
-        knots: [3, K, T, P] by side, log distance and trait: logits of the methods' weights, then constant and slope of
-            the log variance.
-        offsets: [outputs, P] added to these.
-        freedom: [3] degrees of freedom by side, before the softplus.
-        reach: [3] largest log distance that was measured. Farther away the weights stay, and bands widen to the spread
-            of the channel.
-        season: period after which series repeat, in units of position; 0 for none.
+        knots: [3, K, T, P] coefficients by side (`surroundings.BETWEEN`, `BEYOND`, `NOWHERE`), at each knot of log
+            distance (0, 1, .. K - 1), for each trait of a series.
+        offsets: [outputs, P], added to the coefficients of each pair of channel and value column.
+        freedom: [3] by side, a number whose softplus is added to 2 to give the degrees of freedom of Student's t.
+        reach: [3] by side, largest log distance that was measured. Farther away the coefficients stay, and bands widen
+            to the spread of the channel.
+        season: period after which series repeat, in units of position, without axes; 0 for none.
     """
 
     knots: Tensor
@@ -82,7 +85,7 @@ class Calibration(nn.Module):
 
         Args:
             outputs: number of pairs of channel and value column; each has its offsets.
-            likelihood: of the model.
+            likelihood: that of the model, which says what its parameters mean.
         """
         super().__init__()
         self.likelihood = likelihood
@@ -94,13 +97,16 @@ class Calibration(nn.Module):
 
     @classmethod
     def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
-        """Create an unfitted calibration, with offsets for every channel and value column of a preprocessor."""
+        """Create an unfitted calibration, with offsets for every channel and value column of a preprocessor.
+
+        `likelihood` is that of the model.
+        """
         separate = preprocessor.channel_names is not None and not preprocessor.join_times
         channels = len(preprocessor.channel_names or ()) if separate else 1
         return cls(channels * preprocessor.features, likelihood)
 
     def check(self) -> None:
-        """Raise InputError if coefficients, which were loaded, are not finite or a reach or the season is negative."""
+        """Raise InputError if a loaded buffer holds NaN or infinity, or a reach or the season is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
             raise InputError(
                 "the calibration in it is damaged: it holds NaN, infinity, a negative reach or a negative season. "
@@ -109,18 +115,21 @@ class Calibration(nn.Module):
 
     @property
     def answers(self) -> Likelihood:
-        """The likelihood whose parameters calibrated predictions have."""
+        """Likelihood of calibrated predictions: Student's t, or that of the model if it has no spread."""
         return LIKELIHOODS["student_t"] if self.likelihood.has_spread else self.likelihood
 
     def forward(
         self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape Q"]:
-        """Return the parameters [..., Q] of the calibrated distribution, float64, for the likelihood `self.answers`.
+        """Return the Q parameters of the calibrated distribution of each value, float64, for the likelihood `answers`.
 
         The mean is a blend of the model's mean and the guesses of `around`. With a spread, the distribution is a
-        Student t whose spread also depends on the distance to the nearest observation. Without one, Q is 1: the mean.
-        Parameters are the model's, and `output` is the number of each value's channel and column, from the function
-        `outputs`.
+        Student t, whose log variance is linear in the model's. Without one, Q is 1: the mean.
+
+        Args:
+            parameters: of the model's likelihood.
+            around: the surroundings of the queries.
+            output: number of each value's pair of channel and value column, from `surroundings.outputs`.
         """
         parameters = parameters.double()
         coefficients = at(self.knots, around, self.reach) + self.offsets[output]
@@ -149,19 +158,21 @@ class Calibration(nn.Module):
         log_errors: Float[Tensor, " n"] | None = None,
         sides: Float[Tensor, " n"] | None = None,
     ) -> None:
-        """Fit the coefficients, in place, to n values that were hidden and the model's predictions of them.
+        """Fit the buffers other than `season`, in place, to n hidden values and the model's predictions of them.
 
-        Where some of the values are limits, the mean is fitted by likelihood, too, as the spread is: the mean of the
-        values that were measured is not that of all. A side where all are limits is left as it was, as they are likely
-        under any spread that is large enough.
+        The weights of the methods are fitted by squared errors, then the spread by likelihood. If some of the values
+        are limits, the weights are fitted by likelihood, too, in the second step: the mean of the values that were
+        measured is not that of all. Values on a side where all are limits count for nothing, as they are likely under
+        any spread that is large enough.
 
         Args:
             parameters, around, output: of the hidden values, as in `forward`.
             truth: the hidden values, standardised.
             weights: the number of independent values that each counts as.
-            learnt: 1 where the model was trained on the series, 0 elsewhere.
-            log_errors: logarithms of their standard errors, standardised; None where unknown.
-            sides: of values that are limits, as in `Likelihood.loss`; None where none is.
+            learnt: 1 where the model was trained on the series, 0 elsewhere. How its errors differ there is fitted as
+                well, and not stored.
+            log_errors: logarithms of the values' standard errors, standardised; None where unknown.
+            sides: -1 where a value is an upper limit, 1 where it is a lower one, 0 elsewhere; None where none is.
         """
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
         distance, side = log_distance(around), around.side
@@ -175,11 +186,11 @@ class Calibration(nn.Module):
         around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
-            """Return the blends of model and simple methods [n] by these coefficients."""
+            """Return the blends [n] of model and simple methods by these coefficients."""
             return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return the loss of these weights of methods: half the weighted sum of errors², over local ones."""
+            """Return half the weighted sum of squared errors of the blends, each over `scale`; ignore `freedom`."""
             errors = LIKELIHOODS["point"].loss(mean(knots, offsets)[:, None], truth, sides=sides)
             return (weights * errors / scale).sum() / 2
 
@@ -191,7 +202,7 @@ class Calibration(nn.Module):
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return the negative log-likelihood of all hidden values, given the coefficients."""
+            """Return the weighted negative log-likelihood of all hidden values, given these coefficients."""
             coefficients = at(knots, around, self.reach) + offsets[output]
             constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
             centre = blended if sides is None else blend(coefficients, predicted, guesses)
@@ -203,12 +214,18 @@ class Calibration(nn.Module):
         self._minimise(unlikely, slice(len(BLENDED) if sides is None else 0, len(PRIOR)))
 
     def _local_error(
-        self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
+        self,
+        predicted: Float[Tensor, " n"],
+        guesses: Float[Tensor, "n G"],
+        truth: Float[Tensor, " n"],
+        distance: Float[Tensor, " n"],
+        side: Int[Tensor, " n"],
     ) -> Float[Tensor, " n"]:
-        """Return the best method's mean squared error among the hidden values about as far away on the same side.
+        """Return, for each hidden value, the best method's mean squared error at values at about the same distance.
 
-        The loss of each value is divided by it, so that those far from any observation, with their large errors, do not
-        dominate. Guesses are those of the simple methods, and distances those of `log_distance`.
+        Values are alike if they are on the same side and their log distances round to the same integer; the methods are
+        the model (`predicted`) and the simple ones (`guesses`). The loss of each value is divided by this error, so
+        that those far from any observation, with their large errors, do not dominate.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
@@ -217,14 +234,18 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
-        """Minimise a loss over some of the coefficients by L-BFGS, and store them; return (knots, offsets).
+        """Minimise a loss plus penalties over some of the coefficients by L-BFGS, and store them.
 
-        Penalties keep curves smooth, and all near the prior. The returned knots have one trait more than the stored
-        ones: whether the model was trained on the series.
+        Penalties keep the curves over distance smooth, and all coefficients near the prior.
 
         Args:
-            loss: a function of knots, offsets and degrees of freedom.
-            columns: of the last axis of the first two, the coefficients to fit; the others stay.
+            loss: a function of knots, offsets and `freedom`, each as the class describes it, but for the knots' extra
+                trait: 1 where the model was trained on the series.
+            columns: which of the P coefficients of knots and offsets are fitted; the others stay. `freedom` is always
+                fitted.
+
+        Returns:
+            The fitted knots, with their extra trait, and offsets.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
         start = torch.cat([self.knots, gap], 2)
@@ -234,13 +255,13 @@ class Calibration(nn.Module):
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
 
         def whole() -> tuple[Tensor, Tensor, Tensor]:
-            """Return knots, offsets and freedom as of this step: fitted columns put in, freedom in its own scale."""
+            """Return all knots, offsets and `freedom` as of this step, with the fitted columns put in."""
             knots, offsets = start.clone(), self.offsets.clone()
             knots[..., columns], offsets[..., columns] = free[:2]
             return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
 
         def closure() -> Tensor:
-            """Compute loss plus penalties and their gradient, for L-BFGS."""
+            """Return the loss plus penalties, and compute its gradient, for L-BFGS."""
             optimizer.zero_grad()
             rough = free[0].diff(dim=1).square().sum() + (free[0] - center).square().sum() / 50
             rough = rough + GAP_PENALTY * free[0][:, :, TRAITS:].square().sum()
@@ -257,15 +278,21 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T P"]:
-    """Return the coefficients before any fit, for T traits of a series: mostly the model, with its own spread."""
+    """Return the coefficients before any fit: mostly the model, with its spread, the same for every series.
+
+    They do not depend on distance; those of the T traits but the constant one are 0.
+    """
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
 def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
-    """Return the coefficients of each query: linear between knots of log distance, constant beyond `reach`.
+    """Return the P coefficients of each query: the sum over its traits of trait times coefficient at its distance.
 
-    Knots are by side (between observations, beyond them, no observation), log distance and trait; those of the traits
-    are weighted by them and added. The reach is the largest log distance seen in fitting, on each side.
+    Args:
+        knots: coefficients by side, at knots of log distance 0, 1, .. K - 1, and by trait. They are interpolated
+            linearly between knots.
+        around: surroundings of the queries.
+        reach: log distance, by side, beyond which coefficients are constant.
     """
     distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
@@ -277,16 +304,21 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's prediction and the guesses of simple methods, for each query.
+    """Return the weighted mean of the model's prediction and the G guesses of simple methods, for each query.
 
-    The first coefficients are the logits of the weights.
+    The weights are the softmax of the first 1 + G coefficients, the first of them that of the model.
     """
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
 
 
-def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor, "*shape 3"]:
-    """Return the parameters of Student's t with this mean, log squared scale and raw degrees of freedom, clamped."""
+def student_t(
+    mean: Float[Tensor, "*shape"], log_scale: Float[Tensor, "*shape"], freedom: Float[Tensor, "*#shape"]
+) -> Float[Tensor, "*shape 3"]:
+    """Return the clamped parameters of `likelihoods.StudentT` with this mean and logarithm of the squared scale.
+
+    The softplus of `freedom`, plus 2, is the number of degrees of freedom.
+    """
     return LIKELIHOODS["student_t"].clamp(torch.stack([mean, log_scale, freedom.expand_as(mean)], -1))
 
 
@@ -295,13 +327,13 @@ def calibrate(
 ) -> Calibration:
     """Fit a calibration to a trained model's errors at observations hidden from it: stretches, and ends of series.
 
-    The calibration stays unfitted if no series has two observations.
+    The pipeline is not changed. The calibration stays unfitted if no series has two observations.
 
     Args:
         pipeline: has a trained autoencoder of series.
         unseen: series held out of training; the training series, if none were.
-        learnt: the training series, if others were held out. Their errors are fitted too, but told apart from those of
-            `unseen`, and the season is looked for in them. None otherwise.
+        learnt: the training series, if others were held out; else None. Their errors count too: by how much the model
+            is better there is fitted as well, and left out of the calibration. The season is looked for in them.
         seed: for the draws of series and of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
@@ -326,11 +358,16 @@ def calibrate(
 def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor] | None:
     """Hide stretches and ends of series, predict them, and return what `Calibration.fit` needs of n hidden values.
 
-    The season is a period in units of position, 0 for none; the seed is that of the series drawn and of what is hidden.
+    Args:
+        pipeline: has a trained autoencoder of series.
+        dataset: the series, of which some are drawn if there are many.
+        season: period after which series repeat, in units of position; 0 for none.
+        seed: of the draws of series and of what is hidden.
 
     Returns:
-        The weights of values, the model's parameters, the four fields of `Surroundings`, outputs, true values and sides
-        of limits, and the logarithms of standard errors where they are known; None where nothing can be hidden.
+        A list of tensors [n] or [n, ...], the arguments of `Calibration.fit`: weights, the model's parameters, the four
+        fields of `Surroundings`, outputs, true values, sides (0 where no limit), and, if the preprocessor reads them,
+        logarithms of standard errors. None if no drawn series has two observations.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     windows = preprocessor.windows(_sample(dataset, len(HIDES) * HIDDEN_PER_DRAW, seed)).dataset
@@ -339,7 +376,7 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
     windows = windows.select(windows.lengths >= 2)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
-        """Predict the hidden tokens of a batch and return, for each row, what `Calibration.fit` needs of them."""
+        """Predict the hidden tokens of a batch: return, for each of its rows, the tensors of some of their values."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         parameters = model.decode(model.context(batch.inputs), batch.masked.positions, batch.masked.padding)
         # On the CPU, where the calibration is, and where every machine has float64.
@@ -373,10 +410,11 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 
 
 def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
-    """Choose at most `MOST_ALIKE` (4) values of each group, and weight them as the whole group: (indices, weights).
+    """Choose at most `MOST_ALIKE` (4) values of each group, evenly spread over it: return their indices and weights.
 
     The errors in a group are correlated (by `ALIKE`, 0.3), so that its n values count as n / (1 + (n - 1) · ALIKE)
-    independent ones. `group` is the number of each value's.
+    independent ones; the weights of the chosen ones are equal and add up to this number. Indices are sorted by group.
+    `group` has the number of each value's group.
     """
     order = group.argsort(stable=True)
     alike = group[order].unique_consecutive(return_counts=True)[1]
@@ -388,7 +426,10 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Return some series of a data set, drawn by `seed`, in which one draw of masks hides about `hidden` values."""
+    """Return series of a data set, drawn by `seed`, as many as one draw of masks needs to hide about `hidden` values.
+
+    They keep their order; all are returned if they are too few.
+    """
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH
     return dataset.select(np.sort(order[: int(np.searchsorted(hides, hidden)) + 1]))

@@ -1,4 +1,4 @@
-"""Random numbers as a pure function of (seed, epoch, example), and generators as one of their key."""
+"""Random numbers as a pure function of (seed, epoch, example), and torch generators as a function of a key."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Noise = Callable[[int], Tensor]
+Noise = Callable[[int], Tensor]  # from n to the next n uniform random numbers in [0, 1) of each of B rows, [B, n]
 _MASK64 = (1 << 64) - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stream: int = 0) -> Noise:
-    """Return a function whose n-th number of a row depends only on (seed, epoch, id, stream) and on n.
+    """Return a function that draws uniform numbers, which depend only on (seed, epoch, id, stream) and a counter.
 
-    Call the result with n to get the next n float32 numbers in [0, 1) of each id, [ids, n]. Any row can be drawn alone,
-    in any order and in any process, with the same result: splitmix64 (Steele et al. 2014) mixes the key and a counter.
-    Use another `stream` for draws whose number depends on the padded length of a batch, or later draws would depend on
-    the padding.
+    Call it with n to get the next n float32 numbers in [0, 1) for each of the B ids, [B, n]; calls with 2 and 3 give
+    the same numbers as one with 5. Any id can be drawn alone, in any order and in any process, with the same result:
+    splitmix64 (Steele et al. 2014) mixes key and counter.
+
+    Args:
+        seed, epoch: any integers.
+        ids: integers, one for each row, such as the indices of examples.
+        stream: separates kinds of draws, from 0. Use another one for draws whose number depends on the padded length of
+            a batch, or later draws would depend on the padding.
     """
     key = _mix(_mix(np.uint64(seed & _MASK64)) ^ np.uint64(epoch & _MASK64))
     key = _mix(key ^ np.uint64(stream)) if stream else key
@@ -28,7 +33,7 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
     drawn = 0
 
     def noise(n: int) -> Float[Tensor, "B n"]:
-        """Return the next n uniform numbers of every row."""
+        """Return the next n uniform numbers of every row, [B, n]."""
         nonlocal drawn
         counter = np.arange(drawn, drawn + n, dtype=np.uint64)[None, :]
         drawn += n
@@ -39,18 +44,21 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
 
 
 def make_generator(*key: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a torch generator on `device`, seeded by a `key` of integers from 0; other keys draw independently."""
+    """Return a torch generator on `device`, seeded by the integers `key`, none negative.
+
+    The same key gives the same numbers on the same kind of device; other keys give independent ones.
+    """
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
 
 
 def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Turn uniform numbers in [0, 1) into as many standard normal ones, float32, within 4.8 deviations."""
+    """Turn uniform numbers in [0, 1) into standard normal ones of the same shape, float32, from -4.8 to 4.8."""
     return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()
 
 
 def _mix(x: np.ndarray | np.uint64) -> np.ndarray:
-    """Scramble the 64-bit integers `x` (the output function of splitmix64); return them as uint64."""
+    """Scramble the 64-bit integers `x` by the output function of splitmix64; return uint64 of the same shape."""
     with np.errstate(over="ignore"):
         z = np.asarray(x + _GOLDEN, dtype=np.uint64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SHOWN_BANDS = (0.68, 0.95)  # the bands that tables and figures show
 QUERIES_PER_PASS = 4096  # queries per pass of the decoder
-# Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
+# More queries than this per observation are a curve: pre-training hides at most about so many for each visible one.
 CURVE = 4
 Step = Callable[[int, int], None] | None  # called with (steps done, steps in all)
 DEVIATION = math.erf(math.sqrt(0.5))  # of a normal distribution lies within one standard deviation
@@ -47,7 +47,13 @@ def predict_at(
 
     The visible tokens are encoded once; the decoder then predicts `chunk` positions of each row at a time. With
     decoder_attention="context" a prediction depends neither on the other positions nor on `chunk`. With "joint" the
-    positions of a chunk attend to one another, as in the paper. Predictions at padding have no meaning.
+    positions of a chunk attend to one another, as in the paper.
+
+    Args:
+        visible: observations of B series, as the model takes them.
+        positions: where to predict.
+        padding: True where there is no query; predictions there have no meaning. None when all are queries.
+        chunk: number of positions per pass of the decoder, which limits the memory needed.
     """
     context, parts = model.context(visible), positions.split(chunk, 1)
     paddings = [None] * len(parts) if padding is None else padding.split(chunk, 1)
@@ -66,9 +72,10 @@ class Interpolation:
             (asinh), the distribution is skewed in the table's units, and the bands describe it better.
         parameters: [n, V, P] of the distribution, standardised like the model's input.
         likelihood: says what these parameters mean.
-        bands: {share: (lower, upper)} edges of central intervals, in the table's units; empty without a spread.
-        centre, width: value · width + centre undoes the standardisation of a model that standardises each series by
-            itself; None where the preprocessor does it.
+        bands: {share: (lower, upper)}, the edges of the central intervals that hold 0.68 and 0.95 of the distribution,
+            in the table's units; empty without a spread.
+        centre, width: of the standardisation of each answer, value · width + centre being in the table's units, by a
+            model that standardises each series by itself; None where the pipeline's preprocessor standardises.
     """
 
     distance: np.ndarray
@@ -97,9 +104,12 @@ def bands_of(
     unscale: Callable[[np.ndarray], np.ndarray],
     shares: Iterable[float] = SHOWN_BANDS,
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-    """Return {share: (lower, upper)}: edges [n, V] of the central intervals that hold these shares of distributions.
+    """Return {share: (lower, upper)}: edges [n, V] of central intervals with these probabilities, in the table's units.
 
-    Parameters are standardised; `unscale` turns standardised values [n, V] into the table's units.
+    Args:
+        parameters: of n · V distributions, standardised.
+        unscale: turns standardised values [n, V] into the table's units.
+        shares: the probabilities, such as 0.95.
     """
     edges = {share: likelihood.interval(parameters, share) for share in shares}
     return {share: (unscale(lower.numpy()), unscale(upper.numpy())) for share, (lower, upper) in edges.items()}
@@ -109,13 +119,20 @@ class _Interpolating(DatasetExamples):
     """Batches for `training.predict`: observations of series as visible tokens, points to predict as masked ones."""
 
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
-        """Store the S series and the queries for each of them; their tokens together decide how batches are made."""
+        """Store S series and the queries for each of them.
+
+        `lengths`, by which batches are made, becomes the number of observations and queries of a series together. The
+        preprocessor's static columns are left out.
+        """
         super().__init__(dataset, preprocessor.replace(static=()))
         self.queries, self.origins = queries, preprocessor.positions.origins(dataset)
         self.lengths = self.lengths + np.minimum(queries.lengths, QUERIES_PER_PASS)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the series at `index`: observations as inputs, queries as masked tokens of values 0."""
+        """Return the batch of the series at `index`: observations as inputs, queries as masked tokens with values 0.
+
+        Nothing is random, and `epoch` not used.
+        """
         queries, lengths = self.queries, self.queries.lengths[index]
         at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
         times, padding = pad_rows(queries.times[at], lengths)
@@ -143,17 +160,18 @@ def interpolate(
     """Predict values of series at given times with a trained model, in the table's units, with error bands.
 
     Answers are in the order of the queries. They are calibrated if the pipeline has a calibration. Series longer than
-    the model reads at once are answered in overlapping pieces.
+    the model reads at once are answered in overlapping pieces. If the queries have standard errors, the bands are those
+    of observations with these errors, else those of the curve.
 
     Args:
-        pipeline: has the model and its preprocessor.
+        pipeline: has a MaskedAutoencoder of series and its preprocessor.
         dataset: S series, with the observations that the model sees.
-        queries: n times, and channels if the model has some, at which to predict.
+        queries: n times, and channels if the model has some, at which to predict; some series may have none.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or for an
-            unknown channel; series unlike training's; answers that are NaN or infinite.
+        InputError: a model that is not a MaskedAutoencoder of series; queries for another number of series, with NaN,
+            or for an unknown channel; series with other columns than training's; answers that are NaN or infinite.
 
     Warns:
         InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well.
@@ -174,9 +192,9 @@ def interpolate(
     calibration = pipeline.calibration
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
-        """Predict one batch's queries: return, for each of its rows, an array [n, V, P + 1] of calibrated parameters.
+        """Predict a batch's queries: return an array [n, V, P + 1] for each of its series, with n queries.
 
-        The last column is how far bands widen; 0 without a calibration.
+        The first P numbers are the (calibrated) parameters; the last is how far the band widens, 0 without calibration.
         """
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         parameters = predict_at(model, batch.inputs, batch.masked.positions, batch.masked.padding, chunk)
@@ -232,13 +250,18 @@ def interpolate(
 def interpolated(
     pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
 ) -> Any:
-    """Predict values at given times, laid out like the caller's series: arrays [S, q, V], or as `shape_answers` says.
+    """Predict values at given times, in all channels, laid out like the caller's series.
 
     Args:
         pipeline: a trained one, or the shipped `any-series`.
         dataset: the series of `X`, already read.
-        X, at, positions: the series, times and places as the caller gave them; see `queries_from`.
-        return_std: whether to return a pair of values and standard deviations.
+        X: the series as the caller gave them.
+        at, positions: times, and positions besides time, at which to predict, in the forms that `queries_from` takes.
+        return_std: whether to return standard deviations as well.
+
+    Returns:
+        Values [S, q, V] in the table's units, or in another layout of `shape_answers`; with `return_std` a pair of
+        these and standard deviations of the same layout.
 
     Raises:
         InputError: times that cannot be used; `return_std` for a model without a spread.
@@ -259,9 +282,14 @@ def interpolated(
 def standardise_truth(
     pipeline: Pipeline, dataset: SeriesDataset, answer: Interpolation, limits: bool = True
 ) -> np.ndarray:
-    """Standardise observed values as the predictions for the same observations are, to compare the two: float [n, V].
+    """Standardise observed values as the predictions of the same observations are, to compare the two: float [n, V].
 
-    The observations are in the order of the answer. `limits` limits gross outliers as the model's input does.
+    Args:
+        pipeline: made the predictions.
+        dataset: n observations.
+        answer: predictions at the same observations, in their order.
+        limits: whether to limit gross outliers as in the model's input; no effect with a model that standardises each
+            series by itself.
     """
     if answer.centre is not None and answer.width is not None:
         values = np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]]
@@ -274,7 +302,7 @@ def standardise_truth(
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
     """Return the time from each of n queries to the nearest observation of its series and channel, float64 [n].
 
-    It is infinite where the series has no observation of that channel.
+    Times are in the table's unit; infinite where the series has no observation of that channel.
     """
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])
@@ -296,9 +324,9 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
-    """Warn (InputWarning) if far more values are asked of a series than it has, and the answers depend on each other.
+    """Warn (InputWarning) if answers depend on one another, and a series has over `CURVE` queries for each observation.
 
-    They do in a model with decoder_attention="joint", in which queries see one another.
+    They do in a model with decoder_attention="joint", in which queries attend to one another; for others do nothing.
     """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
@@ -313,7 +341,10 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Warn (InputWarning) if a query's time is far beyond those of the training set, as the preprocessor knows them."""
+    """Warn (InputWarning) if a query lies farther from its series' origin than one and a half times those of training.
+
+    One unit of position more is allowed. The message names the farthest query.
+    """
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit
     if at.max() > 1.5 * positions.reach + 1.0:

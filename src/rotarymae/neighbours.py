@@ -17,27 +17,28 @@ from torch.nn import functional as F
 
 from rotarymae.tokens import Tokens, lexsort
 
-PACE = 4.0  # units of position after which a neighbour counts as half as near
-# That a query reads of each feature: the value on the straight line between the nearest observations (the nearest value
-# where one side has none, 0, the mean of the training values, where both have none), the values before and after, how
-# near both are, how much the value changes to the next further one on both sides, the channel's mean, and its count.
+PACE = 4.0  # units of position at which the nearness of a neighbour, 1 / (1 + distance / PACE), is a half
+# What a query reads about each feature: the value on the straight line between the nearest observations (the nearest
+# value where one side has none, 0, the mean of the training values, where both have none), the values before and after,
+# the nearness of both, how much the value changes to the next further one on both sides, the channel's mean, and
+# log1p(number of its observations) / 3. All are 0 where there is no observation to take them from.
 NUMBERS = 9
 EMBED_DIM, NEIGHBOUR_DIM = 16, 64
 
 
 class Observed(NamedTuple):
-    """The visible observations of B rows, sorted by channel, then time; missing ones are last.
+    """The visible observations of series, sorted by channel, then time, with missing ones last.
 
-    Each feature of a series is a row, for another feature may have other neighbours: of S series with V features, B is
-    S · V, with the features of a series side by side.
+    Each feature of each series is a row of its own, as other features may have other neighbours: S series with V
+    features are B = S · V rows, with the features of a series side by side. A row has E observations of W numbers each.
 
-    Attributes (for E observations of W numbers each):
-        channel: [B, E] position on the channel axis; infinity for missing ones.
-        times: [B, E].
-        values: [B, E, W].
-        mean: [B, E, W] mean over all observations of the same channel.
-        count: [B, E, 1] number of these.
-        number: [B, E, 1] of the channel, from 0, among those of the row.
+    Attributes:
+        channel: position of each observation on the channel axis; infinity for missing ones.
+        times: its position on the time axis.
+        values: its W numbers; 0 for missing ones.
+        mean: of the values over all observations of the row in the same channel.
+        count: number of these observations.
+        number: of the observation's channel among those of the row, from 0.
     """
 
     channel: Float[Tensor, "B E"]
@@ -49,9 +50,14 @@ class Observed(NamedTuple):
 
 
 def observe(visible: Tokens, features: int) -> Observed:
-    """Return the visible observations of each feature sorted by channel and time, so that neighbours can be looked up.
+    """Sort the visible observations of each feature by channel and time, so that neighbours can be looked up.
 
-    Positions of the tokens are times, or times and channels; their first `features` numbers are values.
+    Args:
+        visible: tokens of S series [S, N], whose positions are times, or times and channels.
+        features: number V of values at the start of each token; further inputs are not read.
+
+    Returns:
+        S · V rows of N observations with one number each (W = 1).
     """
     values, real = (
         part[..., :features].transpose(1, 2).flatten(0, 1) for part in (visible.values, visible.observed_values)
@@ -69,47 +75,59 @@ def observe(visible: Tokens, features: int) -> Observed:
 
 
 def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Float[Tensor, "S M V K"]:
-    """Return, for each query and feature, the `NUMBERS` of its channel's nearest observations.
+    """Return the `NUMBERS` (K = 9) that describe the observations nearest to each query, for each feature.
 
-    No query influences another. Positions of M queries per series are times, or times and channels.
+    No query influences another.
+
+    Args:
+        observed: as `observe` returned it, for the same S series and V = `features`.
+        positions: times, or times and channels, of M queries for each series.
     """
     return by_query(neighbours_at(observed, *flat_queries(positions, features)), features)
 
 
 def flat_queries(positions: Float[Tensor, "S M A"], features: int) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R M"]]:
-    """Return times and channels of queries, with a row for each of the V features of a series; R is S · V.
+    """Return times and channels of the M queries of S series, with a row for each of the features: R is S · features.
 
-    The positions are times, or times and channels; without channels all are of channel 0.
+    Positions are times, or times and channels; without channels the returned channels are 0.
     """
     every = positions[:, None].expand(-1, features, -1, -1).flatten(0, 1)
     return every[..., 0], every[..., 1] if positions.shape[-1] == 2 else torch.zeros_like(every[..., 0])
 
 
 def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tensor, "S M V *rest"]:
-    """Return results [S · V, M, 1, ...] at the places of `flat_queries` as [S, M, V, ...]: undo its layout."""
+    """Turn results at the queries of `flat_queries`, with R = S · V rows, back into [S, M, V, ...]; V is `features`."""
     return part[:, :, 0].unflatten(0, (-1, features)).transpose(1, 2)
 
 
 def neighbours_at(
     observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]
 ) -> Float[Tensor, "B Q W K"]:
-    """Return the `NUMBERS` of the nearest observations before and after each query in its channel, of W values each."""
+    """Return the K = 9 `NUMBERS` about the observations before and after each query in its channel, for all W values.
+
+    Args:
+        observed: B rows of observations.
+        times, channel: positions of Q queries for each of these rows. An observation at a query's time counts as the
+            one before it.
+    """
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
     order = lexsort(torch.cat([observed.channel, channel], 1), torch.cat([observed.times, times], 1))
     before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
 
     def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return value, channel mean, count, time distance and existence of the observation at a place in each row.
+        """Look up, for each query, the observation with the index `place` in its row.
 
-        All are 0 where the observation is of another channel than the query, or does not exist.
+        Returns:
+            Its values, the mean and the count of its channel, its distance in time from the query, and whether it
+            exists in the query's channel: [B, Q, W] or [B, Q, 1]. The others are 0 where it does not.
         """
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
         gap = (times - observed.times.gather(1, inside)).abs()
 
         def read(part: Tensor) -> Tensor:
-            """Return that observation's entry of `part` [B, E, W], 0 where it does not exist."""
+            """Return the observation's entry of `part`, [B, E, W] or [B, E, 1]; 0 where it does not exist."""
             return part.gather(1, inside[..., None].expand(-1, -1, part.shape[2])) * there[..., None]
 
         statistics = read(observed.values), read(observed.mean), read(observed.count)
@@ -128,20 +146,20 @@ def neighbours_at(
 
 
 def channel_sum(part: Float[Tensor, "B E W"], number: Int[Tensor, "B E 1"]) -> Float[Tensor, "B E W"]:
-    """Return, for each observation, the sum of `part` over all observations with its channel `number`."""
+    """Return, for each observation, the sum of `part` over all observations of its row with the same `number`."""
     number = number.expand_as(part)
     return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
 
 
 class NeighbourHead(nn.Module):
-    """Output layer that adds a correction to the straight line between a query's neighbours.
+    """Output layer that adds a correction to the value on the straight line between a query's neighbours.
 
-    The correction comes from one small network for all features, which are told apart by a learned embedding, and from
-    a linear layer on the query's token. Both start at zero.
+    The correction is the sum of a small network's output, which reads the neighbours, a learned embedding of the
+    feature and the query's token, and of a linear layer on this token. Both start at zero.
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
-        """Build the network that corrects the line.
+        """Build both parts of the correction.
 
         Args:
             embed_dim: width D of the decoder's tokens.
@@ -164,9 +182,10 @@ class NeighbourHead(nn.Module):
         """Return P · V outputs of each query: the corrected values of all features, then their other parameters.
 
         Args:
-            tokens: the decoder's, of the queries.
-            corrected: True where the small network's correction is computed; elsewhere it is 0, to save time. None
-                means everywhere.
+            tokens: of the queries, as the decoder returns them.
+            near: the `NUMBERS` about their neighbours; the first is the value on the line.
+            corrected: True where the small network is computed; elsewhere its part of all outputs is 0, to save time.
+                None means everywhere.
         """
         line = near[..., 0]
         corrected = torch.ones_like(line, dtype=torch.bool) if corrected is None else corrected

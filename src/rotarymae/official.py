@@ -35,14 +35,15 @@ STORED_CONSTANTS = ("zeros", "attn_pos_embedding.timescale")  # ends of their na
 def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     """Load a checkpoint directory of the published RoMAE code.
 
-    A directory with a decoder becomes a MaskedAutoencoder, one with `dim_output` a Classifier (on [CLS] if it has one,
-    else on the mean). The model comes in evaluation mode. Its RMSNorm eps is kept, and so are its weights as they are;
-    the published padding of the loss is not reproduced.
+    A model with a decoder becomes a MaskedAutoencoder. One with `dim_output` becomes a Classifier, which reads [CLS] if
+    the model has one, else the mean over tokens. The model is on the CPU, in float32 and in evaluation mode. Rows of
+    its query and key weights are put in our order of channels, which changes no output. How the published code counts
+    padding in its loss is not reproduced.
 
     Parameters
     ----------
     folder : str or Path
-        The directory, with model_config.json and model.safetensors.
+        The directory that holds model_config.json and model.safetensors.
 
     Returns
     -------
@@ -52,7 +53,8 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     Raises
     ------
     ModelDirectoryError
-        A missing file, a tensor too many, too few or of another shape, an unsupported setting; the message names it.
+        A missing or damaged file; a tensor too many, too few or of another shape; an unsupported setting. The message
+        names it.
     """
     folder = Path(folder)
     settings: dict[str, Any] = read_json(folder / "model_config.json")
@@ -100,10 +102,17 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
 
 
 def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
-    """Translate the content of the published model_config.json, in `folder`, to a RoMAEConfig.
+    """Translate the content of a published model_config.json to a RoMAEConfig.
 
-    Without a decoder, the decoder's sizes are those of the encoder. Raises ModelDirectoryError for a missing key, a
-    value of the wrong type, sizes that do not fit, or another pos_encoding.
+    Without a decoder, the decoder's sizes are those of the encoder.
+
+    Args:
+        settings: the content.
+        folder: where the file is, for messages.
+
+    Raises:
+        ModelDirectoryError: a missing key, a value of the wrong type, sizes that do not fit, or a pos_encoding other
+            than "ropend" and "absolute".
     """
     encoder = settings.get("encoder_config", {})
     decoder = settings.get("decoder_config", encoder)
@@ -144,15 +153,23 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
 
 
 def _mlp_ratio(size: dict[str, Any]) -> float:
-    """Return the ratio of hidden width to embedding width, from either key of a published encoder_config."""
+    """Return the ratio of the MLPs' width to the tokens' width, from a published encoder_config or decoder_config.
+
+    It is computed from "dim_feedforward", or where this is missing or None, read from "mlp_ratio".
+    """
     hidden = size.get("dim_feedforward")
     return float(size["mlp_ratio"]) if hidden is None else hidden / size["d_model"]
 
 
 def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
-    """Return the D rows of a published query or key weight [D, ...] in our order of channels.
+    """Return the D rows of a published query or key weight in our order of channels.
 
-    The published order is, for each head and axis, all first channels of its pairs, then all second ones; ours has the
-    first channels of all axes' pairs, then the second ones (see `rotarymae.rope`).
+    The published order is head by head, and in a head axis by axis: the first channels of all the axis's pairs, then
+    the second ones. Ours has, in each head, the first channels of all axes' pairs, then the second ones of all.
+
+    Args:
+        rows: D = embed_dim of them, in the published order.
+        heads: number of attention heads.
+        axes: number of position axes.
     """
     return rows.unflatten(0, (heads, axes, 2, -1)).transpose(1, 2).flatten(0, 3)

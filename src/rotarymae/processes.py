@@ -8,8 +8,8 @@ because no real series is a draw of one of these kernels: the evidence alone is 
 periods of each channel are read off a periodogram. Channels that are alike are answered together: a second bank
 multiplies the best shapes by the channels' correlation.
 
-Letters: U channels of a batch, n observations, m queries, k kernels that are kept, S shapes, R rows (series) with C
-channels. All is float64 and without gradients.
+Letters: U channels of a batch, n observations, m queries, k kernels that are kept, S = 20 shapes, R rows (series) with
+C channels. All is float64 and without gradients.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ DESCRIPTORS = 7
 
 
 class Answer(NamedTuple):
-    """Predictions of observations by Gaussian processes.
+    """Predictions by Gaussian processes, one number per query in each field.
 
     Attributes:
-        mean, log_std: of an observation, noise included.
-        curve_log_std: of the curve without noise.
-        disagreement: standard deviation of the means of the kernels, as a share of the total one.
+        mean: of an observation, and of the curve without noise.
+        log_std: natural logarithm of the standard deviation of an observation, noise included.
+        curve_log_std: that of the curve without noise.
+        disagreement: standard deviation of the means that single kernels predict, as a share of exp(log_std).
     """
 
     mean: Float[Tensor, "*shape"]
@@ -80,13 +81,18 @@ class Fitted(NamedTuple):
     """Gaussian processes fitted to U channels of n observations; only the k most probable kernels are stored.
 
     Attributes:
-        times, real: the observations; `real` is False behind the last.
-        index, periods: shapes of the stored kernels, and periods of the periodic shapes.
-        weight, amplitude, level: of the kernels: probability, squared amplitude, noise relative to it.
-        alpha, inverse: of their covariance matrices, over the squared amplitude.
-        noise: variance of the noise of each observation.
-        log_evidence: of all kernels together.
-        tables: for each shape its weight, and its mean amplitude and noise variance.
+        times: of the observations.
+        real: False behind a channel's last observation.
+        index: number of each stored kernel's shape, from 0.
+        periods: of the channel's two periodic families of shapes.
+        weight: probability of each stored kernel; they add up to 1.
+        amplitude: its squared amplitude.
+        level: its noise variance, divided by the squared amplitude.
+        alpha: `inverse` times the observed values.
+        inverse: inverse covariance matrix of the observations, noise included, for a squared amplitude of 1.
+        noise: variance of the noise of each observation, in the units of the values.
+        log_evidence: log marginal likelihood of the observations under all kernels, the mean over kernels.
+        tables: for each shape its weight among all kernels, and its mean squared amplitude and noise variance.
     """
 
     times: Float[Tensor, "U n"]
@@ -104,15 +110,15 @@ class Fitted(NamedTuple):
 
     @property
     def scale(self) -> Float[Tensor, "U k 1"]:
-        """Squared amplitude, which the covariances behind `alpha` and `inverse` are without."""
+        """Squared amplitudes, by which covariances for a squared amplitude of 1 are to be multiplied."""
         return self.amplitude[..., None]
 
 
 def _descriptors() -> Float[Tensor, "kernels 6"]:
-    """Return six numbers for each kernel.
+    """Return six numbers that describe each kernel of the bank, float32.
 
-    They are log noise, log length scale, the shares of exponential and smooth parts, and whether it is periodic and
-    whether the periods decay.
+    They are the log noise over 3, half the mean log length (0 for a periodic kernel), the shares of "exponential" and
+    "square" parts, and 1 or 0 for whether the kernel is periodic, and whether its periods are the fast decaying ones.
     """
     table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
@@ -141,13 +147,14 @@ def fit_kernels(
     A kernel's weight is the marginal likelihood of the observations to the power `TEMPER`.
 
     Args:
-        times: in units of the median gap.
+        times: in units of the median gap, such as those between neighbouring observations.
         values: with a location near 0 and a spread near 1.
         real: False behind a channel's last observation.
-        noise: variance of each observation relative to the channel's mean; 1 where errors are unknown.
+        noise: variance of each observation's noise, divided by the channel's mean one; 1 where errors are unknown.
 
     Returns:
-        The fitted processes; and `DESCRIPTORS` expected hyperparameters of each channel, float32 [U, D].
+        The fitted processes; and D = 7 numbers (`DESCRIPTORS`) for each channel, float32: the weighted means of
+        `KERNEL_DESCRIPTORS` over all kernels, and of the log squared amplitude over the stored ones.
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -158,8 +165,19 @@ def fit_kernels(
     return fitted, torch.cat([described for _, described in parts])
 
 
-def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Tensor) -> tuple[Fitted, Tensor]:
-    """Fit all kernels to U channels, with the two periods [U, 2] of the periodic ones given; see `fit_kernels`."""
+def _fit(
+    times: Float[Tensor, "U n"],
+    values: Float[Tensor, "U n"],
+    real: Bool[Tensor, "U n"],
+    noise: Float[Tensor, "U n"],
+    periods: Float[Tensor, "U 2"],
+) -> tuple[Fitted, Float[Tensor, "U D"]]:
+    """Do the work of `fit_kernels` for so few channels that their matrices fit into a processor's cache.
+
+    Args:
+        times, values, real, noise: as there; values are 0 where `real` is False.
+        periods: of the periodic kernels, from `find_periods`.
+    """
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
     distance = (times[:, :, None] - times[:, None, :]).abs() * both
@@ -192,13 +210,22 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
 
 
 def _factorise(
-    matrix: Float[Tensor, "U k n n"], noise: Float[Tensor, "U k n"], real: Bool[Tensor, "U n"], values: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Add noise to the covariance matrices of observations, in place, and factorise them.
+    matrix: Float[Tensor, "U k n n"],
+    noise: Float[Tensor, "U k n"],
+    real: Bool[Tensor, "U n"],
+    values: Float[Tensor, "U n"],
+) -> tuple[Float[Tensor, "U k n n"], Float[Tensor, "U k"], Float[Tensor, "U k"], Int[Tensor, "U k"]]:
+    """Add noise to k covariance matrices of the observations of each channel, in place, and factorise them.
+
+    Args:
+        matrix: covariances without noise, 0 in rows and columns of padding.
+        noise: variances to add to the diagonal.
+        real: False at padding, where 1 is added instead.
+        values: the observations v.
 
     Returns:
-        The Cholesky factors; half the log determinants [U, k]; v' K^-1 v of the `values` v [U, n], for each matrix K;
-        and where this failed, not 0 [U, k].
+        Four tensors: the lower Cholesky factors; half the log determinants; v' K^-1 v for each matrix K; and an integer
+        that is 0 where the factorisation succeeded.
     """
     # A row of padding is one of the identity: it changes no determinant and no product.
     matrix.diagonal(dim1=2, dim2=3).add_(torch.where(real[:, None], noise + JITTER, 1.0))
@@ -208,10 +235,11 @@ def _factorise(
     return factor, factor.diagonal(dim1=2, dim2=3).log().sum(-1), squares, failed
 
 
-def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
-    """Sum up kernels that differ in their noise alone: return weight, mean amplitude and mean noise of each shape.
+def _by_shape(weight: Float[Tensor, "U kernels"], amplitude: Float[Tensor, "U kernels"]) -> Float[Tensor, "U S 3"]:
+    """Sum up kernels of the same shape, which differ in their noise alone.
 
-    Weight and squared amplitude of each kernel are [U, kernels].
+    Returns, for each shape, its weight, and the weighted means of squared amplitude and of noise variance. Arguments
+    are the weight and the squared amplitude of each kernel.
     """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
     share, *sums = (
@@ -224,7 +252,9 @@ def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
     """Return the correlation of two values some time apart, for each of the S kernel shapes; 1 at distance 0.
 
-    Distances are in time, and periods those of each channel, for the periodic shapes.
+    Args:
+        distance: times between the a and b values of each channel, at least 0.
+        periods: of each channel, for the periodic shapes, which come last: all for the first period, then the second.
     """
     parts = {}
     for kind, length in {(kind, length) for shape in BANK_SHAPES for kind, length, _ in shape}:
@@ -246,7 +276,10 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the correlations of `shapes` for k of the kernel shapes and each of U channels, by number (`index`)."""
+    """Return the correlations that `shapes` gives at these distances and periods, for k shapes of each channel only.
+
+    `index` has the numbers of the shapes, from 0.
+    """
     every = shapes(distance, periods)
     return every.gather(1, index[:, :, None, None].expand(-1, -1, *every.shape[2:]))
 
@@ -256,7 +289,11 @@ def share_of_span(
 ) -> Float[Tensor, "U m"]:
     """Return where times lie in the span of a channel's observations: -1 at the first, 1 at the last.
 
-    Beyond them the number goes on, up to ±`FARTHEST`. `real` is False behind the last observation.
+    Beyond them the number goes on linearly, up to ±`FARTHEST` (1.5).
+
+    Args:
+        times: the m times in question.
+        observed, real: times of the n observations; `real` is False at padding.
     """
     first = observed.masked_fill(~real, torch.inf).amin(1, keepdim=True)
     last = observed.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -268,8 +305,9 @@ def find_periods(
 ) -> Float[Tensor, "U 2"]:
     """Return the two periods whose sine waves explain the most variance of each channel, after a straight line.
 
-    Frequencies lie between 0.8 cycles per span and `FASTEST`; the second is at least 1.2 cycles per span from the
-    first. The period that explains more comes first. `real` is False behind a channel's last observation.
+    They are in units of `times`. Frequencies lie between 0.8 cycles per span of the observations and `FASTEST` (0.5);
+    the second is at least 1.2 cycles per span from the first. The period that explains more comes first. `real` is
+    False behind a channel's last observation.
     """
     n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
     last = times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -286,7 +324,7 @@ def find_periods(
     phase = 2 * math.pi * frequency[:, :, None] * t[:, None]
 
     def centred(wave: Tensor) -> Tensor:
-        """Return a wave less its mean over each channel's observations; 0 behind the last."""
+        """Return a wave [U, frequencies, n] less its mean over each channel's observations; 0 behind the last."""
         return (wave - (wave * w[:, None]).sum(-1, keepdim=True) / n[..., None]) * w[:, None]
 
     c, s = centred(phase.cos()), centred(phase.sin())
@@ -301,10 +339,12 @@ def find_periods(
 
 
 def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Tensor, "U m"] | None = None) -> Answer:
-    """Predict noisy observations at m times of each row, with the mean noise of their channels; fields [U, m].
+    """Predict observations at m times of each row, with the mean noise of their channel; fields [U, m].
 
-    The processes are those of single channels, or of all channels of series; only these are asked by channel. Times are
-    in the units of those to which they were fitted.
+    Args:
+        fitted: processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
+        times: at which to predict, in the units of those to which the processes were fitted.
+        channels: number of each time's channel, from 0, for `Joint`; None for `Fitted`.
     """
     distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
     observed, asked = (share_of_span(part, fitted.times, fitted.real) for part in (fitted.times, times))
@@ -328,17 +368,22 @@ def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Te
 def leave_one_out(fitted: Fitted | Joint, values: Float[Tensor, "U n"]) -> Answer:
     """Predict each observation from the others of its row (Rasmussen & Williams 2006, equation 5.12); fields [U, n].
 
-    Values are those to which the processes were fitted.
+    `values` are those to which the processes were fitted. Answers at padding have no meaning.
     """
     inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     mean, variance = values[:, None] - fitted.alpha / inner, fitted.scale / inner
     return _mixture(fitted.weight, mean, variance, (variance - fitted.noise).clamp(min=1e-9))
 
 
-def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve: Tensor) -> Answer:
-    """Return the mean of a mixture of k normal distributions, and its spread with and without noise, each [U, m].
+def _mixture(
+    weight: Float[Tensor, "U k"],
+    mean: Float[Tensor, "U k m"],
+    variance: Float[Tensor, "U k m"],
+    curve: Float[Tensor, "U k m"],
+) -> Answer:
+    """Return the mixture of the predictions of k kernels, whose weights add up to 1, as one; fields [U, m].
 
-    The means, the variance of a noisy observation, and that of the curve are [U, k, m]; weights have the sum 1.
+    `variance` is that of an observation, noise included, and `curve` that of the curve without noise.
     """
     weight = weight[..., None]
     whole = (weight * mean).sum(1)
@@ -352,15 +397,20 @@ def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve
 
 
 class Joint(NamedTuple):
-    """Fitted processes for R rows of n observations in C channels: q kernels, of 3 shapes and 2 correlations.
+    """Gaussian processes fitted to R rows (series) of n observations in C channels, which share information.
+
+    There are q = 6 kernels: each of 3 shapes with each of 2 correlation matrices, the latter fastest.
 
     Attributes:
-        times, channels, real: the observations, of all channels in one row; `real` is False at padding.
-        index, periods: the shapes, and the periods of the row's most periodic channel.
-        weight: of each kernel.
+        times, channels: of the observations of all channels of a row, in any order.
+        real: False at padding.
+        index: number of each of the 3 shapes, from 0.
+        periods: of the periodic shapes.
+        weight: probability of each kernel; they add up to 1.
         amplitude, level: squared amplitude and noise variance of each channel, with each shape.
-        correlation: between channels, shrunk.
-        alpha, inverse: of the kernels' covariance matrices.
+        correlation: between channels, as estimated but drawn towards 0 by the two `SHRINK`.
+        alpha: `inverse` times the observed values.
+        inverse: inverse covariance matrix of the observations, noise included, in the units of the values.
         noise: variance of the noise of each observation.
         share: weight of this prediction against those of single channels, from 0 to 1.
     """
@@ -385,8 +435,12 @@ class Joint(NamedTuple):
 def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) -> Float[Tensor, "R C C"]:
     """Estimate correlations between C channels from their fitted curves at T common times.
 
-    The matrix is made positive semidefinite; a channel without observations is uncorrelated. Trust says how well each
-    curve is known at each time, from 0 to 1; a point counts by the product of two channels.
+    The matrices are made positive definite, with ones on the diagonal.
+
+    Args:
+        curves: predicted curve of each channel.
+        trust: how well it is known at each time, from 0 to 1. A time counts for a pair of channels by the product of
+            theirs; a channel with trust 0 throughout is uncorrelated with all others.
     """
     mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
     away = (curves - mean) * trust
@@ -415,12 +469,15 @@ def fit_joint(
     """Fit processes that share information between the channels of each of R series.
 
     Args:
-        times, channels, values, real, noise: the observations of all channels, as in `Joint` and `fit_kernels`.
+        times, channels, values: the n observations of each series; channels are numbers from 0.
+        real: False at padding, where values are 0.
+        noise: variance of each observation's noise, divided by its channel's mean one.
         correlation: between channels, from `correlations`.
-        tables: weights of kernel shapes for each channel, as in `Fitted`.
+        tables: weight, mean squared amplitude and mean noise variance of each shape for each channel, as in `Fitted`.
         present: which channels have observations.
         periods: for the periodic shapes.
-        alone: log evidence of separate processes for each channel, with which the joint ones are compared.
+        alone: log evidence of separate processes, added up over channels; the better the joint ones compare with it,
+            the larger their `share`.
     """
     score = (tables[..., 0].clamp(min=1e-4).log() * present[..., None]).sum(1)
     index = score.topk(JOINT_SHAPES, 1).indices
@@ -448,16 +505,16 @@ def fit_joint(
     return Joint(times, channels, real, *kernels)
 
 
-def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
-    """Return the mixture of two predictions as one: its mean, and standard deviations that count their distance, too.
+def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
+    """Return the mixture of two predictions of the same queries as one.
 
-    The share, from 0 to 1, is the weight of the second.
+    Its standard deviations include how far the two means lie apart. `share`, from 0 to 1, is the weight of the second.
     """
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()
 
     def mixed(a: Tensor, b: Tensor) -> Tensor:
-        """Return the variance of the mixture, given the variances a and b of the two predictions."""
+        """Return the variance of the mixture, given the variances a of the first and b of the second."""
         return ((1 - share) * a + share * b + apart).clamp(min=1e-12)
 
     variances = [(2 * each.log_std).exp() for each in (first, second)]
@@ -468,9 +525,9 @@ def mix(first: Answer, second: Answer, share: Tensor) -> Answer:
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Return, for each observation and each of q joint kernels, the entry of a table for the observation's channel.
+    """Return the number of each of m observations' channel from a table by shape and channel, for q joint kernels.
 
-    The q kernels are 3 shapes with 2 correlations each; the table has a number for each shape and channel.
+    The kernels are each shape with each of 2 correlation matrices, the latter fastest: each number occurs twice.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 
@@ -485,14 +542,15 @@ def _coupled(
     amplitude: Float[Tensor, "R 3 C"],
     correlation: Float[Tensor, "R 2 C C"],
 ) -> Float[Tensor, "R q a b"]:
-    """Return covariances, without noise, between observations of the channels `left` and `right`.
+    """Return the covariances, without noise, between a and b values in some channels, for each of q joint kernels.
 
-    There is one matrix for each of q joint kernels: every shape with every correlation, the latter fastest. The unknown
-    mean of each channel is included, as an offset with a wide prior that grows with the amplitude.
+    The kernels are every shape with every correlation matrix, the latter fastest. Included are the unknown slope, which
+    correlated channels share, and the unknown mean of each channel.
 
     Args:
-        distance: in time between a and b observations.
-        slope: the covariance that the unknown slope adds at amplitude 1, which correlated channels share.
+        distance: times between the a and b values.
+        slope: covariances that the unknown slope adds, at a squared amplitude of 1.
+        left, right: numbers of the channels of the a and of the b values.
         index, periods, amplitude, correlation: as in `Joint`.
     """
     shape = chosen_shapes(distance, periods, index) + slope[:, None]

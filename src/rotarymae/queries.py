@@ -23,10 +23,10 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 
 class WindowBlend(NamedTuple):
-    """Weights that join the answers of overlapping pieces of long series into one answer per query.
+    """Weights that join m answers, by overlapping pieces of long series, into one answer for each of n queries.
 
     Attributes:
-        query: int [m], the query that each answer is for.
+        query: int [m], number of the query that each answer is for; each of 0 to n - 1 occurs.
         weight: float [m], of each answer; those of a query add up to 1.
     """
 
@@ -34,7 +34,7 @@ class WindowBlend(NamedTuple):
     weight: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Return the weighted means [n, V, P] of the answers [m, V, P] to each of n queries."""
+        """Return for each query the weighted mean of its answers: [n, V, P] from the `answers` [m, V, P]."""
         order = np.argsort(self.query, kind="stable")
         first = np.flatnonzero(np.diff(self.query[order], prepend=-1))
         return np.add.reduceat((self.weight[:, None, None] * answers)[order], first)
@@ -47,7 +47,7 @@ class Queries:
     Attributes:
         times: float64 [n], all queries of the first series, then those of the second, and so on.
         channels: int [n], numbers from 0 (which band or sensor); None for series without channels.
-        offsets: int [S + 1]; the queries of series s are those from offsets[s] to offsets[s + 1].
+        offsets: int [S + 1]; the queries of series s are those from offsets[s] to offsets[s + 1], the latter excluded.
         errors: [n, V] standard errors in the table's units: predict observations that have these errors, whose bands
             are wider. None predicts the curve without noise.
         positions: [n, P] places next to time, such as latitude and longitude; None for series without.
@@ -70,8 +70,8 @@ class Queries:
         For models that predict all channels of a time at once.
 
         Returns:
-            The m queries, sorted by time in each series, without channels and errors; and int [n], the index among them
-            of each of the n queries: `distinct.times[index]` equals `self.times`.
+            The different queries, sorted by time (then position) in each series, without channels and errors; and
+            int [n], the index among them of each of the n queries: `distinct.times[index]` equals `self.times`.
         """
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
@@ -81,13 +81,13 @@ class Queries:
         return Queries(keys[:, 1], None, offsets, positions=positions), index.reshape(-1)
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Return the queries of each of the `windows` of long series, and the weights that join the windows' answers.
+        """Distribute the queries over the `windows` of long series: overlapping pieces that a model reads one by one.
 
-        A window is a piece of a series, and neighbouring ones overlap. A query in an overlap is asked in both windows.
+        A query is asked in the window in which it lies deepest; around the middle of an overlap, in both windows.
 
         Returns:
-            m queries, at least n, window after window (offsets [W + 1]), without errors; and the `WindowBlend` that
-            turns their m answers into those of the n queries.
+            m queries, at least n, for the W windows instead of the S series, window after window, without errors; and
+            the `WindowBlend` that turns their m answers into those of the n queries.
         """
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
@@ -108,15 +108,20 @@ class Queries:
         channels: Sequence[np.ndarray] | None = None,
         positions: Sequence[np.ndarray] | None = None,
     ) -> Queries:
-        """Create queries for every time of a series in every one of its channels, channel after channel.
+        """Create queries at given times of each series, in each of its channels, without errors.
+
+        In a series with channels, all times are asked in its first channel, then all in the second, and so on.
 
         Args:
-            times: for each series its times [q_i]; without channels, each is asked for once.
-            channels: for each series channel numbers from 0, not read without channels; None means all channels.
-            positions: for each series its places [q_i, P]. None takes the only place at which a series was observed.
+            dataset: the S series.
+            times: for each series its times [q_i].
+            channels: for each series the numbers, from 0, of the channels to ask in; None means all channels. Not read
+                if the data set has no channels.
+            positions: for each series the places [q_i, P] of its times. None takes the only place at which a series was
+                observed. Not read if the data set has no positions besides time.
 
         Raises:
-            InputError: no positions for a series that was observed at several ("positions-needed").
+            InputError: no positions for a series that was observed at several (code "positions-needed").
         """
         if dataset.channel_names is None:
             counts, number = np.ones(len(times), np.int64), None
@@ -134,13 +139,14 @@ class Queries:
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
-    """Create queries at evenly spaced times from each series' first to its last observation, channel after channel.
+    """Create queries at evenly spaced times of each series, from its first to its last observation, in all channels.
 
     Args:
-        points: number of times of each series.
+        dataset: the series.
+        points: number of times of each series; the queries of a series are channel after channel, as in `cross`.
 
     Raises:
-        InputError: less than one point; more than memory could hold; series observed at several positions.
+        InputError: less than one point; more queries than memory could hold; a series observed at several positions.
     """
     if points < 1:
         raise InputError(f"points is {points}; give at least 1.")
@@ -150,9 +156,9 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return for each series the only place at which it was observed, repeated for its query times: arrays [q_i, P].
+    """Return for each series the only place at which it was observed, repeated for each of its `times`: [q_i, P].
 
-    Raises InputError ("positions-needed") for a series that was observed at several places.
+    Raises InputError (code "positions-needed") for a series that was observed at several places.
     """
     assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]
@@ -170,12 +176,12 @@ def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> li
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
     """Create queries for drawing: evenly spaced times of each series, in the channels in which it was observed.
 
-    The times reach from its first to its last observation, visible or hidden. For series with further positions, the
-    queries follow the path of the observations.
+    The times of a series reach from its first to its last observation, visible or hidden. Where series have positions
+    besides time, those of the queries are interpolated linearly between observations.
 
     Args:
-        visible, hidden: observations of the same series in the same order: those a model saw, and the others.
-        points: number of times of each series.
+        visible, hidden: the observations that a model saw, and the others, of the same series in the same order.
+        points: number of times of each series; its queries are channel after channel, as in `Queries.cross`.
     """
     times, channels, paths = [], [], []
     for seen, left in zip(visible, hidden, strict=True):
@@ -190,10 +196,15 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
 
 
 def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
-    """Create queries for the same times in every series and channel, channel after channel in each series.
+    """Create queries at the same times in every series and all its channels, channel after channel in each series.
 
-    Times are numbers, or texts: dates, or spans such as "+4" or "+4h" from each series' first observation. Raises
-    InputError for another text, more times than memory could hold, and series observed at several positions.
+    Args:
+        dataset: the series.
+        times: numbers in the unit of the series' times, or texts: numbers, dates, or spans such as "+4" or "+4h" from
+            each series' first observation.
+
+    Raises:
+        InputError: another text; more queries than memory could hold; a series observed at several positions.
     """
     _check_size(dataset, len(times))
     spans = [dates.parse_span(str(one), dataset.time_unit) for one in times]
@@ -206,7 +217,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError if so many times for each series and channel of the data set are more than `MAX_QUERIES`."""
+    """Raise InputError if so many times, in each channel of each series, are more than `MAX_QUERIES` queries."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -224,11 +235,11 @@ class QueryTable:
 
     Attributes:
         name: of the table, for messages.
-        rows: its rows as read: `series` [n], an index into `ids`, times [n], channels, positions. Their values are the
-            standard errors of the observations to predict, none to predict the curve.
-        table: the table itself.
+        rows: its n rows as read: series, times, channels and positions. The columns of values are the standard errors
+            of the observations to predict; there are none where the curve is to be predicted.
+        table: the table itself, [n] rows.
         columns: names of its columns of ids, of times, and of channels (None without).
-        clock: name of its column of times of day, which its times are without; None where times are whole.
+        clock: name of its column of times of day, where the column of times has dates alone; else None.
     """
 
     name: str
@@ -239,18 +250,19 @@ class QueryTable:
 
     @property
     def ids(self) -> list[Any]:
-        """The different ids of the table, in order of first appearance."""
+        """List of the different ids of the table, in order of first appearance."""
         return self.rows.ids.tolist()
 
     def in_order(self, answers: pa.Table) -> pa.Table:
-        """Return the answers in the row order of the table of times, with its column names and its other columns.
+        """Return the answers in the row order of this table, with its column names and its other columns.
 
-        A row without a channel becomes one row for each channel. A row that could not be answered has empty cells.
+        Where this table has no column of channels, each of its rows becomes one row for each channel. Rows of a series
+        that could not be answered have empty cells of answers.
 
         Args:
-            answers: the ids in the first column, then "time" and, if there are channels, "channel". The answers of a
-                series are in the order of its queries, and may lie anywhere in the table. A series that could not be
-                answered has one row.
+            answers: a row for each query of the series in this table. The first column has the ids, then come "time"
+                and, if there are channels, "channel". The rows of a series are in the order of its `queries`; those of
+                different series may be mixed. A series that could not be answered has one row.
         """
         id, time, channel = self.columns
         code = {as_text(name): k for k, name in enumerate(self.ids)}
@@ -280,11 +292,16 @@ class QueryTable:
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
-        """Read a table of queries from the file `path`; `layout` and InputError are those of `of`.
+        """Read a table of queries from a file.
 
         Args:
+            path: the file, in any format of tables.
+            layout: names of the columns, as in `of`.
             observed: the file of observations. If it is one series without an id column, the queries need no ids
                 either, and get the name of this file as id.
+
+        Raises:
+            InputError: a file that cannot be read, or a table that `of` refuses.
         """
         source = open_source(path).with_time(layout.time)
         columns = source.read(source.columns)
@@ -295,17 +312,19 @@ class QueryTable:
 
     @classmethod
     def of(cls, table: pa.Table, layout: TableSchema, name: str = "the table of times") -> QueryTable:
-        """Read ids, times and channels of queries from a table with one row per time.
+        """Read ids, times and channels of queries from a table.
 
         Args:
-            layout: names of the columns, and how times and missing cells are written. Ids and further positions are in
-                its columns for these. Times are in its time column, or else in "time". Channels are in its channel
-                column, or else in "channel"; without either, each row asks for all channels. Columns of standard
-                errors, if all are present, ask for observations with these errors rather than for the curve.
+            table: one row per time; columns that are not named below are kept for `in_order`.
+            layout: the schema of the observations: names of the columns, and how times and missing cells are written.
+                Ids and positions besides time are in its columns for these. Times are in its time column, or else in
+                "time". Channels are in its channel column, or else in "channel"; without either, each row asks for all
+                channels. If all of its columns of standard errors are there, observations with these errors are
+                asked for rather than the curve.
             name: of the table, for messages.
 
         Raises:
-            InputError: a missing column or cell, a time that is not finite; no rows.
+            InputError: no rows; a missing column or cell; a time that is not finite.
         """
         if not len(table):
             raise InputError(f"{name} has no rows; there are no times to interpolate at.")
@@ -338,11 +357,14 @@ class QueryTable:
         return cls(name, rows, table, (id, time, channel), clock)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
-        """Return the queries for the series of a data set, in its order, and for each series in the order of the rows.
+        """Return the queries of this table for the series of a data set, in its order; rows of a series keep theirs.
 
-        Rows for other series are left out, and a series without a row has no query. A row without a channel becomes a
-        query in every channel. Dates without a zone are read in the zone of the data set. Raises InputError for an
-        unknown channel, and for dates where the times of the data set are numbers.
+        Ids are compared as text. Rows for other series are left out, and a series without a row has no query. If the
+        data set has channels and this table none, each row becomes a query in every channel, one after the other. Dates
+        without a zone are read in the zone of the data set.
+
+        Raises:
+            InputError: a channel that the data set does not have; dates where the times of the data set are numbers.
         """
         rows = self.rows
         if rows.time_unit is not None and dataset.time_unit is None:
@@ -373,7 +395,7 @@ class QueryTable:
         return Queries(times, channels, offsets, errors, None if rows.positions is None else rows.positions[order])
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
-        """Raise InputError if the table of queries has an id that is not among `ids`; ids are compared as text."""
+        """Raise InputError if this table has an id that is not among `ids`; ids are compared as text."""
         there = set(map(as_text, ids))
         unknown = [name for name in self.ids if as_text(name) not in there]
         if unknown:
@@ -387,7 +409,9 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
     """Create a query at every observation of a data set, in their order: to predict what was observed.
 
     Args:
-        preprocessor: one that reads standard errors gives the queries those of the observations; None gives none.
+        dataset: the observations, n in all.
+        preprocessor: if it reads columns of standard errors, the queries get the errors of the observations. With None,
+            or one that reads none, they have no errors.
     """
     errors = None
     if preprocessor is not None and preprocessor.errors:
@@ -397,7 +421,7 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
-    """Raise InputError for queries of other series than `dataset`, for times that are not finite, or for no queries."""
+    """Raise InputError for queries of another number of series than the data set has, times not finite, or no query."""
     series, times = len(queries.offsets) - 1, len(queries.times)
     if series != len(dataset):
         raise InputError(
@@ -413,10 +437,11 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
 
 
 def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
-    """Raise InputError for queries whose channels or positions are not those that a model was trained with.
+    """Raise InputError for queries whose channels or positions do not fit the preprocessor of the model that answers.
 
-    Refused are positions or channels where the model's preprocessor has none, or none where it has some; an unknown
-    channel; and positions that are NaN or infinite.
+    Refused are positions or channels where the model was trained without, and none where it was trained with some;
+    another number of position columns (code "positions-needed"); channel numbers that do not exist; and positions that
+    are NaN or infinite.
     """
     axes, names, channels = len(preprocessor.position_names), preprocessor.channel_names, queries.channels
     if (0 if queries.positions is None else queries.positions.shape[1]) != axes:
@@ -448,8 +473,8 @@ class AnswerShape(NamedTuple):
 
     Attributes:
         channels: number of channels; 0 for series without.
-        axes: 3 if the series came as an array [cases, channels, time], whose layout the answers get; 2 for an array
-            [cases, time]; else 0.
+        axes: number of axes of the array in which the caller gave the series, whose layout the answers get: 3 for
+            [cases, channels, time], 2 for [cases, time]; 0 for series in another form.
     """
 
     channels: int
@@ -457,9 +482,10 @@ class AnswerShape(NamedTuple):
 
 
 def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
-    """Create queries for all channels of each series; return them, and how their answers are to be laid out.
+    """Create queries in all channels of each series at times in a user's form.
 
     Args:
+        dataset: the series of `X`, already read.
         X: the series as the caller gave them, whose form the answers take.
         at: times [q], the same for all series; or one array of times [q_i] for each series. None means the steps 0, 1,
             ... of an array, or else each series' different times (and positions). For series with dates these may be
@@ -467,9 +493,12 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
         positions: further positions [q, P] (or [q] for one column), the same for all series; or a list with one array
             [q_i, P] for each. None is for series that stay at one position, or for no `at`.
 
+    Returns:
+        The queries, channel after channel in each series; and how `shape_answers` is to lay out their answers.
+
     Raises:
-        InputError: times or positions for another number of series, not finite, or of another shape; no positions for
-            series that are observed at several.
+        InputError: `at` is a table; times or positions for another number of series, not finite, or of another shape;
+            positions for series without, or none for series that are observed at several.
     """
     if hasattr(at, "columns"):
         raise InputError(
@@ -501,15 +530,17 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
 def _for_each(
     name: str, given: Any, dataset: SeriesDataset, most: int, convert: Callable[[Any], np.ndarray]
 ) -> list[np.ndarray]:
-    """Return one array for each series of a data set, from one array that is meant for all of them or one for each.
+    """Return a list of one array for each series of a data set, from an argument that is for all of them or for each.
 
     Args:
         name: of the argument, for messages.
-        given: one array for all series, or a list of arrays, or an array with one more axis.
-        most: number of axes of the array of one series, at most; it has one at least.
-        convert: makes an array of numbers of what was given.
+        given: one array for all series, which is repeated; or one for each, as a list or as an array with one more axis
+            in front.
+        most: largest number of axes of the array of one series; the smallest is 1.
+        convert: function that turns the array of one or of all series, in a user's form, into one of numbers.
 
-    Raises InputError for arrays for another number of series, with another number of axes, with NaN or with infinity.
+    Raises:
+        InputError: arrays for another number of series, with another number of axes, with NaN or with infinity.
     """
     if isinstance(given, list | tuple) and any(np.ndim(one) >= most for one in given):
         each = [convert(one) for one in given]
@@ -532,10 +563,15 @@ def _for_each(
 
 
 def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:
-    """Lay out flat answers [n, V] to n queries as [S, q, V], with channels as [S, C, q, V].
+    """Lay out flat answers [n, V] to n queries in the form of the caller's series.
 
-    They are a list of arrays [q_i, V] or [C, q_i, V] where series have different numbers of times. For series given as
-    an array they are [cases, channels, q] or [cases, q]. Queries and shape are those of `queries_from`.
+    Args:
+        answers: in the order of the queries.
+        queries, shape: as `queries_from` returned them.
+
+    Returns:
+        For series in an array, [cases, channels, q] or [cases, q], as theirs. Else [S, q, V], with channels
+        [S, C, q, V]; where series have different numbers q_i of times, a list of arrays [q_i, V] or [C, q_i, V].
     """
     parts = []
     for part in np.split(answers, queries.offsets[1:-1]):
@@ -549,10 +585,14 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
 
 
 def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
-    """Return times, of any shape, as float64; dates and texts that are dates become days since 1970-01-01 UTC.
+    """Return times in a user's form as float64 of the same shape; dates become days since 1970-01-01 UTC.
 
-    Dates without a zone are read in the zone of the series. Raises InputError for dates where the series have numbers,
-    and for other texts.
+    Args:
+        times: numbers, dates, or texts of either.
+        dataset: the series, in whose time zone dates without a zone are read.
+
+    Raises:
+        InputError: dates where the times of the series are numbers; texts that are neither.
     """
     array = np.asarray(times)
     if array.dtype.kind in "iufb":

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ReconstructedArray:
-    """One array with hidden patches, in standardised cells.
+    """The N patches of one array, of which M were hidden and predicted; values are standardised, V for each patch.
 
     Attributes:
-        hidden: [N] bool, which patches were hidden.
-        truth, predicted: [M, V] their true and their predicted values.
-        visible: [N - M, V] values of the others.
+        hidden: bool [N], True for the hidden patches, which are numbered with the last axis of the array fastest.
+        truth, predicted: [M, V] true and predicted values of the hidden patches, in order of their number.
+        visible: [N - M, V] values of the other patches, likewise.
     """
 
     hidden: np.ndarray
@@ -43,9 +43,15 @@ def reconstruct(
     masking: Masking,
     on_step: Any = None,
 ) -> list[ReconstructedArray]:
-    """Hide patches of every array, always the same ones, and predict them; return one result per array, in their order.
+    """Hide patches of every array, predict them, and return one result per array, in their order.
 
-    Arrays have at least two patches each. `on_step` is called with (batches done, batches in all), for progress bars.
+    Each call hides the same patches, for the random numbers depend on the number of an array alone.
+
+    Args:
+        pipeline: has a MaskedAutoencoder of arrays and its preprocessor.
+        dataset: arrays with at least two patches each.
+        masking: how patches are chosen.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data.
@@ -56,7 +62,7 @@ def reconstruct(
     examples = DatasetExamples(dataset, preprocessor, masking=masking)
 
     def read(model: torch.nn.Module, batch: Batch) -> list[ReconstructedArray]:
-        """Return one ReconstructedArray for each array of the batch."""
+        """Predict a batch's hidden patches: return one ReconstructedArray for each of its arrays."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         predicted = model.predict(batch.inputs, batch.masked).predicted.float().cpu().numpy()
         seen, masked = batch.inputs.to("cpu"), batch.masked.to("cpu")
@@ -78,10 +84,14 @@ def reconstruct(
 def drawn(
     pipeline: Pipeline, array: np.ndarray, hidden: ReconstructedArray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays [*sizes, C] to draw: the original, with NaN at hidden patches, and with predictions there.
+    """Return three arrays [*sizes, C] to draw: the original, it with NaN at hidden patches, and with predictions there.
 
-    All are cropped to whole patches, in the array's units, float32. `hidden` is the array's entry in the answer of
-    `reconstruct`.
+    All are cropped to whole patches, in the array's units, float32.
+
+    Args:
+        pipeline: the one that predicted.
+        array: the original.
+        hidden: its entry in the answer of `reconstruct`.
     """
     preprocessor = pipeline.require_arrays()
     patch_size = preprocessor.patch_size

@@ -18,18 +18,23 @@ ALIKE = 0.75  # of the most prominent peak: the first such one is the season, an
 
 
 class Season(NamedTuple):
-    """The period after which series repeat, in the table's unit, and as a number of median gaps; 0 for none."""
+    """The period after which series repeat; both numbers are 0 if there is none.
+
+    Attributes:
+        time: the period in the table's unit of time.
+        gaps: the period as a number of median gaps between observations.
+    """
 
     time: float = 0.0
     gaps: float = 0.0
 
 
 def find_season(dataset: SeriesDataset) -> Season:
-    """Return the period after which the series' first values repeat themselves, from their autocorrelation.
+    """Return the period after which series repeat themselves, from the autocorrelation of their first value column.
 
-    `Season()` if there is none. Times are rounded to multiples of the median gap, and a straight line is subtracted
-    from each channel of a series. The autocorrelations of the longest series are averaged, weighted by their pairs of
-    observations.
+    It is that of the 50 longest series, averaged over their channels, each weighted by its pairs of observations. Times
+    are rounded to multiples of the median gap, and a straight line is subtracted from each channel. The answer is
+    `Season()` if there is no clear peak, or too few observations for one.
     """
     curves = _longest(dataset)
     gaps = [float(np.median(np.diff(times))) for times, _ in curves]
@@ -65,9 +70,11 @@ def find_season(dataset: SeriesDataset) -> Season:
 
 
 def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return (times, first values) of the channels of the longest series; of repeated times only one is kept.
+    """Return a pair (times [n], values [n]) for each channel of the `MAX_SERIES` longest series, the longest first.
 
-    Channels that are constant or have fewer than `LEAST_PAIRS` times are left out.
+    Values are those of the first value column that were measured, at most the first `MOST_SLOTS`, in order of time; of
+    repeated times only one is kept. Channels that are constant or have fewer than `LEAST_PAIRS` times are left out, and
+    at most 4 · `MAX_SERIES` pairs are returned.
     """
     channels, curves = channel_index(dataset), []
     for series in np.argsort(-np.asarray(dataset.lengths), kind="stable")[:MAX_SERIES]:
@@ -84,11 +91,14 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the autocovariance of a series by lag: sums of products of values, and the number of pairs in each sum.
+    """Return, by lag from 0, the sums of products of values that far apart, and the number of pairs in each sum.
 
-    Values are standardised after a straight line is subtracted. Both results are empty for fewer than `LEAST_PAIRS`
-    values; else their lags go up to the number of slots, empty ones included, over `LEAST_CYCLES`. Slots are times as
-    ascending integers from 0; values at `MOST_SLOTS` or later are left out.
+    Values are standardised after a straight line is subtracted. The largest lag is the number of slots, empty ones
+    included, over `LEAST_CYCLES`. Both results are empty for fewer than `LEAST_PAIRS` values.
+
+    Args:
+        slots: times as ascending integers from 0; values at `MOST_SLOTS` or later are left out.
+        values: one for each slot; several may be in one.
     """
     inside = slots < MOST_SLOTS
     slots, values = slots[inside], values[inside]
@@ -102,7 +112,7 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     most = int(size / LEAST_CYCLES) + 1
 
     def correlate(part: np.ndarray) -> np.ndarray:
-        """Return, for each lag, the sum of products of `part` with itself shifted by the lag."""
+        """Return, for each lag from 0, the sum of products of `part` [size] with itself shifted by the lag."""
         transformed = np.fft.rfft(part, 2 * size)
         return np.fft.irfft(np.abs(transformed) ** 2)[:most]
 

@@ -18,7 +18,7 @@ from rotarymae.tokens import Tokens
 
 GUESSES = ("line", "latest", "mean", "drift", "season", "change")
 BETWEEN, BEYOND, NOWHERE = range(3)  # nowhere: the channel has no observation
-TRAITS = 4  # numbers by which series differ
+TRAITS = 4  # numbers that describe a channel of a series: the constant 1, and those of `traits`
 NEAR_SEASON, UNSEEN = 0.08, 1e-4  # of a season, from an observation; weight of what is guessed without any season
 LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
 
@@ -27,11 +27,11 @@ class Surroundings(NamedTuple):
     """The surroundings of M queries (positions to predict at), for V values each: the observations near them.
 
     Attributes:
-        guesses: [B, M, V, G] predictions of the simple methods, in the order of `GUESSES`.
-        distance: [B, M, V] to the nearest observation of the same value, in units of position, or the harmonic mean of
-            the distances to the nearest two where the query lies between them; 0 where there is none.
-        side: [B, M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
-        traits: [B, M, V, T] the constant 1, and the three numbers of `traits` for the channel.
+        guesses: predictions of the simple methods, in the order of `GUESSES`, standardised.
+        distance: in units of position, to the nearest observation of the same value in the query's channel; between two
+            observations the harmonic mean of the distances to both; 0 where there is none.
+        side: `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
+        traits: the constant 1, and the three numbers of the function `traits` for the channel.
     """
 
     guesses: Float[Tensor, "B M V G"]
@@ -45,12 +45,12 @@ def surroundings(
 ) -> Surroundings:
     """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
 
-    With position axes besides time and channel, the only guess is the value of the nearest token on all axes together.
+    With position axes besides time and channel, all guesses are the value of the nearest token on all axes together.
 
     Args:
-        visible: the visible tokens, as the model takes them.
+        visible: the visible tokens [B, N], as the model takes them.
         positions: at which values are to be predicted.
-        preprocessor: made the tokens.
+        preprocessor: made the tokens; says how many values a token has, and which axes.
         season: period after which series repeat, in units of position; 0 for none.
     """
     features = preprocessor.features
@@ -100,21 +100,23 @@ def a_season_away(
     mean: Float[Tensor, "B Q W"],
     slopes: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Predict queries by the observations whole seasons earlier and later: two guesses, each [B, Q, W].
+    """Predict Q queries from the observations whole seasons earlier and later: return two guesses ("season", "change").
 
-    Both are averages over the two nearest seasons on either side, weighted by how near observations are there: a season
-    that was not observed, because it lies in a hole or beyond the series, counts for nothing. The first guess is the
-    value there; the second is the line plus how far the value there lies from a line between the same two times of that
-    season. Beyond the last observation this line has one end, a season before it, and the channel's mean slope.
+    The first guess is the value a season away. The second is `line` plus how far the value a season away lies from the
+    straight line that is drawn there between the same two times, `start` and `end`. Beyond the first or last
+    observation, where both are one time, that line goes through the value there with the channel's mean slope.
+
+    Both guesses are averages over the two nearest seasons on either side. A season weighs more, the nearer observations
+    are to the times that are looked up in it; in a hole, or beyond the series, it weighs next to nothing.
 
     Args:
-        observed: the visible observations.
-        times, channel: of the queries.
-        features: number of rows of a series, whose first and last observation is that of all of them.
+        observed: the visible observations, in B rows of W numbers.
+        times, channel: positions of the queries.
+        features: number of consecutive rows that belong to one series, which begins and ends with any of them.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
-        line: value at the query on the straight line between these two; the second guess without any season.
-        mean: of the channel; the first guess without any season.
+        line: value at the query on the straight line between these two; the second guess where no season was observed.
+        mean: of the channel; the first guess where no season was observed.
         slopes: mean slope of each query's channel.
     """
     real = observed.channel.isfinite()
@@ -138,7 +140,7 @@ def a_season_away(
     offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
 
     def average(part: Tensor, weight: Tensor, otherwise: Tensor) -> Tensor:
-        """Return the weighted mean of `part` over axis 1, and about `otherwise` where all weights are small."""
+        """Return the weighted mean of `part` over axis 1, in which `otherwise` has the small weight `UNSEEN`."""
         return ((weight * part).sum(1) + UNSEEN * otherwise) / (weight.sum(1) + UNSEEN)
 
     seasonal = average(there, seen[:, 0], mean)
@@ -146,9 +148,9 @@ def a_season_away(
 
 
 def slope(observed: Observed) -> Float[Tensor, "B E W"]:
-    """Return the mean slope of each observation's channel in its series: last minus first value, over their time.
+    """Return, for each observation, the mean slope of its channel: last minus first value, over the time between them.
 
-    It is 0 for a channel of one time, and for missing observations.
+    It is 0 for a channel that was observed at one time only, and for missing observations.
     """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
@@ -162,12 +164,12 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
 
 
 def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
-    """Return three logarithms, each [B, E, W], that describe each observation's channel: roughness, variation, size.
+    """Return, for each observation, three natural logarithms that describe its channel: roughness, variation and size.
 
-    Variation is the standard deviation of the channel within its series. Roughness is the deviation of observations
-    from the straight line between their two neighbours, over the variation; nearly 1, with logarithm 0, for few
-    observations. Size is the root mean square of the values: how far the channel lies from the mean of all series, 0.
-    Each logarithm is limited to ±MAX_TRAIT, and 0 for missing observations.
+    Variation is the standard deviation of the channel within its series. Roughness is the root mean square deviation of
+    observations from the straight line between their two neighbours, over the variation; it is drawn towards 1, as if
+    one more deviation were equal to the variation. Size is the root mean square of the values, which are standardised.
+    Each logarithm is limited to ±`MAX_TRAIT`, and 0 for missing observations.
     """
     values, times, channel = observed.values, observed.times, observed.channel
     real = channel.isfinite()
@@ -187,10 +189,10 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Describe what lies around queries on several position axes: every guess is the value of the nearest token.
+    """Describe what lies around queries by distance on all position axes together; every guess is the nearest value.
 
-    Where nothing was observed, as where there are limits only, it is 0, the mean of the training values. The first
-    `features` numbers of a token are values.
+    Where a value was never observed, as where there are limits only, guesses and distance are 0 and the side `NOWHERE`;
+    elsewhere the side is `BETWEEN`. Traits are 1, 0, 0, 0. The first `features` numbers of a token are values.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
     seen = visible.observed_values[..., :features].unbind(-1)
@@ -204,7 +206,11 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return the number, from 0, of the pair of channel and value column of each value predicted at these positions."""
+    """Return which of a calibration's outputs, pairs of channel and value column, each of the V values at M queries is.
+
+    They are numbered from 0, channel after channel. The channel is read off the last axis of `positions`; without
+    channels, or if all channels of a time are predicted together, the number is that of the value.
+    """
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
         return value.expand(*positions.shape[:2], -1)
@@ -213,5 +219,5 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 
 def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
-    """Return log2(1 + `around.distance`) as float64: the distance of each query to the nearest observation."""
+    """Return log2(1 + `around.distance`), the log distance of each query to the nearest observations, as float64."""
     return (1 + around.distance.double()).log2()
