@@ -55,8 +55,8 @@ class Examples(Protocol):
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the examples at `index`, int [B] from 0, in this order.
 
-        Masks and augmentation depend on the number of the `epoch` only, from 0. With None, for evaluation, masks are
-        the same at each call, and nothing is augmented.
+        An example's random mask and augmentation change with the number of the `epoch`, from 0. With None, for
+        evaluation, masks are the same at each call, and nothing is augmented.
         """
         ...
 

@@ -143,7 +143,8 @@ class Calibration(nn.Module):
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
         """Return how far the band of each query widens to the spread of its channel, from 0 (not) to 1 (completely).
 
-        It widens where a query is farther from any observation than was measured in fitting.
+        It widens where a query is farther from any observation than was measured in fitting: completely, at about four
+        times the largest distance that was measured.
         """
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 

@@ -51,7 +51,12 @@ RANGES: dict[str, Range] = {
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """Sizes of one transformer: `depth` blocks, whose MLPs are `hidden_dim` wide."""
+    """Sizes of one transformer, the encoder's or the decoder's.
+
+    Attributes:
+        hidden_dim: width of the MLPs.
+        embed_dim, num_heads, depth, dropout, drop_path, norm_eps: as in `RoMAEConfig`.
+    """
 
     embed_dim: int
     num_heads: int
@@ -63,7 +68,7 @@ class BlockSizes:
 
     @property
     def head_dim(self) -> int:
-        """Width of an attention head."""
+        """Width K of an attention head."""
         return self.embed_dim // self.num_heads
 
 
@@ -220,11 +225,15 @@ class RoMAEConfig:
 
     @classmethod
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
-        """Return {field: width} for the widths that must grow to make head_dim a multiple of 2 · axes, as p-RoPE needs.
+        """Return {field: width} for the widths that must grow so that head_dim is a multiple of 2 · axes, for p-RoPE.
 
-        The encoder's width and the decoder's, of the named size (`sizes`), are treated apart. A width stays if
-        `changes` sets it or its number of heads. Both stay if positions are not rotary, or the number of axes is no
-        positive integer.
+        The fields are "embed_dim" and "decoder_embed_dim"; the dictionary is empty if neither must grow. A width stays
+        if `changes` sets it or its number of heads; both stay if positions are not rotary, or the number of axes is no
+        positive integer, which is refused elsewhere.
+
+        Args:
+            sizes: {field: value} of the named size.
+            changes: {field: value} that the user sets.
         """
         axes, widened = changes.get("axes", cls.axes), {}
         if type(axes) is not int or axes < 1 or changes.get("position_encoding", "rotary") != "rotary":
@@ -288,7 +297,7 @@ class RoMAEConfig:
 
 
 def check_head_dim(head_dim: int, axes: int) -> None:
-    """Raise InputError unless head_dim is a multiple of 2 · axes: each axis needs pairs of channels to rotate."""
+    """Raise InputError unless `head_dim` is a multiple of 2 · `axes`: each axis needs pairs of channels to rotate."""
     if head_dim % (2 * axes):
         raise InputError(
             f"head_dim ({head_dim}) must be a multiple of 2 × axes ({2 * axes}); choose embed_dim or num_heads so "
@@ -297,10 +306,10 @@ def check_head_dim(head_dim: int, axes: int) -> None:
 
 
 def mask_range(ratio: Any) -> tuple[float, float]:
-    """Return a mask ratio, one number or (smallest, largest), as (smallest, largest).
+    """Return a mask ratio as (smallest, largest); `ratio` is such a pair, or one number, which is returned twice.
 
     Raises:
-        InputError: unless 0 < smallest ≤ largest < 1.
+        InputError: not one or two numbers with 0 < smallest ≤ largest < 1.
     """
     shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
     if len(shares) != 2 or shares[0] > shares[1]:
@@ -314,6 +323,6 @@ def mask_range(ratio: Any) -> tuple[float, float]:
 
 
 def _nearest(number: int, divisor: int) -> str:
-    """Return the multiples of a divisor next to a number, for a message: "60 or 64", or one if the lower is 0."""
+    """Return the multiples of a divisor below and above a number, for a message: "60 or 64"; without the lower if 0."""
     below = number - number % divisor
     return " or ".join(str(k) for k in (below, below + divisor) if k > 0)

@@ -124,7 +124,16 @@ class _PooledHead(nn.Module):
     ) -> None:
         """Build the head on `encoder`; further members are copies of the whole, the encoder included.
 
-        Arguments and InputError are those of the class `Regressor`; `outputs` is the number of logits or values.
+        Args:
+            encoder: to fine-tune; the same object, not a copy.
+            outputs: number of logits or values for each row.
+            pool: how the vector is made of a row's tokens: "cls", "mean", "max" or "attention".
+            dropout: share of the vector that training drops.
+            static_features: number of features of each series that the head reads next to the vector.
+            members: number of networks.
+
+        Raises:
+            InputError: an argument out of its range, or "cls" with an encoder without [CLS].
         """
         super().__init__()
         if outputs < 1:

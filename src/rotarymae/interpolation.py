@@ -121,8 +121,8 @@ class _Interpolating(DatasetExamples):
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         """Store S series and the queries for each of them.
 
-        `lengths`, by which batches are made, becomes the number of observations and queries of a series together. The
-        preprocessor's static columns are left out.
+        `lengths`, by which batches are made, becomes the number of tokens of a series' observations and of its queries,
+        at most `QUERIES_PER_PASS`, together. The preprocessor's static columns are left out.
         """
         super().__init__(dataset, preprocessor.replace(static=()))
         self.queries, self.origins = queries, preprocessor.positions.origins(dataset)
@@ -256,12 +256,16 @@ def interpolated(
         pipeline: a trained one, or the shipped `any-series`.
         dataset: the series of `X`, already read.
         X: the series as the caller gave them.
-        at, positions: times, and positions besides time, at which to predict, in the forms that `queries_from` takes.
+        at: times [q] for all series, or a list of arrays [q_i] for each; None means the series' different times, or
+            the steps 0, 1, ... of an array.
         return_std: whether to return standard deviations as well.
+        positions: positions besides time [q, P] for all series, or a list of arrays [q_i, P]; None for series without,
+            or that stay at one.
 
     Returns:
-        Values [S, q, V] in the table's units, or in another layout of `shape_answers`; with `return_std` a pair of
-        these and standard deviations of the same layout.
+        Values in the table's units, an array [S, q, V] or [S, C, q, V] with channels, or a list of arrays where series
+        have different numbers of times; [cases, channels, q] or [cases, q] if `X` is an array. With `return_std` it is
+        a pair of these and of standard deviations in the same layout.
 
     Raises:
         InputError: times that cannot be used; `return_std` for a model without a spread.
@@ -341,9 +345,11 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Warn (InputWarning) if a query lies farther from its series' origin than one and a half times those of training.
+    """Warn (InputWarning) if a query's time is so far from the origin of its series that the answer is extrapolated.
 
-    One unit of position more is allowed. The message names the farthest query.
+    That is, more than 1.5 times as far as the farthest time of the training set, plus one unit of position. The
+    preprocessor knows that time, and the origin, from which a series counts its times. The message names the farthest
+    query.
     """
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit

@@ -50,7 +50,7 @@ class Likelihood(ABC):
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the parameters, those of the width limited to where their exponentials are finite; the mean stays."""
+        """Return the parameters, limited to where their exponentials are finite; here, without a spread, unchanged."""
         return parameters
 
     def mean(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
@@ -91,12 +91,14 @@ class Likelihood(ABC):
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters of the value plus an independent variable of mean 0; without a spread, the same.
+        """Return the parameters of the sum of each value and an independent variable of mean 0; the mean stays.
+
+        Without a spread they are returned as they are.
 
         Args:
-            log_variance: logarithm of the variance that is added.
+            log_variance: logarithm of the added variable's variance, for all values or for each.
             normal: True if the added variable is normal, as a measurement error is, which makes heavy tails lighter;
-                False changes only the width of the distribution.
+                False changes only the width of the distribution, not its shape.
         """
 
     @abstractmethod
@@ -118,7 +120,13 @@ class Point(Likelihood):
 
     outputs = 1
 
-    def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0, sides: Tensor | None = None) -> Tensor:
+    def loss(
+        self,
+        parameters: Float[Tensor, "*shape P"],
+        target: Float[Tensor, "*shape"],
+        beta: float = 0.0,
+        sides: Float[Tensor, "*shape"] | None = None,
+    ) -> Float[Tensor, "*shape"]:
         """Return the squared error of each value, 0 for a limit on whose right side the prediction is; ignore `beta`.
 
         `sides` is -1 for upper limits, 1 for lower ones, 0 for values; None where all are values.
@@ -126,15 +134,17 @@ class Point(Likelihood):
         away = parameters[..., 0] - target
         return away.square() if sides is None else away.masked_fill(sides * away > 0, 0.0).square()
 
-    def log_variance(self, parameters: Tensor) -> Tensor:
+    def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
         """Return minus infinity for each value."""
         return torch.full_like(parameters[..., 0], -torch.inf)
 
-    def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
+    def widen(
+        self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
+    ) -> Float[Tensor, "*shape P"]:
         """Return the parameters as they are: there is no spread to widen."""
         return parameters
 
-    def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+    def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
         """Return the predicted value, whatever the share."""
         return parameters[..., 0]
 
@@ -143,23 +153,35 @@ class Density(Likelihood):
     """A likelihood with a density, scored by its negative logarithm, in nats."""
 
     @abstractmethod
-    def log_prob(self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]) -> Tensor:
-        """Return the natural logarithm of the density at each target, constants included, [*shape]."""
+    def log_prob(
+        self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
+        """Return the natural logarithm of the density at each target, constants included."""
 
     @abstractmethod
-    def log_tail(self, parameters: Float[Tensor, "*shape P"], distance: Float[Tensor, "*shape"]) -> Tensor:
-        """Return the log probability [*shape] that a value lies more than `distance`, at least 0, above the mean."""
+    def log_tail(
+        self, parameters: Float[Tensor, "*shape P"], distance: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
+        """Return the log probability that a value lies more than `distance`, at least 0, above the mean."""
 
-    def log_beyond(self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any) -> Tensor:
-        """Return the log probability [*shape] of a value above `limit` where `side` is 1, below it where it is -1.
+    def log_beyond(
+        self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any
+    ) -> Float[Tensor, "*shape"]:
+        """Return the log probability, with a finite gradient, that a value lies above `limit` or below it.
 
-        Its gradient is finite.
+        `side`, a number or a tensor [*shape], is 1 for above and -1 for below.
         """
         ahead = side * (limit - self.mean(parameters))  # how far the limit lies from the mean, on the value's side
         tail = self.log_tail(parameters, torch.where(ahead >= 0, ahead, -ahead))
         return torch.where(ahead >= 0, tail, torch.log1p(-tail.exp()))
 
-    def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0, sides: Tensor | None = None) -> Tensor:
+    def loss(
+        self,
+        parameters: Float[Tensor, "*shape P"],
+        target: Float[Tensor, "*shape"],
+        beta: float = 0.0,
+        sides: Float[Tensor, "*shape"] | None = None,
+    ) -> Float[Tensor, "*shape"]:
         """Return the negative log-likelihood of each target, or of the value beyond it for a limit, in nats.
 
         Args:
@@ -178,30 +200,36 @@ class Gaussian(Density):
 
     outputs = 2
 
-    def clamp(self, parameters: Tensor) -> Tensor:
+    def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
         """Return the parameters, with the log variance limited to ±`MAX_LOG_VARIANCE` (18)."""
         mean, log_variance = parameters.unbind(-1)
         return torch.stack([mean, log_variance.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)], -1)
 
-    def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
+    def log_prob(
+        self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
         """Return the natural logarithm of the density at each target."""
         mean, log_variance = parameters.unbind(-1)
         return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
 
-    def log_tail(self, parameters: Tensor, distance: Tensor) -> Tensor:
+    def log_tail(
+        self, parameters: Float[Tensor, "*shape P"], distance: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
         """Return the log probability that a value lies more than `distance`, at least 0, above the mean."""
         deviations = distance * (-0.5 * parameters[..., 1]).exp()
         return torch.special.erfcx(deviations / math.sqrt(2)).log() - 0.5 * deviations.square() - math.log(2)
 
-    def log_variance(self, parameters: Tensor) -> Tensor:
+    def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
         """Return the logarithm of the variance: the second parameter."""
         return parameters[..., 1]
 
-    def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
+    def widen(
+        self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
+    ) -> Float[Tensor, "*shape P"]:
         """Return the parameters with the variance exp(`log_variance`) added; `normal` makes no difference here."""
         return torch.stack([parameters[..., 0], torch.logaddexp(parameters[..., 1], log_variance)], -1)
 
-    def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+    def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
         """Return the value below which the `share` (a number, or one for each value) of the distribution lies."""
         deviations = torch.special.ndtri(torch.as_tensor(share, dtype=torch.float64, device=parameters.device))
         return parameters[..., 0] + deviations.to(parameters.dtype) * self.std(parameters)
@@ -216,7 +244,7 @@ class StudentT(Density):
 
     outputs = 3
 
-    def clamp(self, parameters: Tensor) -> Tensor:
+    def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
         """Return the parameters, with the log squared scale within ±`MAX_LOG_VARIANCE` and the third in `FREEDOM`."""
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
@@ -227,7 +255,9 @@ class StudentT(Density):
         """Return the degrees of freedom of each value, above 2 so that there is a variance."""
         return MIN_FREEDOM + F.softplus(parameters[..., 2])
 
-    def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
+    def log_prob(
+        self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
         """Return the natural logarithm of the density at each target."""
         mean, log_scale, _ = parameters.unbind(-1)
         freedom = self.freedom(parameters)
@@ -235,7 +265,9 @@ class StudentT(Density):
         constant = torch.lgamma((freedom + 1) / 2) - torch.lgamma(freedom / 2) - 0.5 * (freedom * math.pi).log()
         return constant - 0.5 * log_scale - (freedom + 1) / 2 * torch.log1p(squared / freedom)
 
-    def log_tail(self, parameters: Tensor, distance: Tensor) -> Tensor:
+    def log_tail(
+        self, parameters: Float[Tensor, "*shape P"], distance: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
         """Return the log probability that a value lies more than `distance`, at least 0, above the mean, by quadrature.
 
         With distance = scale · sqrt(freedom) · sinh(s), s has a density proportional to cosh(s)^-freedom, which falls
@@ -250,11 +282,13 @@ class StudentT(Density):
         constant = torch.lgamma((freedom + 1) / 2) - torch.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
         return constant + integral.log() - freedom * _log_cosh(start)
 
-    def log_variance(self, parameters: Tensor) -> Tensor:
+    def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
         """Return the logarithm of the variance, the squared scale · freedom / (freedom - 2)."""
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
-    def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
+    def widen(
+        self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
+    ) -> Float[Tensor, "*shape P"]:
         """Return the parameters of the value plus an independent variable with the variance exp(`log_variance`).
 
         The variance is the exact sum of both; the shape is approximated by another Student t. Its degrees of freedom
@@ -270,7 +304,7 @@ class StudentT(Density):
             freedom = (above + (1 - (-above).exp()).log()).clamp(max=FREEDOM[1])  # the inverse of the softplus
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
-    def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+    def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
         """Return the value below which the `share` (a number, or one for each value) of the distribution lies.
 
         No gradient flows to the degrees of freedom.

@@ -69,8 +69,8 @@ class Masking:
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
             """Draw (share to hide, one random number per token [B, N]); tokens with the smallest numbers get hidden.
 
-            The share is `ratio` itself if that is one number, else a tensor [B] in float64 on the CPU, because some
-            devices (MPS) lack float64.
+            The share is `ratio` itself if that is one number. Else it is a tensor [B], drawn at random or, with a
+            phase, computed from the rows' lengths; it is in float64 on the CPU, because some devices (MPS) lack it.
             """
             if low == high:
                 return low, _draw(tokens, noise, tokens.length)
@@ -100,9 +100,10 @@ def _ratio(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, 
 def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Return a mask, True on ceil(share · real tokens) of each row, in blocks of consecutive tokens: gaps in records.
 
-    All blocks of a row have one length, drawn log-uniformly from one token to all that is hidden; the row's end and the
-    share cut single ones short. In half of the rows, drawn at random, tokens are in the order of time, so that a block
-    hides all channels for a stretch; in the others channel by channel (the last axis), so that it hides one channel.
+    At least one token of a row stays visible. All blocks of a row have one length, drawn log-uniformly from one token
+    to all that is hidden; the row's ends and the share cut single ones short. In half of the rows, drawn at random,
+    tokens are in the order of time, so that a block hides all channels for a stretch; in the others they are channel by
+    channel (the last axis), so that it hides one channel.
 
     Args:
         noise: draws length, offset and order of the blocks; None means torch's global generator.
@@ -193,7 +194,10 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
 
 
 def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
-    """Return uniform numbers in [0, 1) on the device of the tokens, from `noise`; None means torch's generator."""
+    """Return n uniform numbers in [0, 1) for each row, on the device of the tokens.
+
+    They come from `noise`, or with None from torch's global generator.
+    """
     values = tokens.values
     return torch.rand(len(values), n, device=values.device) if noise is None else noise(n).to(values.device)
 

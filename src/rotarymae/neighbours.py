@@ -18,11 +18,7 @@ from torch.nn import functional as F
 from rotarymae.tokens import Tokens, lexsort
 
 PACE = 4.0  # units of position at which the nearness of a neighbour, 1 / (1 + distance / PACE), is a half
-# What a query reads about each feature: the value on the straight line between the nearest observations (the nearest
-# value where one side has none, 0, the mean of the training values, where both have none), the values before and after,
-# the nearness of both, how much the value changes to the next further one on both sides, the channel's mean, and
-# log1p(number of its observations) / 3. All are 0 where there is no observation to take them from.
-NUMBERS = 9
+NUMBERS = 9  # what a query reads about each feature: see `neighbours_at`
 EMBED_DIM, NEIGHBOUR_DIM = 16, 64
 
 
@@ -75,9 +71,9 @@ def observe(visible: Tokens, features: int) -> Observed:
 
 
 def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Float[Tensor, "S M V K"]:
-    """Return the `NUMBERS` (K = 9) that describe the observations nearest to each query, for each feature.
+    """Return the K = 9 numbers of `neighbours_at` on the observations nearest to each query, for each feature.
 
-    No query influences another.
+    The first is the value on the straight line between the nearest two. No query influences another.
 
     Args:
         observed: as `observe` returned it, for the same S series and V = `features`.
@@ -103,12 +99,19 @@ def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tenso
 def neighbours_at(
     observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]
 ) -> Float[Tensor, "B Q W K"]:
-    """Return the K = 9 `NUMBERS` about the observations before and after each query in its channel, for all W values.
+    """Describe the nearest observations before and after each query in its channel by K = 9 numbers.
 
     Args:
-        observed: B rows of observations.
+        observed: B rows of observations of W values.
         times, channel: positions of Q queries for each of these rows. An observation at a query's time counts as the
             one before it.
+
+    Returns:
+        For each value: 0, the value on the straight line between the two observations (that of the only one beyond the
+        first or last); 1 and 2, the values before and after; 3 and 4, the nearness of both, 1 / (1 + distance / PACE);
+        5 and 6, how much further ones, before the one before and after the one after, differ from them; 7, the
+        channel's mean; 8, log1p(number of its observations) / 3. All are 0 where there is no such observation: 0 is the
+        mean of the training values.
     """
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
@@ -119,8 +122,8 @@ def neighbours_at(
         """Look up, for each query, the observation with the index `place` in its row.
 
         Returns:
-            Its values, the mean and the count of its channel, its distance in time from the query, and whether it
-            exists in the query's channel: [B, Q, W] or [B, Q, 1]. The others are 0 where it does not.
+            Its values and its channel's mean, both [B, Q, W]; its channel's count, its distance in time from the query,
+            and whether it exists and is of the query's channel, [B, Q, 1] each. The others are 0 where it is not.
         """
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
@@ -183,7 +186,7 @@ class NeighbourHead(nn.Module):
 
         Args:
             tokens: of the queries, as the decoder returns them.
-            near: the `NUMBERS` about their neighbours; the first is the value on the line.
+            near: the numbers of `neighbours` about the queries' neighbours; the first is the value on the line.
             corrected: True where the small network is computed; elsewhere its part of all outputs is 0, to save time.
                 None means everywhere.
         """

@@ -175,8 +175,14 @@ def _fit(
     """Do the work of `fit_kernels` for so few channels that their matrices fit into a processor's cache.
 
     Args:
-        times, values, real, noise: as there; values are 0 where `real` is False.
+        times: of the observations, in units of the median gap.
+        values: near 0 with a spread near 1; 0 where `real` is False.
+        real: False behind a channel's last observation.
+        noise: variance of each observation's noise, divided by the channel's mean one.
         periods: of the periodic kernels, from `find_periods`.
+
+    Returns:
+        The fitted processes; and D = 7 numbers that describe the probable kernels of each channel, float32.
     """
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
@@ -525,9 +531,9 @@ def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Return the number of each of m observations' channel from a table by shape and channel, for q joint kernels.
+    """Look up in a table by shape and channel, for each of m observations and q kernels, the entry of its channel.
 
-    The kernels are each shape with each of 2 correlation matrices, the latter fastest: each number occurs twice.
+    The kernels are each shape with each of 2 correlation matrices, the latter fastest: each entry is returned twice.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 

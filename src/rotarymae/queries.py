@@ -70,8 +70,9 @@ class Queries:
         For models that predict all channels of a time at once.
 
         Returns:
-            The different queries, sorted by time (then position) in each series, without channels and errors; and
-            int [n], the index among them of each of the n queries: `distinct.times[index]` equals `self.times`.
+            A pair (distinct, index): the different queries, sorted by time (then position) in each series, without
+            channels and errors; and int [n], where each of the n queries is among them, so that
+            `distinct.times[index]` equals `self.times`.
         """
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
@@ -296,7 +297,7 @@ class QueryTable:
 
         Args:
             path: the file, in any format of tables.
-            layout: names of the columns, as in `of`.
+            layout: the schema of the observations, with the names of the columns; see `of`.
             observed: the file of observations. If it is one series without an id column, the queries need no ids
                 either, and get the name of this file as id.
 
@@ -317,10 +318,10 @@ class QueryTable:
         Args:
             table: one row per time; columns that are not named below are kept for `in_order`.
             layout: the schema of the observations: names of the columns, and how times and missing cells are written.
-                Ids and positions besides time are in its columns for these. Times are in its time column, or else in
-                "time". Channels are in its channel column, or else in "channel"; without either, each row asks for all
-                channels. If all of its columns of standard errors are there, observations with these errors are
-                asked for rather than the curve.
+                Ids, positions besides time and times of day are in its columns for these. Times are in its time column,
+                or else in "time". Channels are in its channel column, or else in "channel"; without either, each row
+                asks for all channels. If all of its columns of standard errors are there, observations with these
+                errors are asked for rather than the curve.
             name: of the table, for messages.
 
         Raises:

@@ -84,7 +84,7 @@ def reconstruct(
 def drawn(
     pipeline: Pipeline, array: np.ndarray, hidden: ReconstructedArray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays [*sizes, C] to draw: the original, it with NaN at hidden patches, and with predictions there.
+    """Return three arrays [*sizes, C] to draw: the original, a copy with NaN at hidden patches, one with predictions.
 
     All are cropped to whole patches, in the array's units, float32.
 

@@ -32,9 +32,9 @@ class Season(NamedTuple):
 def find_season(dataset: SeriesDataset) -> Season:
     """Return the period after which series repeat themselves, from the autocorrelation of their first value column.
 
-    It is that of the 50 longest series, averaged over their channels, each weighted by its pairs of observations. Times
-    are rounded to multiples of the median gap, and a straight line is subtracted from each channel. The answer is
-    `Season()` if there is no clear peak, or too few observations for one.
+    It is that of the 50 longest series, averaged over their channels (at most 200), each weighted by its pairs of
+    observations. Times are rounded to multiples of the median gap, and a straight line is subtracted from each channel.
+    The answer is `Season()` if there is no clear peak, or too few observations for one.
     """
     curves = _longest(dataset)
     gaps = [float(np.median(np.diff(times))) for times, _ in curves]

@@ -140,7 +140,7 @@ def a_season_away(
     offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
 
     def average(part: Tensor, weight: Tensor, otherwise: Tensor) -> Tensor:
-        """Return the weighted mean of `part` over axis 1, in which `otherwise` has the small weight `UNSEEN`."""
+        """Return the weighted mean over axis 1 of `part`, and of `otherwise` with the small weight `UNSEEN` (1e-4)."""
         return ((weight * part).sum(1) + UNSEEN * otherwise) / (weight.sum(1) + UNSEEN)
 
     seasonal = average(there, seen[:, 0], mean)

@@ -54,7 +54,11 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        """Check the fields, and with `check_values` also their numbers, as the class says, with its errors."""
+        """Check shapes and types of the fields; raise InputError for those that do not fit.
+
+        With `check_values` also raise it for NaN or infinity outside padding, and for rows that are padding throughout;
+        set values and positions of padding to 0, and a padding that marks nothing to None.
+        """
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)
@@ -282,10 +286,12 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
         )
 
 
-def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) -> Tensor | None:
-    """Raise InputError for NaN or infinity outside padding, and for rows of padding alone; return the padding.
+def _check_numbers(
+    values: Float[Tensor, "B N V"], positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None
+) -> Bool[Tensor, "B N"] | None:
+    """Raise InputError for NaN or infinity in values or positions outside padding, and for rows of padding alone.
 
-    A padding that marks nothing becomes None. Arguments are the fields of `Tokens`.
+    Return the padding, which is True where there is no token; None if it marks nothing.
     """
     if padding is not None:
         empty = padding.all(dim=1)
