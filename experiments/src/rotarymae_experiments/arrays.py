@@ -20,6 +20,7 @@ from rotarymae.training import Pretraining, Supervised, TrainConfig, fit
 from rotarymae.training import predict as predict_each
 from rotarymae_experiments.runner import Setup, Trial
 
+# An augmentation of a batch: (arrays, one random seed for each, int [B]) → new arrays in the same order.
 Transform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarray]]
 
 
@@ -48,7 +49,13 @@ class ArraySetup(Setup):
 
 @dataclass(frozen=True, eq=False)
 class LabelledArrays:
-    """Arrays and the class, 0 to classes - 1, of each."""
+    """S arrays with a class each.
+
+    Attributes:
+        arrays: the data set.
+        labels: int [S], class of each array, from 0.
+        classes: number of classes.
+    """
 
     arrays: ArrayDataset
     labels: np.ndarray
@@ -62,7 +69,15 @@ def pretrain_arrays(
     preprocessor: PatchPreprocessor,
     transform: Transform | None = None,
 ) -> MaskedAutoencoder:
-    """An autoencoder of patches; each target patch is normalised by itself, as in MAE."""
+    """Train an autoencoder of patches and return it; each target patch is normalised by itself, as in MAE.
+
+    Args:
+        setup: its `model`, `pretraining` and `mask_ratio` are used.
+        trial: gives seed and folder; an interrupted training is resumed.
+        arrays: to learn from, without labels.
+        preprocessor: fitted on arrays of this kind.
+        transform: augmentation; None for none.
+    """
     model, config = MaskedAutoencoder(setup.model), trial.with_seed(setup.pretraining)
     masking = Masking("ratio", ratio=setup.mask_ratio)
     examples = DatasetExamples(arrays, preprocessor, config.seed, masking, transform=transform)
@@ -78,9 +93,18 @@ def finetune_both(
     preprocessor: PatchPreprocessor,
     transform: Transform | None = None,
 ) -> dict[str, Classifier]:
-    """Two classifiers trained alike, "" from the autoencoder and " from scratch"; the last epoch's weights count.
+    """Train two classifiers alike: return {"": from the autoencoder, " from scratch": from random weights}.
 
-    The head reads the [CLS] token where the model has one, and else what `pool` says.
+    They have the weights of the last epoch. The head reads the [CLS] token where the model has one, else what
+    `setup.pool` says. The encoder of `pretrained` is trained in place.
+
+    Args:
+        setup: its `model`, `finetuning`, `drop`, `label_smoothing` and `pool` are used.
+        trial: gives seed and folder; an interrupted training is resumed.
+        pretrained: the autoencoder.
+        train: arrays with their classes.
+        preprocessor: fitted on arrays of this kind.
+        transform: augmentation; None for none.
     """
     classifiers = {}
     for name, start in (("", pretrained.encoder), (" from scratch", Encoder(setup.model))):
@@ -97,14 +121,18 @@ def finetune_both(
 def predict_arrays(
     model: Classifier, arrays: ArrayDataset, preprocessor: PatchPreprocessor, config: TrainConfig, starts: int = 1
 ) -> np.ndarray:
-    """The probability of each class [S, K].
+    """Return the probability of each class for each of S arrays, [S, classes].
 
-    They are means over so many cells of the first axis at which an array starts, its end followed by its
-    beginning.
+    Args:
+        model, preprocessor: the classifier, and what makes its tokens.
+        arrays: to classify.
+        config: its batch size and device are used.
+        starts: average over this many copies of each array, which start at evenly spaced cells of its first axis, with
+            its beginning behind its end; 1 takes the array as it is.
     """
 
     def probabilities(start: int) -> np.ndarray:
-        """Return class probabilities [S, classes] for the sounds rolled by `start` parts of their length."""
+        """Return class probabilities [S, classes] of arrays that start `start` of `starts` parts of their length on."""
         turned = tuple(np.roll(array, -(start * len(array) // starts), axis=0) for array in arrays.arrays)
         examples = DatasetExamples(replace(arrays, arrays=turned), preprocessor)
         return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).softmax(-1).tolist(), config))
@@ -113,13 +141,14 @@ def predict_arrays(
 
 
 def flip_and_crop(margin: int) -> Transform:
-    """Pictures [rows, columns, 3] mirrored with probability 1/2 and moved by up to `margin` pixels along each axis.
+    """Return an augmentation of pictures [rows, columns, 3]: mirrored left to right at random, and moved at random.
 
-    What enters at an edge is the picture's own, reflected there.
+    They are mirrored with probability 1/2, and moved by up to `margin` pixels along each axis; what enters at an edge
+    is the picture's reflection there.
     """
 
     def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
-        """Return augmented arrays of the same shapes; each seed fixes the changes of one array."""
+        """Return the augmented pictures, of the same shapes; each seed fixes the changes of one picture."""
         cropped = []
         for picture, seed in zip(pictures, seeds, strict=True):
             draw = np.random.default_rng(seed)
@@ -133,19 +162,24 @@ def flip_and_crop(margin: int) -> Transform:
 
 
 def randaugment(operations: int, magnitude: int) -> Transform:
-    """RandAugment (arXiv:1909.13719) by kornia, of pictures uint8 [rows, columns, 3].
+    """Return an augmentation of pictures uint8 [rows, columns, 3]: RandAugment (arXiv:1909.13719) by kornia.
 
-    Groups of eight pictures share the random choice of operations; kornia applies one choice to a whole batch.
+    Groups of eight pictures share the random choice of operations, as kornia applies one choice to a whole batch. The
+    results are float32, from 0 to 255.
+
+    Args:
+        operations: number of random operations on each picture.
+        magnitude: their strength, as kornia counts it.
 
     Raises:
-        MissingExtra: without the extra `images`.
+        MissingExtra: the extra `images` is not installed.
     """
     from rotarymae.errors import import_extra
 
     augment = import_extra("kornia.augmentation.auto", "images").RandAugment(n=operations, m=magnitude)
 
     def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
-        """Return augmented arrays of the same shapes; each seed fixes the changes of one array."""
+        """Return the augmented pictures, of one shape; the first seed of eight pictures fixes the changes of these."""
         augmented = []
         with torch.random.fork_rng(devices=[]):
             for start in range(0, len(pictures), 8):

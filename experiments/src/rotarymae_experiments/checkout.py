@@ -7,7 +7,10 @@ from pathlib import Path
 
 
 def commit(folder: Path = Path(__file__).parent) -> str | None:
-    """Return the commit of a checkout, "-dirty" behind it when files differ; None outside a checkout."""
+    """Return the commit (12 hex digits) of the git checkout that `folder` belongs to; None outside one, or without git.
+
+    "-dirty" follows it if files differ from those of the commit.
+    """
     call = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         # An environment inside a repository of somebody else's is not of its commits.

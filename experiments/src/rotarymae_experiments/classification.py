@@ -30,23 +30,29 @@ SMOKE_TRAINING: dict[str, Any] = SMOKE | {
 
 
 class Labelled(NamedTuple):
-    """Series and the class [S] of each."""
+    """S series, and the class of each: labels [S] of any type."""
 
     series: SeriesDataset
     labels: np.ndarray
 
     def select(self, rows: np.ndarray) -> Labelled:
-        """Return the series at these indices, with their labels."""
+        """Return the series at the indices `rows`, in their order, with their labels."""
         return Labelled(self.series.select(rows), self.labels[rows])
 
 
 def train_both(
     trial: Trial, config: FitConfig, train: Labelled, validation: Labelled, finetuning: FitConfig | None = None
 ) -> tuple[FitResult, FitResult]:
-    """Two classifiers, fine-tuned alike: from an autoencoder of the training series, and from scratch.
+    """Train two classifiers alike: return one from an autoencoder of the training series, and one from scratch.
 
-    Of either the epoch with the smallest validation loss is kept. `finetuning` takes the place of `config` where the
-    two trainings differ in more than `FitConfig` has names for.
+    Either has the weights of the epoch with the smallest validation loss.
+
+    Args:
+        trial: gives seed and folder; interrupted trainings are resumed.
+        config: the model, and options of pre-training and fine-tuning.
+        train, validation: series with their classes.
+        finetuning: options of fine-tuning, where they differ from `config` in more than it has names for; None takes
+            `config`.
     """
     config, finetuning = trial.with_seed(config), trial.with_seed(finetuning or config)
     pretrained = trial.train("pretraining", pretrain, train.series, config)
@@ -59,18 +65,26 @@ def train_both(
 
 
 def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> Pipeline:
-    """A model of random weights, to fine-tune from: what pre-training is compared with."""
+    """Return an autoencoder with random weights, to fine-tune from: what pre-training is compared with.
+
+    Its sizes are those of `config`, for the tokens of `preprocessor`.
+    """
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     return Pipeline(preprocessor, MaskedAutoencoder(sizes))
 
 
 def predict(result: FitResult, series: SeriesDataset) -> np.ndarray:
-    """The most probable class [S]."""
+    """Return the most probable class of each of S series, [S], as the labels name it."""
     return np.array(result.pipeline.labels.classes)[result.pipeline.predict_proba(series).argmax(1)]  # pyright: ignore
 
 
 def scores(labels: np.ndarray, guesses: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Macro-F1 and accuracy of each method's classes [S]; a method's name stands behind that of the metric."""
+    """Return {"macro-F1NAME": .., "accuracyNAME": ..} for each method's guesses.
+
+    Args:
+        labels: true classes [S].
+        guesses: {NAME: guessed classes [S]}; names begin with a space, such as " from scratch", or are empty.
+    """
     metrics: dict[str, float] = {}
     for name, guess in guesses.items():
         metrics[f"macro-F1{name}"] = float(f1_score(labels, guess, average="macro"))
@@ -86,18 +100,19 @@ def combine(
     of_model: Sequence[np.ndarray],
     static: tuple[StaticColumn, ...] = (),
 ) -> dict[str, np.ndarray]:
-    """Probabilities [S, classes] of the test series by all that `rotarymae fit` predicts with.
+    """Predict the classes of test series with all that `rotarymae fit` predicts with: return {name: probabilities}.
 
-    By name: "model", "features" (gradient boosting), "convolutions" where series share a grid, all of them "combined",
-    and "chosen", what the command's `--predictor auto` would take. The validation series choose temperatures, weights,
-    and what is chosen.
+    Names are "model", "features" (gradient boosting), "convolutions" where series share a grid, "combined" for all of
+    these, and "chosen" for what the command's `--predictor auto` would take. Temperatures, weights and the choice are
+    made by the validation series. Probabilities are [S, classes] of the S test series, classes sorted.
 
     Args:
-        known: series with the class of each, as boosting reads them.
-        parts: which of them are for training and which for validation.
+        trial: gives the seed and shows progress.
+        known: training and validation series with their classes, and others, as boosting reads them.
+        parts: indices in `known` of the training and of the validation series.
         test: the series to predict.
-        of_model: the model's probabilities of the validation and of the test series, classes sorted.
-        static: the columns that the model's head reads, for boosting, too.
+        of_model: the model's probabilities [n, classes] of the validation series, and [S, classes] of the test series.
+        static: static columns that the model's head reads, which boosting then reads, too.
     """
     classes, truth = np.unique(known.labels, return_inverse=True)
     given = (known.series, truth, *parts, len(classes), static, trial.seed, trial.reporter)
@@ -108,6 +123,6 @@ def combine(
 
 
 def boost(train: Labelled, series: SeriesDataset, seed: int) -> np.ndarray:
-    """Return the classes [S] that gradient boosting on features predicts."""
+    """Train gradient boosting on features of the training series; return the classes [S] that it predicts."""
     classes, index = np.unique(train.labels, return_inverse=True)
     return classes[BoostedFeatures.fit("classification", train.series, index, (), seed).predict(series).argmax(1)]

@@ -87,7 +87,14 @@ def run(name: Positional[Name], options: Annotated[RunOptions, arg(name="")] = R
 
 
 def run_with_overrides(arguments: list[str]) -> None:
-    """`rotarymae-experiments run` as typed: the options of `run` and those of the recipe's configuration."""
+    """Run `rotarymae-experiments run` with the options of `run` and those of the recipe's configuration.
+
+    Args:
+        arguments: as typed behind `run`: the recipe's name, then options. Without a name, help is printed.
+
+    Raises:
+        InputError: an option before the name; an unknown recipe.
+    """
     if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
         raise InputError(f"{arguments[0]} came first; wanted the recipe's name first, and its options behind it.")
     if not arguments or arguments[0].startswith("-"):
@@ -146,7 +153,10 @@ COMMANDS = {"list": list_recipes, "show": show, "run": run, "results": results}
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command. Exit code 2: refused input; 1: another error; 128 + the signal's number: stopped."""
+    """Run the command with the arguments `argv`; None takes those of the process.
+
+    It ends with exit code 2 for refused input, 1 for another error, and 128 + the signal's number if it was stopped.
+    """
     arguments = sys.argv[1:] if argv is None else argv
     with ending("rotarymae-experiments", "The same command goes on from what was saved."):
         if arguments[:1] == ["run"]:  # its options depend on the recipe

@@ -15,7 +15,14 @@ from rotarymae.plots import COLOURS, FAINT, INK, legend_below, style_of, styled
 
 @styled
 def curves(x: ArrayLike, ys: Mapping[str, ArrayLike], x_label: str, y_label: str, log_x: bool = False) -> Figure:
-    """Draw a line [n] per name over x [n]; the other axis is logarithmic where all values are positive."""
+    """Draw a line per name, with a legend; the y axis is logarithmic if all finite values are positive.
+
+    Args:
+        x: [n], the same for all lines.
+        ys: {name: values [n]}; NaN leaves a gap.
+        x_label, y_label: texts of the axes.
+        log_x: whether the x axis is logarithmic, too.
+    """
     figure = Figure((7.2, 3.9))
     axes, entries = figure.subplots(), []
     for i, (name, y) in enumerate(ys.items()):
@@ -34,9 +41,13 @@ def curves(x: ArrayLike, ys: Mapping[str, ArrayLike], x_label: str, y_label: str
 
 
 class Panel(NamedTuple):
-    """One of several small pictures, of (x [n], y [n]) each: lines by name, points seen and hidden, and a band.
+    """One of several small pictures: a prediction, other lines, and the observations.
 
-    The first line is the prediction, with the band (x [n], lower [n], upper [n]) around it.
+    Attributes:
+        lines: {name: (x [n], y [n])}; the first is the prediction.
+        seen: points (x, y) that the model read.
+        hidden: points (x, y) that it did not; None draws none.
+        band: (x, lower, upper), the 95 % band of the prediction; None draws none.
     """
 
     lines: Mapping[str, tuple[ArrayLike, ArrayLike]]
@@ -47,7 +58,10 @@ class Panel(NamedTuple):
 
 @styled
 def predictions(panels: Mapping[str, Panel], x_label: str = "time", y_label: str = "value") -> Figure:
-    """Draw a panel per title; two axes of one label "x" and "y" are a plane, and get one scale."""
+    """Draw the panels {title: Panel} side by side, with one legend.
+
+    With the labels "x" and "y" the picture is of a plane: both axes of a panel have the same scale.
+    """
     figure = Figure((3.6 * len(panels) + 0.4, 3.9))
     entries: dict[str, Any] = {}
     for axes, (title, panel) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items()):

@@ -32,12 +32,12 @@ COUNT, LEAST, MOST = 60, 20, 200
 HIDING = ("random", "block")
 BANDS = ("u", "g", "r", "i", "z", "y")
 VITALS = ("HR", "Temp", "MAP", "Urine")
-Series = tuple[np.ndarray, np.ndarray]
+Series = tuple[np.ndarray, np.ndarray]  # (times [n], values [n]) of one channel
 
 
 @dataclass(frozen=True, eq=False)
 class Gap:
-    """One series: times and values [n], and which are hidden."""
+    """One series of n observations: times and values [n], and hidden, bool [n], which are to be predicted."""
 
     times: np.ndarray
     values: np.ndarray
@@ -46,9 +46,12 @@ class Gap:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Mean, standard deviation (half the central 68.27 %) and the edges of both bands at hidden times, all [n].
+    """Predictions at n times, those of several series one after the other.
 
-    Those of several series stand one behind the other.
+    Attributes:
+        mean: [n].
+        std: [n] standard deviation, or half the width of the central 68.27 % interval.
+        bands: {share: (lower [n], upper [n])}, the central intervals that hold 0.68 and 0.95.
     """
 
     mean: np.ndarray
@@ -57,9 +60,10 @@ class Predictions:
 
 
 def development_sets(data_dir: Path) -> dict[str, list[Series]]:
-    """Return the sets whose data lie in `data_dir` (plasticc, physionet2012, uea), and atmospheric CO2.
+    """Return {name: up to 60 series} by which the model's design was chosen.
 
-    PLAsTiCC's six bands, four vital signs of PhysioNet 2012, atmospheric CO2, and channels of JapaneseVowels.
+    These are PLAsTiCC's six bands, four vital signs of PhysioNet 2012, atmospheric CO2, and channels of JapaneseVowels.
+    Sets whose folder (plasticc, physionet2012, uea) is not in `data_dir` are left out.
     """
     from rotarymae_experiments.data import physionet, plasticc, uea
 
@@ -79,7 +83,10 @@ def development_sets(data_dir: Path) -> dict[str, list[Series]]:
 
 
 def other_sets(data_dir: Path) -> dict[str, list[Series]]:
-    """Return sets by which nothing was chosen: columns of BasicMotions and Epilepsy (uea), sunspots, and El Niño."""
+    """Return {name: 60 series} of sets by which nothing was chosen: BasicMotions and Epilepsy, sunspots, and El Niño.
+
+    The first two are left out if there is no folder uea in `data_dir`.
+    """
     from rotarymae_experiments.data import uea
 
     sets: dict[str, list[Series]] = {}
@@ -93,7 +100,7 @@ def other_sets(data_dir: Path) -> dict[str, list[Series]]:
 
 
 def _columns(dataset: SeriesDataset) -> list[Series]:
-    """Return random value columns of random series that are long enough and not constant."""
+    """Return 60 series: the start of random value columns of random series that are long enough and not constant."""
     draw, columns = np.random.default_rng(1), []
     while len(columns) < COUNT:
         one = dataset[int(draw.integers(len(dataset)))]
@@ -104,7 +111,7 @@ def _columns(dataset: SeriesDataset) -> list[Series]:
 
 
 def drawn_set(count: int, seed: int = 2 * 10**6) -> list[Series]:
-    """Return drawn functions of one channel and at least 20 observations."""
+    """Return `count` functions of one channel and at least 20 observations, drawn from the prior by `seed`."""
     functions: list[Series] = []
     start = 0
     while len(functions) < count:
@@ -118,7 +125,10 @@ def drawn_set(count: int, seed: int = 2 * 10**6) -> list[Series]:
 
 
 def _series(dataset: SeriesDataset, channel: int) -> list[Series]:
-    """Return the first value column of one channel of random series that are long enough and not constant."""
+    """Return up to 60 series: one channel (its number) of random series where it is long enough and not constant.
+
+    Values are those of the first value column, at most the first 200.
+    """
     series = []
     for i in np.random.default_rng(0).permutation(len(dataset)):
         one = dataset[int(i)]
@@ -132,7 +142,7 @@ def _series(dataset: SeriesDataset, channel: int) -> list[Series]:
 
 
 def _pieces(times: np.ndarray, values: np.ndarray) -> list[Series]:
-    """Return random stretches of one long series."""
+    """Return 60 random stretches of 60 to 199 observations of one long series (times and values [n])."""
     draw = np.random.default_rng(0)
     lengths = draw.integers(60, MOST, COUNT)
     starts = [int(draw.integers(len(times) - n)) for n in lengths]
@@ -140,7 +150,7 @@ def _pieces(times: np.ndarray, values: np.ndarray) -> list[Series]:
 
 
 def hide(series: list[Series], how: str, seed: int = 7) -> list[Gap]:
-    """Hide half of each series' observations at random, or a quarter as a block."""
+    """Hide half of each series' observations at random (`how` "random"), or a quarter of them as a block ("block")."""
     draw, gaps = np.random.default_rng(seed), []
     for times, values in series:
         n, hidden = len(times), np.zeros(len(times), bool)
@@ -154,12 +164,21 @@ def hide(series: list[Series], how: str, seed: int = 7) -> list[Gap]:
 
 
 def line(gap: Gap, at: np.ndarray | None = None) -> np.ndarray:
-    """Return the straight line between visible neighbours; beyond the ends the nearest value."""
+    """Return the values of straight lines between visible observations; beyond the first and last, the nearest value.
+
+    They are for the times `at` [m], or with None for the hidden times.
+    """
     return np.interp(gap.times[gap.hidden] if at is None else at, gap.times[~gap.hidden], gap.values[~gap.hidden])
 
 
 def curves(model: AnySeries, gap: Gap, points: int = 200) -> dict[str, np.ndarray]:
-    """Return a series with its gap, and what model, process and line answer at even times over its span, by name."""
+    """Return a series with its gap, and what model, Gaussian process and line predict at even times over its span.
+
+    Returns:
+        {name: array}: "times", "values" and "hidden" [n] of the series; [points] "grid" (the times), "mean" of the
+        model and its band edges "lower 0.68", "upper 0.68", "lower 0.95" and "upper 0.95", "process" with "process
+        lower" and "process upper" (95 %), and "line".
+    """
     grid = np.linspace(gap.times.min(), gap.times.max(), points)
     seen = SeriesDataset.from_arrays([gap.times[~gap.hidden]], [gap.values[~gap.hidden]], duplicates="mean")
     ours = interpolate_any(model, seen, Queries(grid, None, np.array([0, points])))
@@ -173,9 +192,9 @@ def curves(model: AnySeries, gap: Gap, points: int = 200) -> dict[str, np.ndarra
 
 
 def gaussian_process(gap: Gap, at: np.ndarray | None = None) -> Predictions:
-    """Return the answers of a Gaussian process fitted to the visible observations, at the hidden times or others.
+    """Fit a Gaussian process to the visible observations of a series, and predict at the times `at`.
 
-    Noise is part of its deviation.
+    None means the hidden times. Standard deviations include the noise of an observation.
     """
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -196,13 +215,13 @@ def gaussian_process(gap: Gap, at: np.ndarray | None = None) -> Predictions:
 
 
 def _normal(mean: np.ndarray, std: np.ndarray) -> Predictions:
-    """Return predictions with the 68 and 95 % bands of normal distributions; mean and std [n, V]."""
+    """Return predictions by normal distributions, with their 68 and 95 % bands; mean and std are [n]."""
     half = {share: HALF_WIDTHS[share] * std for share in (0.68, 0.95)}
     return Predictions(mean, std, {share: (mean - away, mean + away) for share, away in half.items()})
 
 
 def with_model(model: AnySeries, gaps: list[Gap]) -> Predictions:
-    """Return a model's answers for all series at once."""
+    """Return a model's predictions at the hidden times of all series, asked at once; one series after the other."""
     seen = [(gap.times[~gap.hidden], gap.values[~gap.hidden]) for gap in gaps]
     dataset = SeriesDataset.from_arrays(*zip(*seen, strict=True), duplicates="mean")  # pyright: ignore
     offsets = np.cumsum([0, *(int(gap.hidden.sum()) for gap in gaps)])
@@ -214,10 +233,10 @@ def with_model(model: AnySeries, gaps: list[Gap]) -> Predictions:
 
 
 def score(gaps: list[Gap], predicted: Predictions) -> dict[str, float]:
-    """Return, over all hidden observations of a set and in spreads of their series, how good predictions are.
+    """Return how good predictions are, over all hidden observations of a set, whose unit is their series' spread.
 
-    These are "rmse"; "nll", the median of -log N(value; mean, std²) in nats; and the shares of values "inside 68" and
-    "inside 95", the two bands.
+    The scores are "rmse"; "nll", the median of -log N(value; mean, std²) in nats; and the shares of values within the
+    two bands, "inside 68" and "inside 95". Predictions are series after series, in the order of `gaps`.
     """
     truth = np.concatenate([gap.values[gap.hidden] for gap in gaps])
     spread = np.concatenate([np.full(gap.hidden.sum(), gap.values.std()) for gap in gaps])
@@ -230,7 +249,10 @@ def score(gaps: list[Gap], predicted: Predictions) -> dict[str, float]:
 
 
 def with_processes(gaps: list[Gap], cache: Path) -> tuple[Predictions, float]:
-    """Return the answers of a Gaussian process for each series and their seconds, which the file `cache` keeps."""
+    """Return the predictions of a Gaussian process for each series, at hidden times, and the processor seconds it took.
+
+    They are read from the file `cache` (.npz); if there is none, they are computed and written to it.
+    """
     if not cache.exists():
         started = time.process_time()
         answers = [gaussian_process(gap) for gap in gaps]
@@ -245,7 +267,17 @@ def with_processes(gaps: list[Gap], cache: Path) -> tuple[Predictions, float]:
 def compare(
     model: AnySeries, sets: dict[str, list[Series]], cache: Path, said: Callable[[str], None] = print
 ) -> dict[str, dict[str, float]]:
-    """Return of each set and way of hiding what line, process and model score, by name; `said` gets a line for each."""
+    """Score line, Gaussian processes and model on each set, for each way of hiding: return {"SET, HOW": scores}.
+
+    Scores are the root mean square errors "line", "process" and "ours", "process nll", "ours nll", "inside 68" and
+    "inside 95" of the model, "process seconds", "ours seconds", and the number of "series".
+
+    Args:
+        model: `any-series`, trained or not.
+        sets: {name: series}.
+        cache: folder that keeps the predictions of the processes.
+        said: called with a line of text for each row.
+    """
     rows = {}
     for name, series in sets.items():
         for how in HIDING:
@@ -266,11 +298,15 @@ def compare(
 
 
 def summary(rows: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Return in which shares of the rows the model is nearer, its mean coverage, and how many times as fast it is."""
+    """Sum up the rows of `compare`: return {what: number}.
+
+    These are the number of rows, the shares of rows in which the model is nearer than line and process and likelier
+    than the process, the mean shares inside its bands, and how many times as fast as the processes it is.
+    """
     every = list(rows.values())
 
     def mean(each: Callable[[dict[str, float]], float]) -> float:
-        """Return the mean of a number over all rows."""
+        """Return the mean of `each(row)` over all rows."""
         return float(np.mean([each(row) for row in every]))
 
     seconds = [sum(row[f"{who} seconds"] for row in every) for who in ("process", "ours")]
@@ -289,10 +325,11 @@ def summary(rows: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def spikes(model: AnySeries, sets: dict[str, list[Series]], seed: int = 11) -> dict[str, dict[str, float]]:
-    """Return of each set how well a planted spike is told from other observations (area under the ROC curve).
+    """Plant spikes, and return for each set how well they are found: {set: {"ours": area, "running median": area}}.
 
-    One observation in thirty, at least one of each series, is moved up or down by five robust deviations (1.4826 times
-    the median absolute deviation of its series). "running median" is the distance from the median of five neighbours.
+    Areas are those under the ROC curve. One observation in thirty, at least one of each series, is moved up or down by
+    five robust deviations (1.4826 times the median absolute deviation of its series). "running median" scores an
+    observation by its distance from the median of five neighbours.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -321,10 +358,14 @@ def spikes(model: AnySeries, sets: dict[str, list[Series]], seed: int = 11) -> d
 
 
 def lending(model: AnySeries, dataset: SeriesDataset, seed: int = 5) -> dict[str, float]:
-    """Return the errors where one channel of each series is hidden for a stretch, with and without the other channels.
+    """Hide a stretch of one channel of each series, and predict it with and without the other channels.
 
-    A quarter of the series' span is hidden, of the channel with the most observations there. Errors are in spreads of
-    the channel.
+    The stretch is a random quarter of the series' span; hidden is the channel with the most observations in it. Series
+    for which that is impossible are left out.
+
+    Returns:
+        {"series": number of series, "with the others": error, "alone": error}; errors are root mean squares in units of
+        the channel's spread.
     """
     draw, times, channels = np.random.default_rng(seed), np.asarray(dataset.times), channel_index(dataset)
     values, used = np.asarray(dataset.values)[:, 0], np.zeros(len(dataset), bool)
@@ -348,7 +389,10 @@ def lending(model: AnySeries, dataset: SeriesDataset, seed: int = 5) -> dict[str
 
 
 def several_channels(model: AnySeries, data_dir: Path, count: int = 300) -> dict[str, dict[str, float]]:
-    """Return `lending` of drawn functions, PLAsTiCC's bands and PhysioNet's vital signs."""
+    """Return {set: scores of `lending`} for drawn functions, PLAsTiCC's bands and PhysioNet's vital signs.
+
+    Sets whose folder (plasticc, physionet2012) is not in `data_dir` are left out; of each, up to `count` series count.
+    """
     from rotarymae_experiments.data import physionet, plasticc
 
     drawn = prior.draw(4 * 10**6, 0, np.arange(4 * count))
@@ -372,7 +416,10 @@ def several_channels(model: AnySeries, data_dir: Path, count: int = 300) -> dict
 
 
 def physionet_rows(model: AnySeries, folder: Path) -> dict[str, float]:
-    """Return mean squared errors at hidden rows of PhysioNet 2012, by the protocol of the recipe `physionet`."""
+    """Return mean squared errors of model ("ours") and straight lines ("line") at hidden times of PhysioNet 2012.
+
+    The protocol is that of the recipe `physionet`, case "rows"; `folder` has the challenge's files.
+    """
     from rotarymae_experiments.data import physionet
 
     test = physionet.prepare(physionet.read(folder)).test
@@ -386,7 +433,11 @@ def physionet_rows(model: AnySeries, folder: Path) -> dict[str, float]:
 
 
 def speed(model: AnySeries, count: int = 1000) -> dict[str, float]:
-    """Return the processor time for half of the observations of drawn functions, all asked at once."""
+    """Measure how long model and Gaussian processes take to predict half of the values of `count` drawn functions.
+
+    Returns:
+        {"ours seconds", "process seconds", "times as fast"}, in processor time; the model is asked for all at once.
+    """
     gaps = hide(drawn_set(count), "random")
     timings = {}
     for name, answer in {

@@ -54,40 +54,50 @@ class Numbers:
     """Random numbers of B rows, by streams: what one component draws does not depend on how many another one drew."""
 
     def __init__(self, seed: int, epoch: int, rows: np.ndarray) -> None:
+        """Store what the numbers depend on, beside the stream: seed, epoch, and the number of each row, int [B]."""
         self._key, self._rows = (seed, epoch, rows), len(rows)
 
     def uniform(self, stream: int, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """Return uniform numbers [B, *shape]."""
+        """Return uniform numbers [B, *shape] from `low` to `high`, float64; a stream always returns the same ones."""
         flat = counter_uniform(*self._key, stream=stream)(math.prod(shape))
         return low + (high - low) * flat.double().view(self._rows, *shape)
 
     def normal(self, stream: int, *shape: int) -> Tensor:
-        """Return standard normal numbers [B, *shape]."""
+        """Return the standard normal numbers [B, *shape] of a stream."""
         return torch.special.ndtri(self.uniform(stream, *shape).clamp(1e-7, 1 - 1e-7))
 
     def log_uniform(self, stream: int, low: float, high: float, *shape: int) -> Tensor:
-        """Return numbers [B, *shape] whose logarithm is uniform."""
+        """Return the numbers [B, *shape] of a stream whose logarithm is uniform, from `low` to `high`."""
         return self.uniform(stream, *shape, low=math.log(low), high=math.log(high)).exp()
 
     def happens(self, stream: int, share: float, *shape: int) -> Tensor:
-        """Return True [B, *shape] for this share of draws."""
+        """Return a mask [B, *shape] of a stream, each element True with the probability `share`."""
         return self.uniform(stream, *shape) < share
 
 
 def choose(kind: Tensor, first: Tensor, *others: tuple[float, Tensor]) -> Tensor:
-    """Return for each element the last option whose number `kind` reaches, or the first where it reaches none."""
+    """Choose among options for each element: the last one of (number, option) whose number `kind` reaches.
+
+    `first` is taken where `kind` is less than all numbers, which ascend. Shapes are broadcast.
+    """
     for low, other in others:
         first = torch.where(kind >= low, other, first)
     return first
 
 
 def counts(seed: int, rows: np.ndarray, longest: int = LONGEST) -> np.ndarray:
-    """Return the number of observations [B] of each row, over all channels, hidden ones included."""
+    """Return the number of observations of each row (int [B]), over all channels, hidden ones included.
+
+    It is drawn by seed and row, log-uniformly from `SHORTEST` (14) to `longest`.
+    """
     return Numbers(seed, 0, rows).log_uniform(1, SHORTEST, longest + 0.999).floor().long().numpy()
 
 
 def draw(seed: int, epoch: int, rows: np.ndarray, longest: int = LONGEST) -> Draw:
-    """Draw these rows; a pure function of seed, epoch and row."""
+    """Draw the functions with the numbers `rows`, int [B]; each depends on seed, epoch and its number alone.
+
+    `longest` is the largest number of observations of a row.
+    """
     numbers = Numbers(seed, epoch, rows)
     count = torch.from_numpy(counts(seed, rows, longest))
     times, channels, padding, number_of_channels = observation_times(numbers, count)
@@ -102,10 +112,11 @@ def draw(seed: int, epoch: int, rows: np.ndarray, longest: int = LONGEST) -> Dra
 
 
 def observation_times(numbers: Numbers, counts: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return times, channels and padding [B, N], and the number of channels [B].
+    """Draw when rows are observed: return times, channels and padding [B, N], and the number of channels [B].
 
     Three of five rows have one channel. Half of the others are observed in all channels at once, the rest in one
-    channel at a time, in some more often than in others.
+    channel at a time, in some more often than in others. `counts` [B] has the number of observations of each row, which
+    is rounded down to a multiple of the number of channels in rows that are observed in all at once.
     """
     size, count = len(counts), int(counts.max())
     several = numbers.happens(10, 0.4)
@@ -132,9 +143,9 @@ def observation_times(numbers: Numbers, counts: Tensor) -> tuple[Tensor, Tensor,
 
 
 def _gaps(numbers: Numbers, count: int, real: Tensor) -> Tensor:
-    """Return gaps between visits [B, N], whose median is 1.
+    """Draw the gaps between `count` visits of each row, [B, count], whose median over the `real` ones [B, count] is 1.
 
-    They are even, even with some missing, jittered, exponential, log-normal, in bursts, or of nights and days.
+    By row they are even, even with some missing, jittered, exponential, log-normal, in bursts, or of nights and days.
     """
     u = numbers.uniform(20, count).clamp(1e-6, 1 - 1e-6)
     kind = numbers.uniform(21)
@@ -161,10 +172,10 @@ def _gaps(numbers: Numbers, count: int, real: Tensor) -> Tensor:
 
 
 def signal(numbers: Numbers, times: Tensor, channels: Tensor, padding: Tensor) -> Tensor:
-    """Return noise-free values [B, N].
+    """Draw values [B, N] without noise at times, channels and padding [B, N].
 
-    Two causes are shared by all channels, with a lag and a loading of each: a process, and perhaps a trend, a season,
-    jumps, plateaus and pulses. Every channel has a third process of its own.
+    Two causes are shared by all channels of a row, each channel with its lag and loading: a process, and perhaps a
+    trend, a season, jumps, plateaus and pulses. Every channel adds a process that it does not share.
     """
     size, count = times.shape
     span, most = times.amax(1).clamp(min=1.0), MAX_CHANNELS
@@ -197,10 +208,11 @@ def signal(numbers: Numbers, times: Tensor, channels: Tensor, padding: Tensor) -
 
 
 def process_kernel(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
-    """Return the covariance [B, N, N] of a sum of up to three processes.
+    """Draw the kernel of a sum of up to three processes; return its covariances [B, N, N] between times `at` [B, N].
 
-    Each is rough (exponential), once or twice differentiable (Matérn 3/2 and 5/2), smooth (squared exponential),
-    periodic, or periodic with a shape that changes; lengths from 0.7 median gaps to two spans.
+    Each process is rough (exponential), once or twice differentiable (Matérn 3/2 and 5/2), smooth (squared
+    exponential), periodic, or periodic with a shape that changes. Lengths are from 0.7, the unit being the median gap,
+    to two spans. `span` [B] is the time that a row covers; streams from `stream` to `stream + 6` are used.
     """
     distance = (at[:, :, None] - at[:, None, :]).abs()
     total = torch.zeros_like(distance)
@@ -231,7 +243,10 @@ def process_kernel(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> T
 
 
 def trend(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
-    """Draw a line or a parabola over the span, in three of ten causes."""
+    """Draw a line or a parabola over the span [B] in three of ten rows: return its values at times `at` [B, N], else 0.
+
+    `stream` is the first stream of random numbers that is used.
+    """
     share = at / span[:, None] - 0.5
     size = (
         numbers.normal(stream, 2)
@@ -242,7 +257,11 @@ def trend(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
 
 
 def season(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
-    """Draw a wave of up to four harmonics, whose phase drifts and whose amplitude swells, in three of ten causes."""
+    """Draw a wave in three of ten rows: return its values at times `at` [B, N], in the other rows 0.
+
+    It has up to four harmonics; its phase may drift and its amplitude swell over the span [B]. Streams of random
+    numbers are used from `stream` + 10 on.
+    """
     stream += 10
     size = numbers.happens(stream, 0.3) * numbers.log_uniform(stream + 1, 0.2, 3)
     share = numbers.uniform(stream + 2)
@@ -264,7 +283,10 @@ def season(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
 
 
 def jumps(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
-    """Draw one to three steps, after which values stay at another level, in an eighth of the causes."""
+    """Draw one to three steps in an eighth of the rows: return the level at times `at` [B, N], in the other rows 0.
+
+    Steps lie within the span [B] from time 0. Streams of random numbers are used from `stream` + 25 on.
+    """
     stream += 25
     when = numbers.uniform(stream, 3) * span[:, None]
     size = numbers.normal(stream + 1, 3) * (numbers.uniform(stream + 2, 3) < torch.tensor([1.0, 0.5, 0.3]))
@@ -273,7 +295,11 @@ def jumps(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
 
 
 def plateaus(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
-    """Draw up to twelve levels that hold for a while and then change, in a twelfth of the causes."""
+    """Draw up to twelve levels that hold for a while and then change, in a twelfth of the rows.
+
+    Return the level at times `at` [B, N], in the other rows 0. Changes lie within the span [B] from time 0. Streams of
+    random numbers are used from `stream` + 30 on.
+    """
     stream += 30
     borders = (numbers.uniform(stream, 11) * span[:, None]).sort(1).values
     levels = numbers.normal(stream + 1, 12)
@@ -285,7 +311,11 @@ def plateaus(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
 
 
 def pulses(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
-    """Draw events that rise, at once or in a while, and decay, in a fifth of the causes: one event, or up to eight."""
+    """Draw one event, or up to eight, that rise and decay, in a fifth of the rows.
+
+    Return their sum at times `at` [B, N], in the other rows 0. Events start within the span [B] from time 0, or a fifth
+    of it before. Streams of random numbers are used from `stream` + 40 on.
+    """
     stream += 40
     most = 8
     many = numbers.happens(stream, 0.35)
@@ -310,7 +340,10 @@ def pulses(numbers: Numbers, stream: int, at: Tensor, span: Tensor) -> Tensor:
 
 
 def spread(values: Tensor, channels: Tensor, padding: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Return mean and standard deviation [B, C] of each channel."""
+    """Return mean and standard deviation of each channel, both [B, C] for C = `most` channels.
+
+    Values, channels and padding are [B, N]. A channel without observations has the mean 0 and the deviation 1e-6.
+    """
     real = (~padding).double()
     count = torch.zeros(len(values), most, dtype=torch.float64).scatter_add(1, channels, real).clamp(min=1)
     mean = torch.zeros_like(count).scatter_add(1, channels, values * real) / count
@@ -321,11 +354,11 @@ def spread(values: Tensor, channels: Tensor, padding: Tensor, most: int) -> tupl
 def measured(
     numbers: Numbers, values: Tensor, times: Tensor, channels: Tensor, padding: Tensor, most: int
 ) -> tuple[Tensor, Tensor]:
-    """Return values as they are read, and their standard errors where known, else NaN.
+    """Draw how values are measured: return the values read, and their standard errors where known, else NaN, [B, N].
 
-    Some rows are warped (positive with a long tail, or of two states). Noise is 0.3 to 150 % of the spread, normal or
-    with heavy tails; in a fourth of the rows its size is known and differs from point to point. There are outliers,
-    bounds, counts and rounding.
+    Each channel is standardised. Some rows are warped (positive with a long tail, or of two states). Noise is 0.3 to
+    150 % of the spread, normal or with heavy tails; in a fourth of the rows its size is known and differs from point to
+    point. There are outliers, bounds, counts and rounding. `most` is the largest number of channels of a row.
     """
     count = values.shape[1]
     mean, deviation = spread(values, channels, padding, most)
@@ -372,9 +405,9 @@ def measured(
 
 
 def hide(numbers: Numbers, times: Tensor, channels: Tensor, padding: Tensor, count_of: Tensor) -> Tensor:
-    """Choose what is hidden [B, N]: 30 to 80 % at random, stretches, or the end; of one channel or of all.
+    """Draw which observations are hidden, [B, N]: 30 to 80 % at random, stretches, or the end; of one channel or all.
 
-    At least four observations remain visible, and one is hidden.
+    At least four observations of a row remain visible, and one is hidden. `count_of` [B] has the number of channels.
     """
     count = times.shape[1]
     kind = numbers.uniform(500)[:, None]
@@ -412,6 +445,7 @@ class PriorExamples:
     """Draws as examples of the training loop: standardised as any table's series are, part of them hidden."""
 
     def __init__(self, rows: int, seed: int = 0, longest: int = LONGEST) -> None:
+        """Offer the draws 0 to `rows` - 1 of a seed, with at most `longest` observations each."""
         self.seed, self.longest = seed, longest
         self.lengths = counts(seed, np.arange(rows), longest)
 
@@ -420,14 +454,18 @@ class PriorExamples:
         return [f"draw {i}" for i in index]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Draw the functions of these indices: anew in each epoch, and always the same ones for epoch None."""
+        """Return the batch of the functions with the numbers `index`: others in each epoch, fixed ones for None."""
         drawn = draw(self.seed, -1 if epoch is None else epoch, np.asarray(index), self.longest)
         visible, hidden = tokens_of(drawn)
         return Batch(index, visible, hidden)
 
 
 def tokens_of(drawn: Draw) -> tuple[Tokens, Tokens]:
-    """Return the visible and the hidden observations as the model takes them."""
+    """Return the visible and the hidden observations as tokens of `any-series`: a pair of batches [B, ..].
+
+    A token has two values, the standardised observation and its relative noise; its position is time and channel, from
+    1. Rows are standardised by their visible observations.
+    """
     seen = ~drawn.hidden & ~drawn.padding
     at, values, noise, _ = standardise(drawn.times, drawn.channels, drawn.values, seen, drawn.errors)
     positions = torch.stack([at, drawn.channels + 1.0], -1).float()

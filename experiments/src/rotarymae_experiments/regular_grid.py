@@ -31,29 +31,37 @@ NARROW = RoMAEConfig(
 
 
 class DrawnExamples:
-    """Examples that a function makes from the indices [B] of series and the epoch (None for the fixed ones).
+    """Examples of the training loop that a function makes when they are asked for.
 
     Args:
         size: examples per epoch.
         length: tokens per example, for the loop's count of tokens and batches by budget.
-        draw: makes a batch; a pure function of its arguments.
+        draw: makes the batch of the examples at some indices [B] in an epoch (None for fixed ones, in evaluation); the
+            same arguments always give the same batch.
     """
 
     def __init__(self, size: int, length: int, draw: Callable[[np.ndarray, int | None], Batch]) -> None:
+        """Store the function, and the length of each example."""
         self.lengths = np.full(size, length)
         self._draw = draw
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of these indices in this epoch, as `draw` makes it."""
+        """Return the batch of the examples at `index`, int [B], in this epoch, as `draw` makes it."""
         return self._draw(index, epoch)
 
     def names(self, index: Any) -> list[str]:
-        """Return the indices as names, for messages."""
+        """Return the indices as text, for messages."""
         return [str(int(i)) for i in index]
 
 
 def on_grid(values: np.ndarray | Tensor, times: np.ndarray, position_scale: float = 1.0) -> Tokens:
-    """Series [B, T] or [B, T, V] as tokens at the times [T] they share, times `position_scale`."""
+    """Return series that share their times as tokens [B, T], none of them padding, in float32.
+
+    Args:
+        values: [B, T], or [B, T, V] for V values at each time.
+        times: [T].
+        position_scale: positions are times multiplied by this number.
+    """
     values = torch.as_tensor(values).float()
     if values.ndim == 2:
         values = values[..., None]
@@ -64,10 +72,17 @@ def on_grid(values: np.ndarray | Tensor, times: np.ndarray, position_scale: floa
 def predict_masked(
     model: MaskedAutoencoder, tokens: Tokens, context: np.ndarray, queries: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Predicts the query tokens of [S, N] from the context tokens (bool [S, N] each).
+    """Predict the values of some tokens of each series from others.
+
+    Args:
+        model: in evaluation mode.
+        tokens: of S series [S, N].
+        context: bool [S, N], True for tokens that the model sees.
+        queries: bool [S, N], True for tokens whose values are predicted.
 
     Returns:
-        Mean and standard deviation (None of a model without) [S, N, V], NaN where nothing was asked.
+        Mean and standard deviation, both float64 [S, N, V], NaN where nothing was asked. The latter is None for a model
+        that predicts no spread.
     """
     mean = np.full((*queries.shape, tokens.features), np.nan)
     std = mean.copy() if model.likelihood.has_spread else None
@@ -87,7 +102,14 @@ def predict_masked(
 
 
 def calibration(target: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
-    """Negative log-likelihood (nats per value) of normal predictions, and the share of targets in central bands."""
+    """Return how well the spread of normal predictions fits: {"NLL": .., "inside 50 %": .., ..}.
+
+    "NLL" is the mean negative log-likelihood in nats per value; the others are the shares of targets within central
+    bands that should hold 50, 68 and 95 %.
+
+    Args:
+        target, mean, std: true values, and the predictions' means and standard deviations, all of one shape.
+    """
     away = (target - mean) / std
     scores = {"NLL": float((0.5 * away**2 + np.log(std)).mean() + 0.5 * math.log(2 * math.pi))}
     for share in SHARES:
@@ -98,7 +120,16 @@ def calibration(target: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[s
 def calibrations(
     noisy: np.ndarray, hidden: np.ndarray, mean: np.ndarray, std: np.ndarray | None, best: Posterior
 ) -> dict[str, float]:
-    """`calibration` of predictions at the hidden points [S, T], if they have a deviation, and of the optimum."""
+    """Return the scores of `calibration` of the predictions, if they have a spread, and of the exact optimum.
+
+    The latter have "optimum " before their names.
+
+    Args:
+        noisy: true values [S, T].
+        hidden: bool [S, T], which of them are scored.
+        mean, std: predictions [S, T]; `std` is None without a spread.
+        best: the optimum at all points.
+    """
     scores = {} if std is None else calibration(noisy[hidden], mean[hidden], std[hidden])
     optimum = calibration(noisy[hidden], best.mean[hidden], best.std[hidden])
     return scores | {f"optimum {name}": value for name, value in optimum.items()}
@@ -107,29 +138,46 @@ def calibrations(
 def example(
     noisy: np.ndarray, seen: np.ndarray, mean: np.ndarray, std: np.ndarray | None, best: Posterior, i: int
 ) -> dict[str, np.ndarray]:
-    """Series `i` of [S, T] with its predictions, by the names that `panel` reads."""
+    """Return series `i` of S with its predictions: {name: [T]}, with the names that `panel` reads.
+
+    Args:
+        noisy, seen: values [S, T], and which of them the model saw, bool [S, T].
+        mean, std: predictions [S, T]; `std` is None without a spread.
+        best: the exact optimum at all points.
+        i: number of the series.
+    """
     shown = {"values": noisy[i], "seen": seen[i], "mean": mean[i], "exact": best.mean[i]}
     return shown if std is None else shown | {"std": std[i]}
 
 
 def calibration_rows(case: str, prefix: str = "") -> list[Row]:
-    """The lines of the table for what `calibration` gives, beside the same of the optimum."""
+    """Return the lines of the table of results for the scores of `calibration`, next to those of the optimum.
+
+    `case` is the case that has them; `prefix` stands before what each line says.
+    """
     names = {"NLL (nats)": "NLL"}
     names |= {f"inside the {100 * share:.0f} % band": f"inside {100 * share:.0f} %" for share in SHARES}
     return [Row(f"{prefix}{what}", case, metric, simple=f"optimum {metric}") for what, metric in names.items()]
 
 
 def linear_interpolation(times: np.ndarray, values: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Straight lines through the values [S, T] that are seen (bool [S, T]), constant beyond the first and last."""
+    """Return straight lines through the seen values of each series, [S, T], constant beyond the first and last.
+
+    Args:
+        times: [T], ascending.
+        values: [S, T].
+        seen: bool [S, T], at least one True in each series.
+    """
     return np.stack([np.interp(times, times[here], row[here]) for row, here in zip(values, seen, strict=True)])
 
 
 def panel(times: np.ndarray, shown: dict[str, Any], optimum: str) -> Panel:
-    """A series' prediction at its hidden points, with the band of 95 %, beside what was seen and the exact answer.
+    """Return a panel with a series' prediction at its hidden points, its 95 % band, what was seen, and the exact one.
 
     Args:
-        shown: what `example` returned, as a result file has it.
-        optimum: what the exact answer is called.
+        times: [T].
+        shown: what `example` returned, perhaps read from a result file, with lists for arrays.
+        optimum: what the legend calls the exact answer.
     """
     from rotarymae_experiments.figures import Panel
 

@@ -51,10 +51,10 @@ class Line:
 
 
 def read(folder: Path) -> list[tuple[Path, Result]]:
-    """Return the result files of a folder, by name.
+    """Return (path, content) of each result file of a folder, sorted by name; files of benchmarks are left out.
 
     Raises:
-        InputError: the folder is missing; a file is not a result file of this library.
+        InputError: the folder is missing; another JSON file in it is not a result file of this library.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder; `rotarymae-experiments run NAME` writes result files to results/.")
@@ -63,7 +63,7 @@ def read(folder: Path) -> list[tuple[Path, Result]]:
 
 
 def read_file(path: Path) -> Result:
-    """Return a result file. Raises InputError when the file is none."""
+    """Return the content of a result file. Raises InputError if the file cannot be read or is none."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -78,7 +78,10 @@ def read_file(path: Path) -> Result:
 
 
 def table(recipes: Sequence[Recipe], results: Sequence[Result]) -> list[Line]:
-    """Return every row of every recipe, with the newest run of the largest scale; smoke runs never count."""
+    """Return a line of the table of results for every row of every recipe, in their order.
+
+    A row takes, for each setting, the newest of the runs at the largest scale that measured it; smoke runs never count.
+    """
     lines = []
     for recipe in recipes:
         for row in recipe.rows:
@@ -99,7 +102,10 @@ def table(recipes: Sequence[Recipe], results: Sequence[Result]) -> list[Line]:
 
 
 def _chosen(results: Sequence[Result], name: str, setting: str, row: Row) -> Result | None:
-    """Return the run that counts for a row of a recipe: of the largest scale, of these the last."""
+    """Return the run that counts for a row of the recipe `name` in a setting: at the largest scale, of these the last.
+
+    None if no run, other than at scale smoke, has the row's metric.
+    """
     runs = [
         result
         for result in results
@@ -111,13 +117,13 @@ def _chosen(results: Sequence[Result], name: str, setting: str, row: Row) -> Res
 
 
 def _simple(result: Result, row: Row) -> str:
-    """Return the simple method of a row and its measured metric, or ""."""
+    """Return name and measured mean of a row's simple method in a run, such as "MSE of lines 0.44"; "" without one."""
     metrics = result["cases"][row.case]["metrics"]
     return f"{row.simple} {_number(metrics[row.simple]['mean'])}" if row.simple in metrics else ""
 
 
 def _measured(result: Result, row: Row) -> str:
-    """Return the measured mean of a row with its spread, number of seeds and scale."""
+    """Return a row's measured mean in a run as text, such as "0.29 ± 0.01 (5 seeds, small)"; one seed has no spread."""
     numbers = result["cases"][row.case]["metrics"][row.metric]
     seeds = sum(value is not None for value in numbers["each"])
     spread = "" if numbers["std"] is None else f" ± {_number(numbers['std'], 2)}"
@@ -125,14 +131,18 @@ def _measured(result: Result, row: Row) -> str:
 
 
 def _number(value: float, digits: int = 4) -> str:
-    """Return a number with this many significant digits."""
+    """Return a number as text with this many significant digits; from 1e5 on with an exponent and three digits."""
     return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
 def page(recipes: Sequence[Recipe], files: Sequence[tuple[Path, Result]], path: Path, notes: Path) -> str:
-    """Return the page as Markdown: for each recipe its rows, figures, doubts, what it is, its notes, and its runs.
+    """Return the page of results as Markdown: for each recipe its rows, pictures, doubts, text, notes, and runs.
 
-    Links lead from the page's `path` to the result files' folder; `notes` is the folder of NAME.md files.
+    Args:
+        recipes: in the order of the page.
+        files: (path, content) of the result files; pictures lie next to them.
+        path: where the page will be written, from where its links lead.
+        notes: folder of the files NAME.md, which are copied into the page; one may be missing.
     """
     rows = table(recipes, [result for _, result in files])
     lines = ["# Results", "", *INTRODUCTION, *_overview(recipes, rows)]
@@ -176,7 +186,10 @@ INTRODUCTION = (
 
 
 def _overview(recipes: Sequence[Recipe], rows: Sequence[Line]) -> list[str]:
-    """Return the state of the paper's figures: a line per recipe of the paper."""
+    """Return the lines of a Markdown table: how many published figures of each recipe were measured, at what scale.
+
+    Recipes without published figures are left out.
+    """
     cells = []
     for recipe in recipes:
         outcomes = Counter(line.outcome for line in rows if line.recipe == recipe.name and line.outcome)
@@ -188,19 +201,24 @@ def _overview(recipes: Sequence[Recipe], rows: Sequence[Line]) -> list[str]:
 
 
 def _markdown(rows: Sequence[dict[str, str]]) -> list[str]:
-    """Return the lines of a table in Markdown, with the names of the columns above; none without rows."""
+    """Return the lines of a Markdown table from rows {column: cell}, all with the same columns; none without rows."""
     head = [rows[0].keys(), ["---"] * len(rows[0])] if rows else []
     return [f"| {' | '.join(cells)} |" for cells in (*head, *(row.values() for row in rows))]
 
 
 def _anchor(recipe: Recipe) -> str:
-    """Return the anchor that Markdown makes of a recipe's headline."""
+    """Return the anchor, such as "spirals-table-7", that Markdown makes of a recipe's headline."""
     words = f"{recipe.name} {recipe.table}".lower()
     return "-".join("".join(c if c.isalnum() or c in "_-" else " " * (c == " ") for c in words).split())
 
 
 def _run(file: Path, result: Result, path: Path) -> str:
-    """Return the line on a run: cases, hours, hardware, commits, command, and a link to its file."""
+    """Return the Markdown line on a run: cases, hours, hardware, commits, command, and a link to its file.
+
+    Args:
+        file, result: path and content of the result file.
+        path: of the page.
+    """
     cases = [f"{case} (seeds {', '.join(map(str, part['seeds']))})" for case, part in result["cases"].items()]
     # Of the trials, where they say so: the file's own is that of the last call.
     known = sorted({one for part in result["cases"].values() for one in part.get("commits", ()) if one})
@@ -213,5 +231,5 @@ def _run(file: Path, result: Result, path: Path) -> str:
 
 
 def _link(file: Path, path: Path) -> str:
-    """Return the path of a file relative to the page."""
+    """Return the path of a file relative to the page at `path`, with slashes."""
     return Path(os.path.relpath(file.resolve(), path.resolve().parent)).as_posix()

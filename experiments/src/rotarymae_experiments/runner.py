@@ -63,7 +63,7 @@ class Setup:
     seeds: tuple[int, ...] = (0,)
 
     def but(self, **changes: Any) -> Self:
-        """Return a copy with other fields; a dictionary changes fields of a field, such as `train={"epochs": 2}`."""
+        """Return a copy with changed fields; a dictionary changes fields of a field, such as `train={"epochs": 2}`."""
         merged = {
             name: _changed(getattr(self, name), value) if isinstance(value, dict) else value
             for name, value in changes.items()
@@ -72,7 +72,7 @@ class Setup:
 
 
 def _changed(value: Any, changes: dict[str, Any]) -> Any:
-    """Return a setup or a dataclass with these fields changed."""
+    """Return a copy of a setup, or of another dataclass, with these fields changed."""
     return value.but(**changes) if isinstance(value, Setup) else replace(value, **changes)
 
 
@@ -83,9 +83,9 @@ class Row:
     Attributes:
         what: the quantity, with its unit.
         case, metric: where in a result file it is, "cases/…/metrics/…".
-        paper: as the paper prints it.
-        best: the best published figure of others, with its name.
-        simple: a metric of the same case that a simple method, or the exact optimum, scores.
+        paper: the figure as the paper prints it; "–" if it has none.
+        best: the best published figure of others, with its name; "–" for none.
+        simple: name of a metric of the same case that a simple method, or the exact optimum, scores; "" for none.
         doubt: why a published figure is in doubt; empty when it is not.
         aim: what this project wants to reach.
     """
@@ -106,8 +106,8 @@ class Score:
 
     Attributes:
         metrics: numbers by name, those of simple methods and of the exact optimum included.
-        curves: lists of numbers by name, for figures.
-        parameters: of the model.
+        curves: by name, lists, arrays or dictionaries of numbers for figures.
+        parameters: number of parameters of the model; None without one.
     """
 
     metrics: dict[str, float]
@@ -121,14 +121,14 @@ class Recipe:
 
     Attributes:
         name: as in `rotarymae-experiments run NAME`.
-        run: trains and scores one case from one seed.
+        run: a function of configuration, case and trial that trains and scores one case from one seed.
         ours: the configuration in our setting, at the paper's scale.
         paper: the same with the paper's hyper-parameters; None: there is but one setting.
         small, paper_small, ours_small: changes at scale small: of both settings, and further ones of each.
         smoke: changes of what is small at scale smoke.
         rows: the lines of the table of results.
         table: where the experiment stands in the paper.
-        figures: draws from the result file's content; a figure by name.
+        figures: a function that draws from the result file's content, and returns {name: figure}; None for none.
         trains: False when nothing is learnt, so no loss can fall.
         not_at_hand: the cases whose data this project does not have, so that nobody has run them yet.
     """
@@ -148,12 +148,15 @@ class Recipe:
     not_at_hand: tuple[str, ...] = ()
 
     def describe(self) -> tuple[str, str]:
-        """Return the question, the first line of the docstring of the recipe's file, and the rest."""
+        """Return the first line of the docstring of the recipe's file, which is its question, and the rest."""
         question, _, rest = (inspect.getdoc(inspect.getmodule(self.run)) or "").partition("\n\n")
         return question.strip(), rest.strip()
 
     def configure(self, scale: str, setting: str) -> Setup:
-        """Return the configuration of a scale and a setting. Raises InputError for an unknown one."""
+        """Return the configuration of a scale ("smoke", "small", "paper") and a setting ("paper", "ours").
+
+        A recipe without the paper's setting has one configuration for both. Raises InputError for an unknown name.
+        """
         for kind, given, known in (("scale", scale, SCALES), ("setting", setting, SETTINGS)):
             if given not in known:
                 raise InputError(f"no {kind} {given!r}; there are {', '.join(known)}.{did_you_mean(given, known)}")
@@ -169,10 +172,13 @@ class Trial:
     Attributes:
         seed: of weights, order and whatever the recipe draws.
         folder: for checkpoints.
+        reporter: shows progress.
         smoke: whether this only checks that everything runs.
+        losses: {stage: training losses as they were logged}.
     """
 
     def __init__(self, seed: int, folder: Path, reporter: Reporter, smoke: bool = False) -> None:
+        """Store the attributes, and start the clock, on top of the time that earlier calls in `folder` took."""
         self.seed, self.folder, self.smoke, self.reporter = seed, folder, smoke, reporter
         self.losses: dict[str, list[float]] = {}
         self._clock = folder / "seconds.txt"
@@ -181,7 +187,7 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """Wall time of this trial, including interrupted runs (to about 20 s each)."""
+        """Wall time of this trial in seconds, including interrupted runs (to about 20 s each)."""
         return self._before + time.monotonic() - self._started
 
     def fit(
@@ -192,13 +198,23 @@ class Trial:
         validation: Examples | None = None,
         stage: str = "training",
     ) -> TrainResult:
-        """Call `training.fit` with this trial's seed, in its folder, resuming; the model ends on the CPU."""
+        """Call `training.fit` with this trial's seed, in its folder, resuming an interrupted training.
+
+        The model in `objective` is trained in place, and ends on the CPU.
+
+        Args:
+            objective, examples, config, validation: as `training.fit` takes them; the seed of `config` is replaced.
+            stage: name of the folder of checkpoints inside the trial's, and of the losses.
+        """
         return self.train(stage, fit, objective, examples, self.with_seed(config), validation=validation)
 
     def train(self, stage: str, call: Callable[..., Training], *arguments: Any, **options: Any) -> Training:
-        """Call `training.fit`, or one of `tasks` that trains, in this trial's folder, resuming; keep its losses.
+        """Call a function that trains, in this trial's folder, resuming an interrupted training; return its result.
 
-        An option `folder` takes the place of the trial's own.
+        Args:
+            stage: name of the folder of checkpoints inside the trial's, and under which the losses are kept.
+            call: `training.fit`, or `pretrain` or `finetune` of `rotarymae.train`.
+            *arguments, **options: of the call. Options `folder`, `resume` and `on_step` replace those of the trial.
         """
         with self.reporter.bar(f"{self.folder.parent.name} {self.seed}") as on_step:
 
@@ -216,12 +232,12 @@ class Trial:
         return trained
 
     def with_seed(self, config: Config) -> Config:
-        """Return the configuration with this trial's seed; a smoke run logs every step."""
+        """Return a copy of the configuration with this trial's seed; in a smoke run every step is logged."""
         return replace(config, seed=self.seed, log_every=1 if self.smoke else config.log_every)
 
 
 def parameters(model: nn.Module) -> int:
-    """Return the number of parameters of a model."""
+    """Return the number of trainable and other parameters of a model."""
     return sum(p.numel() for p in model.parameters())
 
 
@@ -293,7 +309,10 @@ def run(
 
 
 def _open(folder: Path, setup: Setup) -> str:
-    """Return the identity of the run in a folder, or make a new one. Cases and seeds may be added to a run."""
+    """Return the identity (hexadecimal digits) of the run in a folder; make a folder without a run one of this setup.
+
+    Cases and seeds may be added to a run. Raises InputError if the folder holds a run of another configuration.
+    """
     file, config = folder / "config.json", _shared(setup)
     if not file.exists():
         identity = uuid.uuid4().hex
@@ -309,7 +328,7 @@ def _open(folder: Path, setup: Setup) -> str:
 
 
 def _shared(setup: Setup) -> dict[str, Any]:
-    """Return the configuration that all trials of a run share: neither their choice nor where the data are."""
+    """Return the configuration as JSON holds it, without cases, seeds and folders of data, which calls may change."""
     skipped = ("cases", "seeds", "data_dir", "pictures_dir")
     return {name: value for name, value in plain(setup).items() if name not in skipped}
 
@@ -317,7 +336,13 @@ def _shared(setup: Setup) -> dict[str, Any]:
 def _run_trial(
     recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, scale: str, reporter: Reporter
 ) -> None:
-    """Run a trial and write its score.json, unless there is one."""
+    """Run the trial of a case and a seed, and write its score to CASE/seed-SEED/score.json, unless it is there.
+
+    Args:
+        folder: of the run.
+        scale: "smoke" is told to the trial.
+        reporter: shows progress and the score.
+    """
     file = folder / _file_name(case) / f"seed-{seed}" / "score.json"
     if file.exists():
         return
@@ -340,7 +365,7 @@ def _run_trial(
 
 
 def _finished(folder: Path, case: str) -> dict[int, dict[str, Any]]:
-    """Return the score of each finished trial of a case, by seed."""
+    """Return {seed: content of score.json} for the finished trials of a case in a run's folder, seeds ascending."""
     files = {
         int(file.parent.name.removeprefix("seed-")): file
         for file in (folder / _file_name(case)).glob("seed-*/score.json")
@@ -349,7 +374,14 @@ def _finished(folder: Path, case: str) -> dict[int, dict[str, Any]]:
 
 
 def _collect(scores: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    """Return a case's metrics over its seeds (mean, standard deviation, each), with seconds and commits."""
+    """Return a case's part of the result file: its metrics over the seeds, and lists with an entry for each seed.
+
+    A metric is {"mean", "std", "each"}: "std" is None for one seed, and "each" has None where a seed has no number. The
+    lists are seeds, seconds, commits, losses and curves; "parameters" is the first seed's.
+
+    Args:
+        scores: {seed: content of score.json}.
+    """
     trials, metrics = list(scores.values()), {}
     for name in dict.fromkeys(name for trial in trials for name in trial["metrics"]):
         each = [trial["metrics"].get(name) for trial in trials]  # None: NaN, or what it needs was not installed
@@ -369,7 +401,10 @@ def _collect(scores: dict[int, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _free_path(results: Path, name: str, identity: str) -> Path:
-    """Return the path of this run's file, or a new one: never that of another run's file."""
+    """Return the path of this run's result file: RESULTS/NAME.json, or NAME-2.json .. if others' files are there.
+
+    A file is this run's if it has its `identity`.
+    """
     number, path = 1, results / f"{name}.json"
     while path.exists() and f'"{identity}"' not in path.read_text(encoding="utf-8", errors="replace"):
         number += 1
@@ -378,7 +413,7 @@ def _free_path(results: Path, name: str, identity: str) -> Path:
 
 
 def _thinned(losses: list[float], most: int = 200) -> list[float]:
-    """Return at most `most` of the losses, the first and the last included."""
+    """Return at most `most` of the losses, evenly spaced, the first and the last included."""
     return [losses[i] for i in np.linspace(0, len(losses) - 1, min(most, len(losses))).round().astype(int)]
 
 

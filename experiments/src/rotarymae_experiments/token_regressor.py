@@ -12,9 +12,10 @@ from rotarymae.tokens import Tokens
 
 
 class TokenRegressor(nn.Module):
-    """Head that predicts values [B, N, outputs], one prediction for each token; zero at padded positions."""
+    """Encoder with a head that predicts `outputs` values for each token."""
 
     def __init__(self, encoder: Encoder, outputs: int = 1) -> None:
+        """Put a new head on the encoder, which is not copied."""
         super().__init__()
         self.outputs = outputs
         self.norm = nn.RMSNorm(encoder.config.embed_dim, eps=encoder.config.norm_eps)
@@ -23,7 +24,7 @@ class TokenRegressor(nn.Module):
         self.encoder = encoder
 
     def forward(self, tokens: Tokens, static: Any = None) -> Tensor:
-        """Return a value [B, N, outputs] for every token; it reads no static features."""
+        """Return values [B, N, outputs], 0 at padding; `static` is there for the training loop, and not read."""
         latent = self.encoder(tokens).tokens
         with torch.autocast(latent.device.type, enabled=False):
             out = self.head(self.norm(latent))
