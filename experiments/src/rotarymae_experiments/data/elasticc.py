@@ -85,8 +85,8 @@ def read(folder: str | Path, most_per_model: int | None = None) -> tuple[SeriesD
 
     Raises:
         MissingExtra: without the extra `survey`.
-        InputError: no such folders (it says where to get them), a model that is none of the 32, or a file that is
-            missing or not as published.
+        InputError: no such folders (it says where to get them), a model that is none of the 32, a file that is missing
+            or not as published, no object with a flux, or one of them twice.
     """
     parts: list[_Part] = []
     labels: list[str] = []
@@ -116,11 +116,19 @@ def read(folder: str | Path, most_per_model: int | None = None) -> tuple[SeriesD
 
 
 def splits(labels: np.ndarray, test_per_class: int = 1000, folds: int = 5) -> tuple[Parts[np.ndarray], ...]:
-    """Return `folds` splits of one test part, `test_per_class` objects of each class, drawn with seed 0 as by ATAT.
+    """Return `folds` splits into training, validation and test objects, which share the test part, as ATAT does.
 
-    A split has the indices [n] of the objects in each part, ascending. The objects that are not tested make stratified
-    folds, each of which validates once. (The very partition of ATAT is a file that cannot be had; it depends on the
-    order of the objects.)
+    The test part has `test_per_class` objects of each class, drawn with seed 0. The others make stratified folds, each
+    of which validates once. (The very partition of ATAT is a file that cannot be had; it depends on the order of the
+    objects.)
+
+    Args:
+        labels: class of each object.
+        test_per_class: number of test objects of each class.
+        folds: number of splits.
+
+    Returns:
+        For each split the indices of the objects in each part, int arrays, ascending.
 
     Raises:
         InputError: a class with too few objects to leave `folds` of them after the test part is taken.
@@ -142,7 +150,11 @@ def splits(labels: np.ndarray, test_per_class: int = 1000, folds: int = 5) -> tu
 
 
 def _models(folder: Path) -> Iterator[tuple[str, list[Path]]]:
-    """Yield each model, in small letters, and its files of objects, by name. Raises InputError where there is none."""
+    """Yield each model's name, in small letters, and the paths of its HEAD files, both sorted by name.
+
+    A folder without a HEAD file yields the path of a missing one, which the reader then reports. Raises InputError for
+    a folder without models, and for a model that is none of the 32.
+    """
     inner = folder / "FULL_ELASTICC_TRAIN"  # as the archive has it
     folders = sorted(path for path in (inner if inner.is_dir() else folder).glob("ELASTICC_TRAIN*_*") if path.is_dir())
     if not folders:
@@ -157,10 +169,16 @@ def _models(folder: Path) -> Iterator[tuple[str, list[Path]]]:
 def _read_pair(head: Path, most: int | None, prefix: str) -> _Part:
     """Read the objects of a HEAD file with their observations in the PHOT file next to it.
 
+    Observations of flux 0 are left out, and of each band all but 65 evenly spread ones; times count from the object's
+    first one that is kept. Objects without any are left out.
+
     Args:
         head: the file of objects.
         most: read only the first so many of them; None reads all.
-        prefix: what each id begins with.
+        prefix: text put before each id.
+
+    Raises:
+        InputError: a file that is missing or not as published.
     """
     with reading(head, "elasticc"):
         snid, first, end = _columns(head, "SNID", "PTROBS_MIN", "PTROBS_MAX")
@@ -192,7 +210,10 @@ def _read_pair(head: Path, most: int | None, prefix: str) -> _Part:
 
 
 def _at_most(group: np.ndarray, most: int) -> np.ndarray:
-    """Return True [n] at `most` rows, evenly spread, of each run of equal `group`, and at all rows of shorter runs."""
+    """Return a mask [n], True at `most` evenly spread rows of each group, and at all rows of smaller groups.
+
+    `group` [n] has the number of each row's group, ascending.
+    """
     _, starts, counts = np.unique(group, return_index=True, return_counts=True)
     keep = np.ones(len(group), bool)
     for start, count in zip(starts[counts > most], counts[counts > most], strict=True):
@@ -202,7 +223,10 @@ def _at_most(group: np.ndarray, most: int) -> np.ndarray:
 
 
 def _columns(path: Path, *names: str) -> list[np.ndarray]:
-    """Return these columns of the table in a FITS file's first extension, in the machine's byte order."""
+    """Return the columns `names` of the table in a FITS file's first extension as arrays in the machine's byte order.
+
+    Raises MissingExtra if the extra `survey` is not installed.
+    """
     fits = import_extra("astropy.io.fits", "survey")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fits.verify.VerifyWarning)  # a damaged file lacks its table

@@ -30,7 +30,7 @@ class Sounds:
     """Spectrograms of S clips.
 
     Attributes:
-        spectrograms: [frames, 128, 1] each, in patches of 16 × 16; ids are the file names.
+        spectrograms: [frames, 128, 1] each, to be cut into patches of 16 × 16; ids are the file names.
         labels: numbers of classes, int64 [S].
         folds: 1 to 5, int64 [S].
     """
@@ -40,19 +40,20 @@ class Sounds:
     folds: np.ndarray
 
     def __len__(self) -> int:
+        """Return the number of clips."""
         return len(self.labels)
 
     def select(self, rows: np.ndarray) -> Sounds:
-        """Return the sounds at these indices."""
+        """Return the sounds at the indices `rows`, in their order."""
         return Sounds(self.spectrograms.select(rows), self.labels[rows], self.folds[rows])
 
 
 def read(folder: str | Path, esc10: bool = False, sample_rate: int = RATE) -> Sounds:
-    """Read the clips of FOLDER/meta/esc50.csv, from FOLDER/audio.
+    """Read the clips that FOLDER/meta/esc50.csv lists, from FOLDER/audio, as natural logarithms of mel energies.
 
     Args:
         folder: where they are.
-        esc10: only those of which the column esc10 is True.
+        esc10: read only the clips of ESC-10, of which the column esc10 is True.
         sample_rate: resample to this rate, in Hz, before the filterbank.
 
     Raises:
@@ -80,11 +81,11 @@ def read(folder: str | Path, esc10: bool = False, sample_rate: int = RATE) -> So
 
 
 def read_pictures(folder: str | Path) -> Sounds:
-    """Read FOLDER/esc50_specs_magma_index.npz: X uint8 [S, 181, columns], low to high; y, fold, name [S].
+    """Read the clips of FOLDER/esc50_specs_magma_index.npz as decibels: 0 for a clip's loudest cell, at least -80.
 
-    A picture's 181 rows show 125 bins of pitch, each by one row or two, more often by two where it is low. They become
-    128 that count evenly through these 125, of which three come twice. Values are decibels, 0 for the
-    clip's loudest cell and −80 for 80 dB below it or less.
+    The file has X uint8 [S, 181, columns], low pitches first, and y (class), fold and name [S]. A picture's 181 rows
+    show 125 bins of pitch, each by one row or two, more often by two where it is low. They become 128 that count evenly
+    through these 125, of which three come twice.
 
     Raises:
         InputError: a file that is missing, damaged, or holds other arrays than these.
@@ -104,6 +105,6 @@ def read_pictures(folder: str | Path) -> Sounds:
 
 
 def _check(targets: np.ndarray, folds: np.ndarray) -> None:
-    """Raise ValueError for targets or folds out of their range, or without clips."""
+    """Raise ValueError for classes (`targets`) outside 0 to 49, folds outside 1 to 5, or no clips."""
     if not len(targets) or targets.min() < 0 or targets.max() >= 50 or folds.min() < 1 or folds.max() > FOLDS:
         raise ValueError(f"targets outside 0 to 49, folds outside 1 to {FOLDS}, or no clips")

@@ -30,11 +30,12 @@ AMPLITUDE = (0.5, 1.0)  # lowest and highest
 class FrequencySeries:
     """S series of 100 points at the same times.
 
-    times: [100] float64, seconds.
-    noisy: [S, 100] float64, input and target.
-    clean: [S, 100] float64, without noise.
-    frequencies: [S, 2] int64, Hz; the second is -1 where there is one component only.
-    seen: [S, 100] bool, 50 True per series; the others are hidden.
+    Attributes:
+        times: [100] float64, seconds.
+        noisy: [S, 100] float64, input and target.
+        clean: [S, 100] float64, without noise.
+        frequencies: [S, 2] int64, Hz; the second is -1 where there is one component only.
+        seen: [S, 100] bool, 50 True per series; the others are hidden.
     """
 
     times: NDArray[np.float64]
@@ -45,10 +46,11 @@ class FrequencySeries:
 
 
 def waveform(cycles: ArrayLike, kind: Waveform = "sine") -> NDArray[np.float64]:
-    """One wave of period 1 and range [-1, 1] at `cycles` (frequency x time), any shape.
+    """Return the height, from -1 to 1, of a wave of period 1 at `cycles` (frequency times time), in their shape.
 
-    sine: sin(2 pi c). square: +1 in the first half of a period, -1 in the second. cycloid: the height of a point on a
-    rolling wheel, -cos(u) with u - sin(u) = 2 pi c; it touches the ground, -1, at c = 0 and has mean 1/2.
+    The kinds are "sine", sin(2 pi c); "square", +1 in the first half of a period and -1 in the second; and "cycloid",
+    the height of a point on a rolling wheel, -cos(u) with u - sin(u) = 2 pi c, which touches the ground, -1, at c = 0
+    and has mean 1/2. Raises InputError for another kind.
     """
     choose("kind", kind, get_args(Waveform))
     cycles = np.asarray(cycles, np.float64)
@@ -62,7 +64,10 @@ def waveform(cycles: ArrayLike, kind: Waveform = "sine") -> NDArray[np.float64]:
 
 
 def generate(n: int = 10_000, *, seed: int = 0, kind: Waveform = "sine", noise: float = NOISE_STD) -> FrequencySeries:
-    """n training series with one or two components, frequencies uniform on 0..24 Hz."""
+    """Draw n training series with one or two components, frequencies uniform on 0..24 Hz.
+
+    `noise` is the standard deviation of the noise, `seed` that of all draws, and `kind` as in `waveform`.
+    """
     rng = np.random.default_rng(seed)
     two = rng.integers(1, 2, n, endpoint=True) == 2
     frequencies = rng.integers(0, HIGHEST, (n, 2), endpoint=True)
@@ -71,14 +76,17 @@ def generate(n: int = 10_000, *, seed: int = 0, kind: Waveform = "sine", noise: 
 
 
 def single_frequencies(per_frequency: int = 200, *, seed: int = 1, kind: Waveform = "sine") -> FrequencySeries:
-    """Figure 3: `per_frequency` series of each of 0..24 Hz, in that order."""
+    """Draw the series of Figure 3, with one component: `per_frequency` series of each of 0..24 Hz, in that order."""
     first = np.repeat(np.arange(HIGHEST + 1), per_frequency)
     frequencies = np.stack([first, np.full_like(first, -1)], axis=1)
     return _series(np.random.default_rng(seed), frequencies, kind)
 
 
 def two_frequencies(per_pair: int = 20, *, seed: int = 2, kind: Waveform = "sine") -> FrequencySeries:
-    """Figure 4: `per_pair` series of each of the 300 pairs f1 < f2 of 0..24 Hz. The paper does not state how many."""
+    """Draw the series of Figure 4, with two components: `per_pair` series of each of the 300 pairs f1 < f2 of 0..24 Hz.
+
+    The paper does not state how many.
+    """
     pairs = np.stack(np.triu_indices(HIGHEST + 1, k=1), axis=1)
     return _series(np.random.default_rng(seed), np.repeat(pairs, per_pair, axis=0), kind)
 
@@ -86,7 +94,10 @@ def two_frequencies(per_pair: int = 20, *, seed: int = 2, kind: Waveform = "sine
 def _series(
     rng: np.random.Generator, frequencies: NDArray[np.int64], kind: Waveform, noise: float = NOISE_STD
 ) -> FrequencySeries:
-    """Draw noisy sums of two waves, `SEEN` of `POINTS` values seen; frequencies [n, 2] in Hz, -1 for none."""
+    """Draw n noisy sums of two waves, with `SEEN` of their `POINTS` values seen.
+
+    `frequencies` [n, 2] are in Hz, -1 for no second wave; `noise` is the standard deviation of the noise.
+    """
     n, times = len(frequencies), np.linspace(0, 1, POINTS)
     size = rng.uniform(*AMPLITUDE, (n, 2)) * (frequencies >= 0)
     clean = np.zeros((n, POINTS))
@@ -97,11 +108,11 @@ def _series(
 
 
 def posterior(series: FrequencySeries, kind: Waveform = "sine", noise: float = NOISE_STD) -> Posterior:
-    """Mean and standard deviation of a measurement at every point, given those seen: the best answer there is.
+    """Return mean and standard deviation of a measurement at every point, given those seen: the best answer there is.
 
     At a hidden point that is its noisy value; at a seen one it is what a second, independent measurement would give.
-    Hidden values and `frequencies` are not looked at. The prior is that of `generate`: one component
-    (probability 1/2) or two, each frequency uniform on 0..24 Hz.
+    Hidden values and `frequencies` are not looked at. The prior is that of `generate` with this `kind` and `noise`: one
+    component (probability 1/2) or two, each frequency uniform on 0..24 Hz.
 
     Exact but for one thing: the uniform prior of an amplitude is replaced by a normal of the same mean and variance, so
     that everything is in closed form once the frequencies are given. The difference is small: 50 points determine an
@@ -130,9 +141,13 @@ def posterior(series: FrequencySeries, kind: Waveform = "sine", noise: float = N
 def _coefficients(
     gram: NDArray[np.float64], dot: NDArray[np.float64], middle: float, spread: float, noise: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """First [S, 25] and second [S, 25, 25] moments of how much of each frequency a series has.
+    """Return the posterior first [S, 25] and second [S, 25, 25] moments of the amplitude of each frequency.
 
-    gram [S, 25, 25] and dot [S, 25]: products of the waveforms, and of waveforms and values, over seen points.
+    Args:
+        gram: [S, 25, 25], products of the waveforms with each other, summed over seen points.
+        dot: [S, 25], products of waveforms and values, likewise.
+        middle, spread: mean and standard deviation of the prior of an amplitude.
+        noise: standard deviation of the noise.
     """
     k = (spread / noise) ** 2
     diagonal = np.einsum("sii->si", gram)
@@ -169,14 +184,15 @@ def _coefficients(
 
 
 def hidden(values: ArrayLike, series: FrequencySeries) -> NDArray[np.float64]:
-    """The values [S, 50] of `values` [S, 100] at the hidden points, in order of time."""
+    """Return the numbers [S, 50] of `values` [S, 100] at the hidden points of `series`, in order of time."""
     return np.asarray(values)[~series.seen].reshape(-1, POINTS - SEEN)
 
 
 def amplitude_spectrum(values: ArrayLike) -> NDArray[np.float64]:
-    """|FFT| along the last axis, as amplitudes: a sine of amplitude A with whole periods gives A in its bin.
+    """Return the absolute Fourier transform along the last axis, as amplitudes: [..., n] becomes [..., n // 2 + 1].
 
-    [..., n] -> [..., n // 2 + 1]. Bin k holds k periods in n samples, so k (n - 1) / n Hz on linspace(0, 1, n).
+    A sine of amplitude A with whole periods gives A in its bin. Bin k is for k periods in n samples, which are
+    k (n - 1) / n Hz on linspace(0, 1, n).
     """
     values = np.asarray(values, np.float64)
     n = values.shape[-1]
@@ -188,13 +204,14 @@ def amplitude_spectrum(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def time_error(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean squared error of each series in the time domain, [S]; both [S, points]."""
+    """Return the mean squared error of each series, [S]; both arguments are [S, points]."""
     return ((predicted - targets) ** 2).mean(axis=-1)
 
 
 def fft_error(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean squared error of each series between `amplitude_spectrum`s, [S]; both [S, points].
+    """Return the mean squared error of each series' amplitude spectrum, [S]; both arguments are series [S, points].
 
-    Amplitudes, not complex coefficients: by Parseval's theorem the latter would repeat `time_error` in another unit.
+    Amplitudes are compared, not complex coefficients: by Parseval's theorem the latter would repeat `time_error` in
+    another unit.
     """
     return time_error(amplitude_spectrum(predicted), amplitude_spectrum(targets))

@@ -36,9 +36,10 @@ EULER_STEPS = 100  # that make a frame step of 0.01 s
 class PendulumSet:
     """S sequences of K kept frames.
 
-    images: [S, K, 24, 24] uint8; divide by 255 for a model: mean 0.25, standard deviation 0.27.
-    times: [S, K] int64, index of the frame in 0..99.
-    targets: [S, K, 2] float64, sine and cosine of the angle, 0 = hanging down.
+    Attributes:
+        images: [S, K, 24, 24] uint8; divide by 255 for a model: mean 0.25, standard deviation 0.27.
+        times: [S, K] int64, index of the frame in 0..99, ascending.
+        targets: [S, K, 2] float64, sine and cosine of the angle, which is 0 where the pendulum hangs down.
     """
 
     images: NDArray[np.uint8]
@@ -47,7 +48,7 @@ class PendulumSet:
 
 
 def pendulum(train: int = 2000, valid: int = 1000, test: int = 1000) -> Parts[PendulumSet]:
-    """The three sets; they take half a minute."""
+    """Make the training, validation and test set with these numbers of sequences; the defaults take half a minute."""
     shared = np.random.RandomState(42)
     train_set = _make(shared, irregular_times(train, train))
     test_set = _make(shared, irregular_times(test, 0))
@@ -57,7 +58,10 @@ def pendulum(train: int = 2000, valid: int = 1000, test: int = 1000) -> Parts[Pe
 def advance(
     theta: NDArray[np.float64], speed: NDArray[np.float64], steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """`steps` semi-implicit Euler steps of 1e-4 s; theta (rad, 0 = upright) and speed (rad/s) of any equal shape."""
+    """Return angle and speed of pendulums after `steps` semi-implicit Euler steps of 1e-4 s.
+
+    Angles `theta` are in rad, 0 where a pendulum stands upright; speeds are in rad/s. Both have one shape, any.
+    """
     pull = GRAVITY * LENGTH * MASS / INERTIA
     for _ in range(steps):
         speed = speed + EULER_STEP * (pull * np.sin(theta) - FRICTION * speed)
@@ -66,9 +70,9 @@ def advance(
 
 
 def simulate(rng: np.random.RandomState, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Angle (rad, 0 = hanging down, free of noise) and speed (rad/s) of n pendulums at each frame, [n, 100] both.
+    """Simulate n pendulums: return angle (rad, 0 = hanging down) and speed (rad/s) at each frame, both [n, 100].
 
-    Draws theta [n, 1], then for each of the 99 steps n normals.
+    Each frame step adds noise to the speed. `rng` draws theta [n, 1], then n normals for each of the 99 steps.
     """
     angle, speed = np.empty((2, n, FRAMES))
     theta = rng.uniform(0, 2 * np.pi, (n, 1))[:, 0]
@@ -83,7 +87,7 @@ def simulate(rng: np.random.RandomState, n: int) -> tuple[NDArray[np.float64], N
 
 
 def render(angle: float) -> NDArray[np.uint8]:
-    """The picture of a pendulum, [24, 24] uint8; angle in rad, 0 = hanging down, growing to the right."""
+    """Return the picture of a pendulum, [24, 24] uint8; the angle is in rad, 0 = hanging down, growing to the right."""
     canvas = Image.new("F", (128, 128), 0.0)
     end = (64 + 55 * np.sin(angle), 64 + 55 * np.cos(angle))
     ImageDraw.Draw(canvas).line([(64.0, 64.0), end], fill=1.0, width=8)
@@ -92,7 +96,11 @@ def render(angle: float) -> NDArray[np.uint8]:
 
 
 def clearness(rng: np.random.RandomState, n: int) -> NDArray[np.float64]:
-    """a, [n, 100] in [0, 1]: the weight of the picture against static. Draws f_0, the steps, t1, t2."""
+    """Draw the weight of the picture against static in each frame of n sequences, [n, 100], from 0 to 1.
+
+    It is 1 in the first five frames, and then wanders. `rng` draws f_0, the steps, t1 and t2, as the top of this file
+    lists.
+    """
     walk = np.empty((n, FRAMES))
     walk[:, 0] = rng.uniform(0, 1, n)
     for frame in range(1, FRAMES):
@@ -111,7 +119,10 @@ def irregular_times(n: int, seed: int) -> NDArray[np.int64]:
 
 
 def _make(rng: np.random.RandomState, times: NDArray[np.int64]) -> PendulumSet:
-    """One set; draws for every frame, kept or not, but renders only the kept ones, `times` [n, keep]."""
+    """Make one set of n sequences, with the frames `times` [n, keep], ascending indices from 0.
+
+    `rng` draws for every frame, kept or not, but only the kept ones are rendered.
+    """
     n, keep = times.shape
     angle, _ = simulate(rng, n)
     seen_angle = angle + rng.normal(0, OBSERVATION_STD, (n, FRAMES, 2))[..., 0]

@@ -35,7 +35,7 @@ LIMITS = (0.001, 0.9995)  # quantiles of the training values; values beyond are 
 
 
 class Forecasting(NamedTuple):
-    """Records to train and validate on, and those of the test: what is known at hour 24, and what came after."""
+    """Records to train and to validate on; and those of the test, `visible` before hour 24, `hidden` from then on."""
 
     train: SeriesDataset
     validation: SeriesDataset
@@ -44,7 +44,7 @@ class Forecasting(NamedTuple):
 
 
 def read(folder: str | Path) -> SeriesDataset:
-    """Read both sets, sorted by record number, from set-a.tar.gz and set-b.tar.gz in the folder.
+    """Read both sets, one series per record, sorted by number, from set-a.tar.gz and set-b.tar.gz in the folder.
 
     Raises:
         InputError: a file that is missing (it says where to get it) or not as published.
@@ -89,8 +89,9 @@ def prepare(dataset: SeriesDataset) -> Parts[SeriesDataset]:
 def prepare_forecasting(dataset: SeriesDataset) -> Forecasting:
     """Split and scale as t-PatchGNN (ICML 2024): three fifths to train, one to validate, one to test.
 
-    Every variable is shifted and scaled to 0 to 1 over all records. Values outside the quantiles `LIMITS` are left
-    out, but not of what is to be predicted. Records without a value on either side of hour 24 are not tested.
+    Every variable is shifted and scaled to 0 to 1 over all records. Values outside the quantiles `LIMITS` of their
+    variable in the training and validation records are left out, but not of what is to be predicted. Test records that
+    have no value before hour 24, or none after it, are left out.
     """
     from sklearn.model_selection import train_test_split
 
@@ -110,18 +111,21 @@ def prepare_forecasting(dataset: SeriesDataset) -> Forecasting:
 
 
 def _owners(dataset: SeriesDataset) -> np.ndarray:
-    """Return the index of the record of each observation [n]."""
+    """Return the index of each observation's record, int [n]."""
     return np.repeat(np.arange(len(dataset)), dataset.lengths)
 
 
 def _variables(dataset: SeriesDataset) -> Iterator[np.ndarray]:
-    """Yield for each variable which observations [n] are of it."""
+    """Yield for each variable a mask [n] of the observations of it."""
     for channel in range(len(dataset.channel_names or ())):
         yield np.asarray(dataset.channels) == channel
 
 
 def _within_limits(dataset: SeriesDataset, seen: np.ndarray) -> np.ndarray:
-    """Return True [n] where a value lies within the quantiles `LIMITS` of its variable in the records `seen`."""
+    """Return a mask [n], True where a value lies within the quantiles `LIMITS` of its variable.
+
+    These are the quantiles in the records with the indices `seen`.
+    """
     values, known = np.asarray(dataset.values)[:, 0], np.isin(_owners(dataset), seen)
     keep = np.ones(len(values), bool)
     for of_variable in _variables(dataset):
@@ -131,7 +135,11 @@ def _within_limits(dataset: SeriesDataset, seen: np.ndarray) -> np.ndarray:
 
 
 def read_outcomes(folder: str | Path, dataset: SeriesDataset) -> np.ndarray:
-    """Return int64 [S]: 1 where the patient of a record died in hospital, else 0.
+    """Read Outcomes-a.txt and Outcomes-b.txt: return int64 [S], 1 where a record's patient died in hospital, else 0.
+
+    Args:
+        folder: where they are.
+        dataset: the S records.
 
     Raises:
         InputError: a file that is missing (it says where to get it) or not as published; a record without an outcome.
@@ -146,7 +154,9 @@ def read_outcomes(folder: str | Path, dataset: SeriesDataset) -> np.ndarray:
 
 
 def read_splits(folder: str | Path) -> tuple[Parts[np.ndarray], ...]:
-    """Read splits.json: a name → a list of {"train": [numbers], "validation": [..], "test": [..]}.
+    """Read splits of records from FOLDER/splits.json: return the numbers of the records in each part, for each split.
+
+    The file is {NAME: [{"train": [numbers], "validation": [..], "test": [..]}, ..]}, with any name.
 
     Raises:
         InputError: a file that is missing or holds something else; a record in two parts of a split.
@@ -167,9 +177,9 @@ def read_splits(folder: str | Path) -> tuple[Parts[np.ndarray], ...]:
 
 
 def with_static(dataset: SeriesDataset) -> SeriesDataset:
-    """Return the records with what is known at admission as static columns [S], NaN where unknown, instead of rows.
+    """Return the records with what is known at admission as static columns, NaN where unknown, instead of observations.
 
-    Weights measured later stay rows, too. Records of which no row is left are left out.
+    Weights measured later stay observations. Records without any other observation are left out, and so are channels.
     """
     names = np.array(dataset.channel_names)
     variable, values, record = names[dataset.channels], np.asarray(dataset.values)[:, 0], _owners(dataset)
@@ -190,7 +200,7 @@ def with_static(dataset: SeriesDataset) -> SeriesDataset:
 
 
 def hourly(dataset: SeriesDataset) -> SeriesDataset:
-    """Return the records with the mean of each variable and hour, at whole hours."""
+    """Return the records with one observation per variable and hour, the mean, at the whole hour before."""
     table = dataset.to_arrow("id", channel="variable")
     table = table.set_column(1, "time", pc.call_function("floor", [table["time"]]))
     return SeriesDataset.from_frame(table, "id", channel="variable", static=[*dataset.static], duplicates="mean")

@@ -62,7 +62,7 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
 
 
 def since_first_detection(dataset: SeriesDataset) -> SeriesDataset:
-    """The same light curves with times in days since each object's first detection (its first observation if none).
+    """Return the light curves with times in days since each object's first detection, or first observation if none.
 
     The look of an explosion depends on the time since its discovery, not on the night the survey began.
     """
@@ -73,7 +73,7 @@ def since_first_detection(dataset: SeriesDataset) -> SeriesDataset:
 
 
 def _find(folder: str | Path, name: str) -> Path:
-    """The file, packed or not."""
+    """Return the path of the file `name` in a folder, with .gz or without; raise InputError if neither is there."""
     for path in (Path(folder) / f"{name}.gz", Path(folder) / name):
         if path.is_file():
             return path

@@ -23,17 +23,18 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class PositionSets(NamedTuple):
-    """The positions of N tokens in S samples [S, N], float32, which are the targets, too: training and test."""
+    """Training and test set: the positions of N tokens in S samples, [S, N], which are the targets, too."""
 
     train: NDArray[np.float32]
     test: NDArray[np.float32]
 
 
 class ErrorByPosition(NamedTuple):
-    """Figure 2's curve.
+    """The curve of Figure 2: errors by position.
 
-    fraction: [bins] the middle of each bin as a fraction of the domain, 0 at low and 1 at high.
-    mse: [bins] mean squared error of the tokens in the bin; NaN where there is none.
+    Attributes:
+        fraction: [bins] the middle of each bin as a fraction of the domain, from 0 to 1.
+        mse: [bins] mean squared error of the tokens in the bin; NaN where there is none.
     """
 
     fraction: NDArray[np.float64]
@@ -43,7 +44,7 @@ class ErrorByPosition(NamedTuple):
 def position_sets(
     low: float = 0.0, high: float = 50.0, tokens: int = 10, train: int = 20_000, test: int = 4_000, seed: int = 0
 ) -> PositionSets:
-    """`tokens` positions per sample, drawn from U(low, high)."""
+    """Draw `train` and `test` samples of `tokens` positions each, uniform from `low` to `high`, in position units."""
     draws = (
         np.random.default_rng([seed, stream]).uniform(low, high, (size, tokens))
         for stream, size in enumerate((train, test))
@@ -52,12 +53,15 @@ def position_sets(
 
 
 def trivial_mse(low: float, high: float) -> float:
-    """The least mean squared error of an answer that does not depend on the position: (high - low)^2 / 12."""
+    """Return the least mean squared error of an answer that does not depend on the position: (high - low)^2 / 12."""
     return (high - low) ** 2 / 12
 
 
 def mse_by_position(predicted: ArrayLike, targets: ArrayLike, high: float, bins: int = 50) -> ErrorByPosition:
-    """Squared error against the position in 0..high, in `bins` equal parts; predicted and targets [S, N]."""
+    """Return the mean squared error of tokens by their position, in `bins` equal parts of 0 to `high`.
+
+    `predicted` and `targets` are positions [S, N].
+    """
     predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)
     which = np.minimum((targets.ravel() / high * bins).astype(np.int64), bins - 1)
     count = np.bincount(which, minlength=bins)

@@ -9,7 +9,7 @@ Part = TypeVar("Part")
 
 
 class Parts(NamedTuple, Generic[Part]):
-    """The training, validation and test set, or the numbers [n] of the examples in each."""
+    """The training, validation and test part of a data set: the parts themselves, or the indices [n] of examples."""
 
     train: Part
     validation: Part
@@ -17,7 +17,7 @@ class Parts(NamedTuple, Generic[Part]):
 
 
 class Posterior(NamedTuple):
-    """Mean and standard deviation of each of N points of S series, [S, N] float64."""
+    """The exact prediction of each of N points of S series: mean and standard deviation, both [S, N] float64."""
 
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
@@ -29,5 +29,8 @@ def mse(predicted: ArrayLike, targets: ArrayLike) -> float:
 
 
 def draw_seen(rng: np.random.Generator, n: int, points: int, seen: int | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Draw which points each of n series shows, [n, points] bool: a number `seen`, or one for each series [n, 1]."""
+    """Draw which of its points each of n series shows: return a mask [n, points], True where a point is seen.
+
+    `seen` is the number of points to show, one for all series, or an array [n, 1] with one for each.
+    """
     return rng.random((n, points)).argsort(axis=1).argsort(axis=1) < seen

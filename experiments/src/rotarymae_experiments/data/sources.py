@@ -14,7 +14,7 @@ from rotarymae.errors import InputError, RotaryMAEError
 
 
 class Source(NamedTuple):
-    """A data set: what it is, the page about it or the file itself, and its licence in short."""
+    """Where a data set comes from: `what` it is, its `home` (a page, or the file itself), and its licence in short."""
 
     what: str
     home: str
@@ -61,7 +61,10 @@ SOURCES: dict[str, Source] = {
 
 
 def missing(path: str | Path, name: str) -> InputError:
-    """Return the error of a reader whose file is missing: what it is part of, where that is, and its licence."""
+    """Return the error to raise where the file `path` is missing: it says what it is part of, where to get it, and how.
+
+    `name` is a key of `SOURCES`.
+    """
     what, home, licence = SOURCES[name]
     option = "--pictures-dir" if name == "esc50_logmel" else "--data-dir"
     return InputError(f"{path} is missing. It is of {what}: {home} ({licence}). {option} FOLDER says where it is.")
@@ -69,7 +72,11 @@ def missing(path: str | Path, name: str) -> InputError:
 
 @contextmanager
 def reading(path: Path, name: str) -> Iterator[None]:
-    """Turn any error while an official file is read into an InputError that names the file and says where to get it."""
+    """Turn errors inside a `with` block that reads an official file into an InputError that names the file.
+
+    If the file is missing, the error says where to get it, as `missing` does; `name` is a key of `SOURCES`. Errors of
+    this library pass as they are.
+    """
     if not path.is_file():
         raise missing(path, name)
     try:

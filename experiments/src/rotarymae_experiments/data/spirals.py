@@ -32,12 +32,13 @@ ROMAE_NOISE = 0.1  # of RoMAE's
 class Spirals:
     """S spirals of T points, all at the same times.
 
-    times: [T] float64, radians.
-    noisy: [S, T, 2] float64, x and y with noise: the input.
-    clean: [S, T, 2] float64, the same points without noise.
-    counter_clockwise: [S] bool, the type.
-    offset, scale: [2] each; raw coordinates = scale * coordinates here + offset (1 and 0 where nothing was scaled).
-    context: [50] int64, ContiFormer's one draw of seen points for test, sorted; None in RoMAE's protocol.
+    Attributes:
+        times: [T] float64, radians.
+        noisy: [S, T, 2] float64, x and y with noise: the input.
+        clean: [S, T, 2] float64, the same points without noise.
+        counter_clockwise: [S] bool, the type.
+        offset, scale: [2] each; raw coordinates = scale * coordinates here + offset (0 and 1 where nothing was scaled).
+        context: [50] int64, ContiFormer's one draw of seen points for test, sorted; None in RoMAE's protocol.
     """
 
     times: NDArray[np.float64]
@@ -49,11 +50,14 @@ class Spirals:
     context: NDArray[np.int64] | None = None
 
     def split(self, *, train: int = 200, valid: int = 0) -> "Parts[Spirals]":
-        """The first `train` spirals, the last `valid` of them set apart for validation, and all others for test."""
+        """Split into training, validation and test spirals: the first `train`, of which the last `valid` validate.
+
+        All others are for the test.
+        """
         return Parts(self._rows(0, train - valid), self._rows(train - valid, train), self._rows(train, len(self.clean)))
 
     def _rows(self, start: int, stop: int) -> "Spirals":
-        """Return the spirals from `start` to `stop`."""
+        """Return the spirals with the indices from `start` to `stop`, the latter excluded."""
         return replace(
             self,
             noisy=self.noisy[start:stop],
@@ -63,7 +67,7 @@ class Spirals:
 
 
 def contiformer_spirals(n: int = 300, *, seed: int = 27) -> Spirals:
-    """ContiFormer's set: 150 points, noise of deviation 0.05 before coordinates are scaled into [0, 1]."""
+    """Draw ContiFormer's set of n spirals: 150 points, noise of deviation 0.05 before clean ones scale to [0, 1]."""
     rng = np.random.RandomState(seed)
     times = np.linspace(0, LAST_TIME, POINTS)
     clean, kind = _curves(rng, n, times)
@@ -75,7 +79,10 @@ def contiformer_spirals(n: int = 300, *, seed: int = 27) -> Spirals:
 
 
 def romae_spirals(n: int = 300, *, seed: int = 27) -> Spirals:
-    """RoMAE's set: the first 75 of ContiFormer's points (times up to 3 pi) in raw units, noise of deviation 0.1."""
+    """Draw RoMAE's set of n spirals: the first 75 of ContiFormer's points (times up to 3 pi), noise of deviation 0.1.
+
+    Coordinates are in raw units, and there is no `context`.
+    """
     rng = np.random.RandomState(seed)
     times = np.linspace(0, LAST_TIME, POINTS)
     clean, kind = _curves(rng, n, times)
@@ -100,25 +107,31 @@ def _curves(
 
 
 def draw_shared_context(rng: np.random.Generator, *, seen: int = 50) -> NDArray[np.int64]:
-    """ContiFormer's training draw: `seen` of the first 75 points, sorted, [seen]; one draw serves all spirals."""
+    """Draw which of the first 75 points ContiFormer's training sees, in all spirals alike: sorted indices [seen]."""
     return np.sort(rng.permutation(HALF)[:seen])
 
 
 def mae(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
-    """ContiFormer's MAE: mean over points of |dx| + |dy|; both [..., 2]."""
+    """Return ContiFormer's MAE, the mean over points of |dx| + |dy|; both arguments are coordinates [..., 2]."""
     return float(np.abs(predicted - targets).sum(axis=-1).mean())
 
 
 def rmse(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
-    """ContiFormer's RMSE: root of the mean over points of dx^2 + dy^2; both [..., 2]."""
+    """Return ContiFormer's RMSE, the root of the mean over points of dx^2 + dy^2; both are coordinates [..., 2]."""
     return float(np.sqrt(((predicted - targets) ** 2).sum(axis=-1).mean()))
 
 
 def rmse_per_coordinate(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
-    """RoMAE's RMSE: root of the mean over points and coordinates, which is `rmse` / sqrt(2); both [..., 2]."""
+    """Return RoMAE's RMSE, the root of the mean squared error over points and coordinates: `rmse` / sqrt(2).
+
+    Both arguments are coordinates [..., 2].
+    """
     return float(np.sqrt(mse(predicted, targets)))
 
 
 def noise_floor(spirals: Spirals, hidden: NDArray[np.bool_]) -> float:
-    """`rmse_per_coordinate` of the clean curve against the noisy points at `hidden` [S, T]."""
+    """Return the error (`rmse_per_coordinate`) of predicting the clean curve at the points of a mask `hidden` [S, T].
+
+    It comes from the noise of the points alone.
+    """
     return rmse_per_coordinate(spirals.clean[hidden], spirals.noisy[hidden])

@@ -29,9 +29,10 @@ NOISE_STD = 0.1
 class SyntheticSeries:
     """S series on the same 51 times.
 
-    times: [51] float64, linspace(0, 1, 51).
-    noisy: [S, 51] float64, what is observed and what is to be predicted.
-    clean: [S, 51] float64, the curve without noise.
+    Attributes:
+        times: [51] float64, linspace(0, 1, 51).
+        noisy: [S, 51] float64, what is observed and what is to be predicted.
+        clean: [S, 51] float64, the curve without noise.
     """
 
     times: NDArray[np.float64]
@@ -39,19 +40,19 @@ class SyntheticSeries:
     clean: NDArray[np.float64]
 
     def select(self, index: NDArray[np.int64]) -> "SyntheticSeries":
-        """The series at `index`, on the same times."""
+        """Return the series with the indices `index`, in their order."""
         return SyntheticSeries(self.times, self.noisy[index], self.clean[index])
 
 
 def key_weights() -> NDArray[np.float64]:
-    """W, [51, 10]: how much each key value counts at each time; rows sum to 1."""
+    """Return W, [51, 10]: how much each of the 10 key values counts at each of the 51 times; rows sum to 1."""
     times, keys = np.linspace(0, 1, POINTS), np.linspace(0, 1, KEYS)
     weights = np.exp(-BANDWIDTH * (times[:, None] - keys[None, :]) ** 2)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def generate(n: int = 2000, *, seed: int = 0) -> SyntheticSeries:
-    """n series; hetvae's README uses 2000 (its argument's default is 8000) and seed 0."""
+    """Draw n series by `seed`; hetvae's README uses 2000 (its argument's default is 8000) and seed 0."""
     # One block of normals holds the same numbers as 10 and then 51 drawn series by series.
     normals = np.random.RandomState(seed).standard_normal((n, KEYS + POINTS))
     clean = normals[:, :KEYS] @ key_weights().T
@@ -59,7 +60,7 @@ def generate(n: int = 2000, *, seed: int = 0) -> SyntheticSeries:
 
 
 def split_indices(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """(train, valid, test) indices, disjoint and together all of 0..n-1.
+    """Return the indices (train, validation, test) of a split of n series, disjoint and together all of 0..n-1.
 
     The first ceil(n / 5) of `RandomState(42).permutation(n)` are the test set of scikit-learn's
     `train_test_split(test_size=0.2, random_state=42)`, hence hetvae's; its first half is our test set and its second
@@ -72,7 +73,7 @@ def split_indices(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
 
 
 def splits(n: int = 2000) -> Parts[SyntheticSeries]:
-    """Return n series split 80/10/10 into disjoint training, validation and test sets (1600, 200 and 200 of 2000)."""
+    """Draw n series with seed 0, and split them 80/10/10 into training, validation and test sets."""
     series = generate(n)
     return Parts(*(series.select(index) for index in split_indices(n)))
 
@@ -80,18 +81,20 @@ def splits(n: int = 2000) -> Parts[SyntheticSeries]:
 def draw_context(rng: np.random.Generator, n: int, *, low: int = 3, high: int = 9) -> NDArray[np.bool_]:
     """Draw which points each of n series shows, [n, 51] bool, True = seen; the others are targets.
 
-    The count is uniform on low..high (both included) per series, the points are without replacement. hetvae trains with
-    3..9 and evaluates with low=high=25 (half of 51, rounded down).
+    Their number is uniform on low..high (both included), drawn for each series. hetvae trains with 3..9 and evaluates
+    with low=high=25 (half of 51, rounded down).
     """
     return draw_seen(rng, n, POINTS, rng.integers(low, high, size=(n, 1), endpoint=True))
 
 
 def posterior(noisy: ArrayLike, observed: ArrayLike) -> Posterior:
-    """Exact mean of the curve, and deviation of a measurement, given the noisy values where `observed` is True.
+    """Return the exact mean of the curve, and deviation of a measurement, at all times, given some noisy values.
 
-    noisy [S, 51], observed [S, 51] bool; each series may show different points, or none (the prior); other values are
-    not looked at. With Phi = the rows of W that were seen: covariance of v = (I + Phi' Phi / s^2)^-1, mean of v = that
-    Phi' y / s^2: a 10 x 10 system per series whatever was seen.
+    These are `noisy` [S, 51] where the mask `observed` [S, 51] is True; each series may show different points, or none
+    (the prior). Other values are not looked at.
+
+    With Phi = the rows of W that were seen: covariance of v = (I + Phi' Phi / s^2)^-1, mean of v = that Phi' y / s^2: a
+    10 x 10 system per series whatever was seen.
     """
     weights, observed = key_weights(), np.asarray(observed)
     outer = (weights[:, :, None] * weights[:, None, :]).reshape(POINTS, KEYS * KEYS)

@@ -23,11 +23,13 @@ SIDE = 64
 
 
 class Pictures(NamedTuple):
-    """The pictures of some classes, in the order of their names.
+    """The pictures of some classes.
 
-    train, validation: pixels uint8 [N, 64, 64, 3], red, green, blue.
-    train_labels, validation_labels: numbers of classes, int64 [N].
-    classes: WordNet id of each class.
+    Attributes:
+        train: pixels uint8 [N, 64, 64, 3], red, green, blue, class by class.
+        train_labels: number of each picture's class in `classes`, int64 [N].
+        validation, validation_labels: the same of the validation pictures, in the order of their list.
+        classes: WordNet id of each class.
     """
 
     train: np.ndarray
@@ -42,12 +44,12 @@ def read(folder: str | Path, classes: tuple[int, int] | None = None, per_class: 
 
     Args:
         folder: where the zip is.
-        classes: only those of wnids.txt from the first of two numbers, counted from 0, to before the second; None
-            reads all.
-        per_class: only this number of training pictures of each class, the first ones; None reads all.
+        classes: (first, end), numbers of the classes in wnids.txt from 0, the end excluded; None reads all.
+        per_class: read only the first training pictures of each class, this many; None reads all.
 
     Raises:
-        InputError: a zip that is missing (it says where to get it), damaged, or not as published.
+        InputError: a zip that is missing (it says where to get it), damaged, or not as published; fewer than two
+            classes, or numbers that do not exist.
     """
     path = Path(folder) / FILE
     with reading(path, "tiny_imagenet"), zipfile.ZipFile(path) as archive:
@@ -76,7 +78,7 @@ def read(folder: str | Path, classes: tuple[int, int] | None = None, per_class: 
 
 
 def _pixels(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """Return uint8 [64, 64, 3]."""
+    """Return the pixels, uint8 [64, 64, 3], of the picture `name` in the zip; raise ValueError for another size."""
     with archive.open(name) as content, Image.open(content) as image:
         if image.size != (SIDE, SIDE):  # before anything is decoded
             raise ValueError(f"{name} has {image.size[0]}×{image.size[1]} pixels; wanted {SIDE}×{SIDE}")

@@ -17,7 +17,7 @@ from rotarymae_experiments.data.sources import reading
 
 
 class Problem(NamedTuple):
-    """A classification problem of the archive, in its official parts; labels [S] are names of classes."""
+    """A classification problem of the archive, in its official parts; labels are the names of classes, text [S]."""
 
     train: SeriesDataset
     train_labels: np.ndarray
@@ -70,9 +70,10 @@ def read_ts(path: Path) -> tuple[SeriesDataset, np.ndarray]:
 
 
 def without_times(dataset: SeriesDataset, share: float, draw: np.random.Generator) -> SeriesDataset:
-    """Leave out int(share · L) times of every series of L, uniformly drawn; the others keep their positions.
+    """Return the series without a share of their times: int(share · L) of every series of L, uniformly drawn.
 
-    As the papers on irregular series do (Table 6 of arXiv:2505.20535; the protocol of ContiFormer, NeurIPS 2023).
+    The others keep their positions. This is what papers on irregular series do (Table 6 of arXiv:2505.20535; the
+    protocol of ContiFormer, NeurIPS 2023). Raises InputError unless 0 ≤ share < 1.
     """
     if not 0 <= share < 1:
         raise InputError(f"share is {share}; wanted at least 0 and less than 1, of the times to leave out.")

@@ -39,7 +39,10 @@ def load_all() -> list[Recipe]:
 
 
 def _from_file(path: Path) -> Recipe:
-    """Load the recipe that a Python file defines as RECIPE. Raises InputError if there is none."""
+    """Run a Python file and return the recipe that it defines as RECIPE; raise InputError if file or recipe is missing.
+
+    The file's folder is added to the import path.
+    """
     name = f"rotarymae_own_{path.stem}"  # or signal.py would replace Python's
     spec = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or spec is None or spec.loader is None:

@@ -41,7 +41,7 @@ class ELAsTiCCSetup(Setup):
 
 
 def run(setup: ELAsTiCCSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a size of model (`case`) on the fold of the trial's seed: macro-F1 and accuracy by method."""
     plain = Labelled(*data.read(setup.data_dir, setup.most_per_model))
     splits = data.splits(plain.labels, setup.test_per_class)
     split = splits[trial.seed % len(splits)]

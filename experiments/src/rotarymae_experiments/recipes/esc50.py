@@ -76,14 +76,14 @@ class ESC50Setup(ArraySetup):
 
 @lru_cache(maxsize=1)
 def _read(folder: str, case: str, sample_rate: int) -> data.Sounds:
-    """Read once for all folds."""
+    """Return the clips of a case, resampled to `sample_rate` in Hz; they are read once for all folds."""
     if case == PICTURES:
         return data.read_pictures(folder)
     return data.read(folder, case == ESC10, sample_rate)
 
 
 def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a set (`case`) on the fold of the trial's seed: accuracy by method."""
     pictures_dir = setup.data_dir if setup.pictures_dir is None else setup.pictures_dir
     sounds = _read(pictures_dir if case == PICTURES else setup.data_dir, case, setup.sample_rate)
     fold = 5 if case == PICTURES else (trial.seed - 1) % data.FOLDS + 1
@@ -123,7 +123,7 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
 
 
 def average(spectrograms: ArrayDataset, frames: int) -> ArrayDataset:
-    """Means of so many neighbouring frames; what is left over at the end is cut off."""
+    """Return spectrograms in which each frame is the mean of `frames` neighbouring ones; left-over ones are cut off."""
     if frames == 1:
         return spectrograms
     means = tuple(
@@ -134,7 +134,7 @@ def average(spectrograms: ArrayDataset, frames: int) -> ArrayDataset:
 
 
 def below_loudest(spectrograms: ArrayDataset) -> ArrayDataset:
-    """Decibels below each clip's loudest cell, at most 80.
+    """Return the spectrograms in decibels: 0 for a clip's loudest cell, and -80 for those 80 dB below it or more.
 
     The filterbank gives natural logarithms of energy; the pictures, which have no sample rate, are decibels already.
     """
@@ -144,7 +144,7 @@ def below_loudest(spectrograms: ArrayDataset) -> ArrayDataset:
 
 
 def by_bin(spectrograms: ArrayDataset, of: ArrayDataset) -> ArrayDataset:
-    """Each mel bin shifted and scaled by its mean and deviation over all frames of another data set.
+    """Return the spectrograms with each mel bin standardised by its mean and deviation over all frames of `of`.
 
     The filterbank raises high frequencies (pre-emphasis) and the pictures do not; after this they are alike.
     """
@@ -155,17 +155,23 @@ def by_bin(spectrograms: ArrayDataset, of: ArrayDataset) -> ArrayDataset:
 
 
 def augmentation(setup: ESC50Setup, window: int, mixed: float) -> Transform:
-    """Return a transform to windows of spectrograms [frames, bins, 1], in another tempo and pitch, over others."""
+    """Return an augmentation of spectrograms [frames, bins, 1]: windows of them, in another tempo and pitch, mixed.
+
+    Args:
+        setup: its `stretched` and `shifted` say how far tempo and pitch change.
+        window: number of frames of the results.
+        mixed: share of the clips under which another clip of the batch is laid.
+    """
 
     def moved(array: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-        """Return a spectrogram [window, bins] at a random tempo, start and pitch; `array` is [frames, bins]."""
+        """Return `window` frames of a spectrogram at a random tempo, start and pitch."""
         tempo = np.exp(draw.uniform(-setup.stretched, setup.stretched))
         frames = (draw.integers(len(array)) + np.arange(window) * tempo).astype(int) % len(array)
         bins = np.arange(array.shape[1]) + draw.integers(-setup.shifted, setup.shifted + 1)
         return array[frames][:, bins.clip(0, array.shape[1] - 1)]
 
     def transform(spectrograms: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
-        """Return augmented arrays of the same shapes; each seed fixes the changes of one array."""
+        """Return augmented windows; each seed fixes the changes of one spectrogram, mixed with others of the batch."""
         draws = [np.random.default_rng(seed) for seed in seeds]
         clips = [moved(array, draw) for array, draw in zip(spectrograms, draws, strict=True)]
         layered = []
@@ -179,13 +185,19 @@ def augmentation(setup: ESC50Setup, window: int, mixed: float) -> Transform:
 
 
 def convolutions(train: data.Sounds, labels: np.ndarray, test: data.Sounds, seed: int) -> np.ndarray:
-    """The probabilities [S, K] of random convolutions, fitted on classes 0, 1, .. [S], as `rotarymae fit` has them."""
+    """Return the class probabilities [S, K] of S test clips by random convolutions, as `rotarymae fit` has them.
+
+    They are fitted on the training clips, whose `labels` are the numbers of K classes, from 0.
+    """
     known, scored = (as_energies(part.spectrograms) for part in (train, test))
     return RandomConvolutions.fit("classification", known, labels, seed=seed).predict(scored)
 
 
 def as_energies(spectrograms: ArrayDataset) -> ArrayDataset:
-    """Natural logarithms of energies every 10 ms; those of the pictures are decibels every 20 ms."""
+    """Return the spectrograms as natural logarithms of energies every 10 ms, which those of recordings are already.
+
+    Those of the pictures are decibels every 20 ms: they are converted, and each frame is doubled.
+    """
     if spectrograms.sample_rate is not None:
         return spectrograms
     arrays = tuple(np.repeat(array, 2, axis=0) * np.float32(np.log(10) / 10) for array in spectrograms.arrays)
@@ -193,7 +205,7 @@ def as_energies(spectrograms: ArrayDataset) -> ArrayDataset:
 
 
 def mel_statistics(spectrograms: ArrayDataset) -> np.ndarray:
-    """Mean and standard deviation of each mel bin over the frames, [S, 256]."""
+    """Return mean and standard deviation of each mel bin over the frames of each clip, [S, 256]."""
     return np.stack([np.concatenate([part[..., 0].mean(0), part[..., 0].std(0)]) for part in spectrograms.arrays])
 
 
@@ -201,7 +213,10 @@ SIMPLE = "accuracy of gradient boosting"
 
 
 def _rows(title: str, case: str, aim: str = Row.aim) -> tuple[Row, ...]:
-    """Return rows of the model, of random convolutions, and of both combined, to which the aim applies."""
+    """Return the rows of a case's results: of the model, of random convolutions, and of both combined.
+
+    `title` names the case in them; `aim` is that of both combined.
+    """
     of = {
         "": "",
         ", without pre-training": " from scratch",

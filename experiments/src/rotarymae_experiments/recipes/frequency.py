@@ -58,7 +58,7 @@ class FrequencySetup(Setup):
 
 
 def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a waveform (`case`) from the trial's seed: errors by frequency, and those of the optimum."""
     kind = CASES[case]
     train = data.generate(setup.series, seed=TRAIN + trial.seed, kind=kind)
     valid = data.generate(min(VALIDATION, setup.series // 2), seed=VALID, kind=kind)
@@ -91,10 +91,13 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
 def examples(
     series: data.FrequencySeries, setup: FrequencySetup, case: str, seed: int = 0
 ) -> regular_grid.DrawnExamples:
-    """Return examples whose seen points are drawn anew in each epoch, with the hidden ones as targets."""
+    """Return training examples of the series: 50 points are seen, drawn anew in each epoch, and hidden ones predicted.
+
+    `setup` says at what positions, and how many hidden points; `seed` is that of the draws; `case` is not used.
+    """
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
+        """Return the batch of the series at `index` in this epoch; epoch None always gives the same one."""
         order = counter_uniform(seed, -1 if epoch is None else epoch, index)(data.POINTS).argsort(1)
         everything = regular_grid.on_grid(series.noisy[index], TIMES, setup.position_scale)
         visible, hidden = order[:, : data.SEEN], order[:, data.SEEN :]
@@ -106,20 +109,30 @@ def examples(
 def predict(
     model: MaskedAutoencoder, series: data.FrequencySeries, setup: FrequencySetup
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Mean and standard deviation (None of a model without) [S, 100] at hidden points; NaN at seen ones."""
+    """Predict the hidden points of S series from those seen: return mean and standard deviation, both [S, 100].
+
+    They are NaN at seen points; the latter is None for a model that predicts no spread.
+    """
     everything = regular_grid.on_grid(series.noisy, TIMES, setup.position_scale)
     mean, std = regular_grid.predict_masked(model, everything, series.seen, ~series.seen)
     return mean[..., 0], None if std is None else std[..., 0]
 
 
 def _errors(predicted: np.ndarray, target: np.ndarray, series: data.FrequencySeries, fft: bool = False) -> np.ndarray:
-    """Mean squared error over the hidden points of each series, [S]."""
+    """Return the mean squared error over the hidden points of each series, [S], from arrays [S, 100].
+
+    With `fft` it is that of the amplitude spectra of the hidden points.
+    """
     error = data.fft_error if fft else data.time_error
     return error(data.hidden(predicted, series), data.hidden(target, series))
 
 
 def _all_errors(series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray) -> dict[str, np.ndarray]:
-    """Return errors of the model and of the optimum, against noisy and clean values and between spectra, [S] each."""
+    """Return {name: error of each series [S]}, by the model's `mean` and by that of the optimum, `best`, both [S, 100].
+
+    The names are "MSE" (against noisy values), "clean MSE" and "FFT MSE" (of spectra), for the optimum with "optimum "
+    before them.
+    """
     errors = {}
     for prefix, predicted in (("", mean), ("optimum ", best)):
         errors[f"{prefix}MSE"] = _errors(predicted, series.noisy, series)
@@ -131,7 +144,10 @@ def _all_errors(series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray
 def _by_frequency(
     series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Figure 3. Curves [25]: means over the series of a frequency, and standard deviations as the paper's bars."""
+    """Return the metrics and the curves of Figure 3, from series with equally many of each frequency, in order.
+
+    Curves are [25], by frequency: means over its series, and standard deviations (", spread"), the paper's bars.
+    """
     every = _all_errors(series, mean, best)
     metrics, curves = {}, {"frequency": np.arange(data.HIGHEST + 1)}
     for name, errors in every.items():
@@ -148,7 +164,10 @@ def _by_frequency(
 def _by_pair(
     series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Figure 4. Curves [25, 25], symmetric; NaN on the diagonal."""
+    """Return the metrics and the curves of Figure 4: mean errors by pair of frequencies, [25, 25], symmetric.
+
+    They are NaN on the diagonal.
+    """
     every = _all_errors(series, mean, best)
     count, (i, j) = data.HIGHEST + 1, series.frequencies.T
     curves = {}
@@ -162,7 +181,7 @@ def _by_pair(
 
 
 def figures(result: Result) -> Figures:
-    """Figures 3 to 5 for each waveform: error by frequency, by pair of frequencies, and an example."""
+    """Draw Figures 3 to 5 for each waveform: error by frequency, by pair of frequencies, and examples."""
     from rotarymae_experiments import figures as draw
 
     drawn = {}
@@ -180,7 +199,7 @@ def figures(result: Result) -> Figures:
 
 
 def _matrix(errors: np.ndarray) -> Figure:
-    """Errors [25, 25] by pair of frequencies, as a picture with a logarithmic scale."""
+    """Draw errors [25, 25] by pair of frequencies as a picture with a logarithmic scale of colours."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 

@@ -57,7 +57,7 @@ class LabelEfficiencySetup(Setup):
 
 
 def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score with the labels that `case` says, drawn by the trial's seed: macro-F1 by method."""
     dataset, labels = data.sample()
     dataset, labels = dataset.select(np.arange(len(dataset))[: setup.objects]), labels[: setup.objects]
     described = light_curves(dataset, described=False)
@@ -84,7 +84,14 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
 
 
 def _pretrain(setup: LabelEfficiencySetup, described: SeriesDataset, train: np.ndarray, trial: Trial) -> Pipeline:
-    """The autoencoder that all cases and seeds share, in the run's own folder: whichever comes first trains it."""
+    """Return the autoencoder that all cases and seeds share; it is trained once, and kept in the run's folder.
+
+    Args:
+        setup: says how, and whether it learns from the sample.
+        described: light curves of the sample.
+        train: indices of its training part.
+        trial: whose folder is in that of the run.
+    """
     unlabelled = described.select(train) if setup.sample else others(setup.data_dir, described)
     shared = trial.folder.parents[1]
     pretrained = trial.train("pretraining", pretrain, unlabelled, setup.fit, folder=shared / "pretraining")
@@ -99,13 +106,16 @@ def _pretrain(setup: LabelEfficiencySetup, described: SeriesDataset, train: np.n
 
 
 def others(folder: str, sample: SeriesDataset) -> SeriesDataset:
-    """The challenge's training objects outside the sample."""
+    """Return the light curves of the challenge's training objects in `folder` that are not in the sample."""
     dataset = data.read(folder)[0]
     return light_curves(dataset.select(np.flatnonzero(~np.isin(dataset.ids, sample.ids))), described=False)
 
 
 def draw(labels: np.ndarray, rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
-    """Rows with so many objects of each class, or all that there are; None takes every row."""
+    """Draw `count` of the `rows` for each class, or all if there are fewer: return them, ascending.
+
+    `rows` are indices into `labels`; with None as count they are returned as they are.
+    """
     if count is None:
         return rows
     shuffled = np.random.default_rng(seed).permutation(rows)
@@ -113,7 +123,7 @@ def draw(labels: np.ndarray, rows: np.ndarray, count: int | None, seed: int) -> 
 
 
 def figures(result: Result) -> Figures:
-    """Macro-F1 by labels per class: a line per method, and its spread over the seeds."""
+    """Draw macro-F1 by labels per class: a line per method, with its spread over the seeds."""
     from rotarymae_experiments import figures as draw
 
     cases = [result["cases"][case]["metrics"] for case in COUNTS if case in result["cases"]]

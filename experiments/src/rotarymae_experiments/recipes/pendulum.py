@@ -63,7 +63,7 @@ class PendulumSetup(Setup):
 
 
 def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score from the trial's seed: squared errors of sine and cosine of the angle; one case."""
     sizes = {"train": setup.train_size, "valid": setup.valid_size, "test": setup.test_size}
     sets = data.pendulum(**sizes)
     encoder, frames = Encoder(setup.model), sets.train.times.shape[1]
@@ -82,11 +82,14 @@ def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
 
 
 def _examples(part: data.PendulumSet, setup: PendulumSetup, seed: int) -> DrawnExamples:
-    """Return image sequences with their angles; training adds static and mirrors images at random."""
+    """Return sequences of pictures with sines and cosines of their angles as targets; in training they are augmented.
+
+    Then static is added to some, drawn by `seed`, and some are mirrored, as `setup` says.
+    """
     targets = torch.from_numpy(part.targets.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
+        """Return the batch of the sequences at `index` in this epoch; epoch None does not augment."""
         pixels, angles = part.images[index].astype(np.float32) / 255, targets[torch.from_numpy(index)]
         if epoch is not None:
             chosen = counter_uniform(seed, epoch, index)(2).numpy()
@@ -106,20 +109,26 @@ MIRRORED = torch.tensor([-1.0, 1.0])  # what a mirror does to sine and cosine of
 
 
 def _with_static(pixels: np.ndarray, times: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """Frames [K, 24, 24] at frame numbers [K] under once more of the generator's static."""
+    """Return frames [K, 24, 24] with pixels from 0 to 1 under more static, drawn by `rng` as the generator draws it.
+
+    `times` [K] are the numbers of the frames.
+    """
     weight = data.clearness(rng, 1)[0, times][:, None, None].astype(np.float32)
     return weight * pixels + (1 - weight) * rng.random_sample(pixels.shape).astype(np.float32)
 
 
 def _tokens(pixels: np.ndarray, times: np.ndarray, setup: PendulumSetup) -> Tokens:
-    """A token for each frame of [B, K, 24, 24]: its 576 scaled pixels, at its number."""
+    """Return tokens [B, K], one for each frame [24, 24] with pixels from 0 to 1: its 576 scaled pixels, at its number.
+
+    `times` [B, K] are the numbers of the frames; `setup` has the scales of pixels and positions.
+    """
     values = ((pixels - MEAN) / setup.pixel_std).astype(np.float32).reshape(*times.shape, PIXELS)
     positions = (times[..., None] * setup.position_scale).astype(np.float32)
     return Tokens(torch.from_numpy(values), torch.from_numpy(positions), check_values=False)
 
 
 def _predict(model: TokenRegressor | Regressor, part: data.PendulumSet, setup: PendulumSetup) -> np.ndarray:
-    """Sines and cosines [S, frames, 2]."""
+    """Return the predicted sines and cosines of the angles in S sequences, [S, frames, 2]."""
     parts = []
     for index in np.array_split(np.arange(len(part.images)), -(-len(part.images) // 200)):
         pixels, shape = part.images[index].astype(np.float32) / 255, part.targets[index].shape

@@ -47,7 +47,7 @@ class PhysioNetSetup(Setup):
 
 
 def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a way of hiding (`case`) from the trial's seed: errors of the model and of simple methods."""
     train, valid, visible, hidden = _parts(setup, case)
     config = dataclasses.replace(
         trial.with_seed(setup.fit),
@@ -76,10 +76,13 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
 
 
 def _parts(setup: PhysioNetSetup, case: str) -> tuple[SeriesDataset, SeriesDataset, SeriesDataset, SeriesDataset]:
-    """Training, validation, and of the test records what is seen and what is asked for."""
+    """Return training and validation records, and those of the test: what is seen, and what is asked for.
+
+    The case says what is hidden in the test records.
+    """
 
     def first(part: SeriesDataset) -> SeriesDataset:
-        """Return the first `records` series."""
+        """Return the first `setup.records` series of a part; None returns all."""
         return part.select(np.arange(len(part))[: setup.records])
 
     records = data.read(setup.data_dir)

@@ -69,13 +69,16 @@ class PLAsTiCCSetup(Setup):
 
 
 def light_curves(dataset: SeriesDataset, described: bool = True) -> SeriesDataset:
-    """Flux and its error; with `described` at times in days since the first detection, which says when but not what."""
+    """Return the light curves with flux and its error alone.
+
+    With `described`, times are in days since the first detection, which says when but not what was detected.
+    """
     dataset = data.since_first_detection(dataset) if described else dataset
     return dataset.with_values(data.VALUES[:2])
 
 
 def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a size of model (`case`) on the fold of the trial's seed: macro-F1 and accuracy by method."""
     given = Labelled(*(data.sample() if setup.sample else data.read(setup.data_dir)[:2]))
     plain = given.select(np.arange(len(given.labels))[: setup.objects])
     labels = plain.labels

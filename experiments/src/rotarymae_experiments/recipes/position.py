@@ -59,7 +59,7 @@ class PositionSetup(Setup):
 
 
 def run(setup: PositionSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a model of `CASES` from the trial's seed: the squared error of positions, and their variance."""
     size, cls_token = CASES[case]
     sets = data.position_sets(low=setup.low, high=setup.high, train=setup.samples, test=setup.tests, seed=trial.seed)
     changes = {} if setup.depth is None else {"depth": setup.depth}
@@ -78,9 +78,19 @@ def locate(
     standardize: bool,
     position_unit: float = 1.0,
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Train a model to say where tokens are; return what it says of the test set, positions [S, N], and its scores.
+    """Train a model to say where tokens are; return the positions that it says of the test set, [S, N], and its scores.
 
-    With `standardize` targets have mean 0 and variance 1 in training; RoPE positions are in `position_unit`.
+    Args:
+        trial: gives seed and folder.
+        model: with one output per token; it is trained in place.
+        sets: positions to train and to test on.
+        train: options of training.
+        domain: (lowest, highest) position.
+        standardize: whether targets have mean 0 and variance 1 in training.
+        position_unit: the model's positions are positions divided by this.
+
+    Returns:
+        Predicted positions; and {"MSE", "MSE / variance", "variance"}, the last that of positions.
     """
     low, high = domain
     shift, unit = ((low + high) / 2, (high - low) / 12**0.5) if standardize else (0.0, 1.0)
@@ -91,24 +101,27 @@ def locate(
 
 
 def examples(positions: np.ndarray, shift: float, unit: float, position_unit: float) -> DrawnExamples:
-    """Batches whose targets are (position - shift) / unit, at RoPE positions of position / position_unit."""
+    """Return examples from positions [S, N], whose targets are (position - shift) / unit.
+
+    The model's positions are position / position_unit.
+    """
     targets = torch.from_numpy(((positions - shift) / unit).astype(np.float32))[..., None]
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
+        """Return the batch of the samples at `index`, the same in every epoch."""
         return Batch(index, tokens(positions[index], position_unit), targets=targets[torch.from_numpy(index)])
 
     return DrawnExamples(len(targets), targets.shape[1], draw)
 
 
 def tokens(positions: np.ndarray, position_unit: float) -> Tokens:
-    """Return tokens of value 1 at positions [S, N] in `position_unit`."""
+    """Return tokens [S, N] of value 1 at positions [S, N] divided by `position_unit`."""
     at = torch.from_numpy(positions / np.float32(position_unit))[..., None]
     return Tokens(torch.ones_like(at), at, check_values=False)
 
 
 def predict(model: TokenRegressor, positions: np.ndarray, position_unit: float) -> np.ndarray:
-    """Return what a model says of tokens at these positions, [S, N] both."""
+    """Return the model's output [S, N] for tokens at these positions [S, N]; see `tokens` for `position_unit`."""
     with torch.no_grad():
         parts = [model(tokens(some, position_unit)) for some in np.array_split(positions, -(-len(positions) // 500))]
     return torch.cat(parts)[..., 0].double().numpy()

@@ -47,7 +47,7 @@ class RangeSetup(Setup):
 
 
 def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a domain (`case`) from the trial's seed: errors of positions, and their curve over the domain."""
     high = HIGH[case]
     sets = data.position_sets(high=high, tokens=1, train=setup.samples, test=setup.tests, seed=trial.seed)
     model = TokenRegressor(Encoder(setup.model))
@@ -61,7 +61,7 @@ def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
 
 
 def figures(result: Result) -> Figures:
-    """Figure 2: both curves."""
+    """Draw Figure 2: the error by position, a curve for each case."""
     from rotarymae_experiments import figures as draw
 
     cases = result["cases"]

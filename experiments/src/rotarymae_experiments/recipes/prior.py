@@ -56,7 +56,7 @@ positions next to time; far beyond the last observation it returns to the mean. 
 
 
 def model_config(embed_dim: int = 96, num_heads: int = 3) -> RoMAEConfig:
-    """Return the model's sizes: two blocks that encode, one that decodes."""
+    """Return the model's sizes, with this width and number of heads: two blocks that encode, one that decodes."""
     return RoMAEConfig(
         axes=2,
         features=1,
@@ -97,7 +97,7 @@ class PriorSetup(Setup):
 
 
 def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train `any-series` from the trial's seed, save it in its folder, and score it on real and drawn series."""
     model, data_dir = AnySeries(setup.model), Path(setup.data_dir)
     assert setup.train.batch_size is not None, "steps are counted in batches"
     steps = max(1, round(setup.hours * STEPS_PER_HOUR))
@@ -132,7 +132,7 @@ def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
 
 
 def held_out_nats(model: AnySeries, examples: PriorExamples) -> float:
-    """Return the mean negative log-likelihood of the hidden observations of draws, in nats."""
+    """Return the mean negative log-likelihood of the hidden observations of fixed draws, in nats per observation."""
     objective = Pretraining(model).eval()
     total = count = 0.0
     with torch.inference_mode():
@@ -150,7 +150,10 @@ def figures(result: Result) -> Figures:
 
 
 def _series(shown: list[dict[str, list[float]]]) -> Figure:
-    """Draw real series with hidden observations, and the predictions and bands of any-series."""
+    """Draw six real series with hidden observations, and the predictions and bands of any-series.
+
+    `shown` has what `gaps.curves` returned for each of `EXAMPLES`, with lists for arrays.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 9), layout="constrained")
@@ -175,7 +178,7 @@ def _series(shown: list[dict[str, list[float]]]) -> Figure:
 
 
 def _components() -> Figure:
-    """Draw samples of each component of the prior."""
+    """Draw three samples of each component of the prior, and six whole draws."""
     from matplotlib.figure import Figure
 
     span, numbers = torch.full((60,), 50.0, dtype=torch.float64), prior.Numbers(3, 0, np.arange(60))

@@ -46,7 +46,7 @@ class SpeedSetup(Setup):
 
 
 def run(setup: SpeedSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Time training steps with each kind of position: tokens per second, and speed relative to absolute ones."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     draw = torch.Generator().manual_seed(trial.seed)
     values = torch.randn(setup.batch, setup.length, setup.model.features, generator=draw)
@@ -75,14 +75,15 @@ def run(setup: SpeedSetup, case: str, trial: Trial) -> Score:
 
 
 class _Step:
-    """A training step that is taken again and again."""
+    """A training step that is taken again and again, on the same tokens."""
 
     def __init__(self, model: MaskedAutoencoder, tokens: Tokens) -> None:
+        """Store model and tokens, both on one device, and create an optimiser."""
         self.model, self.tokens = model, tokens
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def seconds(self) -> float:
-        """Return the seconds of one training step, after waiting for the GPU."""
+        """Take one training step and return its seconds; on a GPU, wait until it is done."""
         start = time.perf_counter()
         loss = losses.reconstruction(self.model.predict(*split(self.tokens, Masking("ratio", 0.75)(self.tokens)))).mean
         loss.backward()

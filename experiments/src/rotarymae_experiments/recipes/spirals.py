@@ -61,23 +61,28 @@ class SpiralsSetup(Setup):
 
 @dataclass(frozen=True)
 class Scaling:
-    """The scaling of values (to mean 0 and variance 1, or unchanged) and positions."""
+    """The scaling of values and positions.
+
+    Attributes:
+        shift, unit: [2] each; scaled values are (value - shift) / unit.
+        position: positions are times multiplied by this.
+    """
 
     shift: np.ndarray
     unit: np.ndarray
     position: float
 
     def tokens(self, values: torch.Tensor, times: np.ndarray) -> Tokens:
-        """[B, T, 2] scaled values at the times [T]."""
+        """Return scaled values [B, T, 2] at the times [T] as tokens [B, T]."""
         return regular_grid.on_grid(values, times, self.position)
 
     def scale(self, values: np.ndarray) -> torch.Tensor:
-        """Return values in the unit of the model, as a float32 tensor of the same shape."""
+        """Return values [..., 2] in the unit of the model, as a float32 tensor of the same shape."""
         return torch.from_numpy(((values - self.shift) / self.unit).astype(np.float32))
 
 
 def run(setup: SpiralsSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a protocol (`case`) from the trial's seed: errors of points, and spirals to draw."""
     make = data.contiformer_spirals if case == CONTIFORMER else data.romae_spirals
     spirals = make(setup.spirals, seed=trial.seed)
     sets = spirals.split(train=setup.spirals * 2 // 3, valid=setup.valid)
@@ -97,7 +102,10 @@ def run(setup: SpiralsSetup, case: str, trial: Trial) -> Score:
 def _examples(
     part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scaling, seed: int
 ) -> regular_grid.DrawnExamples:
-    """Return examples of this case, with points drawn anew in each epoch and values scaled."""
+    """Return training examples of this case, with values scaled, and points that are seen drawn anew in each epoch.
+
+    `setup` says how they are augmented, and how many points are asked for; `seed` is of all draws.
+    """
     clean, noisy = scaling.scale(part.clean), scaling.scale(part.noisy)
     kinds = torch.from_numpy(part.counter_clockwise)
     spirals, points = noisy.shape[:2]
@@ -105,7 +113,7 @@ def _examples(
     seen = 50 if case == CONTIFORMER else 30
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
+        """Return the batch of the examples at `index` in this epoch; epoch None always gives the same one."""
         stream = -1 if epoch is None else epoch
         which = torch.from_numpy(index % spirals)
         inputs, targets = noisy[which], clean[which] if case == CONTIFORMER else noisy[which]
@@ -127,7 +135,14 @@ def _examples(
 
 
 def _blended(clean: torch.Tensor, kinds: torch.Tensor, which: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-    """Each spiral with another of its kind: both coordinates are linear in the spiral's two parameters."""
+    """Blend spirals with others of their kind: return new ones [B, T, 2], since coordinates are linear in parameters.
+
+    Args:
+        clean: all S spirals [S, T, 2].
+        kinds: bool [S], the kind of each.
+        which: indices [B] of the spirals to blend.
+        uniform: two random numbers in [0, 1) for each, [B, 2]: which other one, and with what weight.
+    """
     same = kinds[which][:, None] == kinds[None, :]
     other = (same * (uniform[:, :1] * 1e3 + torch.arange(len(clean)) * 0.618).frac()).argmax(1)
     weight = (1.4 * uniform[:, 1:] - 0.2)[..., None]
@@ -137,9 +152,10 @@ def _blended(clean: torch.Tensor, kinds: torch.Tensor, which: torch.Tensor, unif
 def _score(
     model: MaskedAutoencoder, test: data.Spirals, case: str, scaling: Scaling
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The mean over ten draws of what is seen, and a spiral of each kind from the first.
+    """Score a model on test spirals: return the mean metrics over ten draws of what is seen, and curves for Figure 7.
 
-    ContiFormer's own context is one draw, which all spirals share; its trials are that one and nine more.
+    The curves are of a spiral of each kind, from the first draw. ContiFormer's context is one draw, which all spirals
+    share; its trials are that one and nine more.
     """
     draw = np.random.default_rng(5 if case == CONTIFORMER else 6)
     tokens = scaling.tokens(scaling.scale(test.noisy), test.times)
@@ -163,7 +179,10 @@ def _score(
 
 
 def _contiformer(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, first: bool) -> dict[str, float]:
-    """Errors against the clean curve; those of simpler answers for the first draw alone."""
+    """Return {name: error} of ContiFormer's protocol, against clean points [S, T, 2], for one draw of what is seen.
+
+    Those of simpler answers are returned for the first draw alone. `seen` is a mask [S, T], `predicted` is [S, T, 2].
+    """
     errors = {}
     for name, half in {"interpolation": FIRST_HALF, "extrapolation": slice(75, None)}.items():
         errors[f"{name} RMSE"] = data.rmse(predicted[:, half], test.clean[:, half])
@@ -175,7 +194,11 @@ def _contiformer(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, fi
 
 
 def _romae(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, first: bool) -> dict[str, float]:
-    """Errors per coordinate at the hidden points, against noisy and clean ones."""
+    """Return {name: error} of RoMAE's protocol at hidden points, per coordinate, for one draw of what is seen.
+
+    Errors are against noisy and clean points, next to those of straight lines and the noise floor. `seen` is a mask
+    [S, T], `predicted` is [S, T, 2], and `first` is not used.
+    """
     hidden, errors = ~seen, {"noise floor": data.noise_floor(test, ~seen)}
     for name, target in {"": test.noisy, ", clean": test.clean}.items():
         errors[f"RMSE{name}"] = data.rmse_per_coordinate(predicted[hidden], target[hidden])
@@ -185,21 +208,24 @@ def _romae(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, first: b
 
 
 def _spread(trials: dict[str, list[float]]) -> dict[str, float]:
-    """The mean over trials, and their standard deviation where there are several."""
+    """Return the mean of each metric over its trials, and "NAME, spread", their standard deviation if several."""
     means = {name: float(np.mean(each)) for name, each in trials.items()}
     spreads = {f"{name}, spread": float(np.std(each, ddof=1)) for name, each in trials.items() if len(each) > 1}
     return means | spreads
 
 
 def _linear(part: data.Spirals, seen: np.ndarray) -> np.ndarray:
-    """Linear interpolation of the noisy points seen, in each coordinate."""
+    """Return straight lines through the noisy points seen (mask [S, T]), in each coordinate, [S, T, 2]."""
     return np.stack(
         [regular_grid.linear_interpolation(part.times, part.noisy[..., c], seen) for c in range(2)], axis=-1
     )
 
 
 def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
-    """One spiral of each kind, for Figure 7."""
+    """Return, for the first spiral of each kind, {kind: {"clean", "noisy", "seen", "predicted"}}, for Figure 7.
+
+    Each has the first half of the points.
+    """
     shown = {}
     for name, kind in (("counter-clockwise", True), ("clockwise", False)):
         rows = np.flatnonzero(test.counter_clockwise == kind)
@@ -211,7 +237,7 @@ def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray) -> dict[
 
 
 def figures(result: Result) -> Figures:
-    """Figure 7: a spiral of each chirality, by each protocol."""
+    """Draw Figure 7: a spiral of each chirality, by each protocol."""
     from rotarymae_experiments import figures as draw
 
     drawn = {}

@@ -61,7 +61,7 @@ class SyntheticSetup(Setup):
 
 
 def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score from the trial's seed: errors by number of points seen, next to those of the optimum."""
     sets = data.splits(setup.series)
     model = MaskedAutoencoder(setup.model)
     objective = Pretraining(model, beta=setup.beta)
@@ -89,11 +89,14 @@ def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
 
 
 def examples(series: data.SyntheticSeries, setup: SyntheticSetup, seed: int = 0) -> regular_grid.DrawnExamples:
-    """Return examples that show 3 to 9 points, drawn anew in each epoch, with the hidden ones as targets."""
+    """Return training examples of the series: 3 to 9 points are seen, drawn anew in each epoch, hidden ones predicted.
+
+    `setup` says how they are augmented in training, and how many hidden points are asked for; `seed` is of all draws.
+    """
     noisy = torch.from_numpy(series.noisy.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of these indices in this epoch; epoch None always gives the same one."""
+        """Return the batch of the series at `index` in this epoch; epoch None always gives the same one."""
         stream = -1 if epoch is None else epoch
         values = noisy[torch.from_numpy(index)]
         if epoch is not None and setup.mix > 1:
@@ -115,7 +118,10 @@ def examples(series: data.SyntheticSeries, setup: SyntheticSetup, seed: int = 0)
 
 
 def _mixed(noisy: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-    """A weighted sum of as many series drawn at random, for each row; weights on the unit sphere."""
+    """Return [B, T]: for each of B rows a weighted sum of m series drawn at random, with weights on the unit sphere.
+
+    The series are `noisy` [S, T]; `uniform` [B, 2 m] has the random numbers that choose series and weights.
+    """
     parts, angles = uniform.chunk(2, dim=1)
     weights = torch.nn.functional.normalize(standard_normal(angles), dim=1)
     return torch.einsum("bm,bmn->bn", weights, noisy[(parts * len(noisy)).long()])
@@ -124,7 +130,10 @@ def _mixed(noisy: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
 def predict(
     model: MaskedAutoencoder, noisy: np.ndarray, seen: np.ndarray, setup: SyntheticSetup
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Mean and standard deviation (None of a model without) [S, 51] at hidden points; nothing at seen ones."""
+    """Predict the hidden points of S series from those seen: return mean and standard deviation, both [S, 51].
+
+    They are NaN at seen points; the latter is None for a model that predicts no spread.
+    """
     means, variances = [], []
     for sign in (1, -1) if setup.symmetric else (1,):
         for step in (1, -1) if setup.symmetric else (1,):
@@ -138,13 +147,16 @@ def predict(
 
 
 def _draws(series: data.SyntheticSeries, draws: int, low: int, high: int) -> tuple[data.SyntheticSeries, np.ndarray]:
-    """Every series as many times as there are draws, and which points are seen; the same for every model."""
+    """Return every series `draws` times, all of them again and again, and a mask of what is seen, [S · draws, 51].
+
+    From `low` to `high` points are seen; the draws are the same for every model.
+    """
     again = series.select(np.tile(np.arange(len(series.noisy)), draws))
     return again, data.draw_context(np.random.default_rng([7, low, high]), len(again.noisy), low=low, high=high)
 
 
 def figures(result: Result) -> Figures:
-    """Figure 8: a test series at 3, 10 and 20 points, with the exact posterior mean."""
+    """Draw Figure 8: a test series at 3, 10 and 20 points, with the exact posterior mean."""
     from rotarymae_experiments import figures as draw
 
     curves = result["cases"][CASE]["curves"][0]

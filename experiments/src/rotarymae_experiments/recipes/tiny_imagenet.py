@@ -61,7 +61,7 @@ _read = lru_cache(maxsize=2)(data.read)  # once for all cases and seeds
 
 
 def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score a position encoding (`case`) from the trial's seed: macro-F1 and accuracy by method."""
     pictures = _read(setup.data_dir, setup.classes, setup.per_class)
     arrays = others = ArrayDataset.from_arrays(pictures.train, setup.patch)
     if setup.pretrain_on_all:
@@ -86,7 +86,7 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
 
 
 def _simple(pictures: data.Pictures) -> np.ndarray:
-    """The classes that a logistic regression on means of 8 × 8 pixels finds."""
+    """Return the classes of the validation pictures by a logistic regression on means of 8 × 8 pixels."""
     train, test = (
         part.reshape(len(part), 8, 8, 8, 8, 3).mean((2, 4)).reshape(len(part), -1)
         for part in (pictures.train, pictures.validation)

@@ -45,7 +45,7 @@ class TranslationSetup(Setup):
 
 
 def run(setup: TranslationSetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train with or without [CLS] (`case`) from the trial's seed, and measure what shifts change in the output."""
     sets = data.splits(setup.series)
     model = MaskedAutoencoder(dataclasses.replace(setup.model, cls_token=case == WITH))
     series = synthetic.SyntheticSetup(position_scale=50.0, queries=12, model=model.config)
@@ -57,7 +57,10 @@ def run(setup: TranslationSetup, case: str, trial: Trial) -> Score:
 
 
 def largest_change(model: MaskedAutoencoder, tokens: Tokens, shift: float, double: bool) -> float:
-    """Return the largest change of the encoder's tokens as `shift` is added to positions, in standard deviations."""
+    """Return the largest change of the encoder's output when `shift` is added to all positions, in standard deviations.
+
+    With `double`, positions are kept in float64.
+    """
     positions = tokens.positions.double() if double else tokens.positions
     with torch.no_grad():
         still = model.encoder(dataclasses.replace(tokens, positions=positions)).tokens

@@ -61,7 +61,7 @@ class UEASetup(Setup):
 
 
 def run(setup: UEASetup, case: str, trial: Trial) -> Score:
-    """Train and score one case from one seed."""
+    """Train and score on a set (`case`) from the trial's seed: accuracies by method."""
     problem, draw = data.read(setup.data_dir, case), np.random.default_rng(trial.seed + 42)
     train, test = (data.without_times(part, setup.missing, draw) for part in (problem.train, problem.test))
     labels, (pretraining, finetuning) = problem.train_labels, _configs(setup, case, train.value_names)
@@ -88,7 +88,10 @@ def run(setup: UEASetup, case: str, trial: Trial) -> Score:
 def _multi_rocket_hydra(
     train: SeriesDataset, labels: np.ndarray, test: SeriesDataset, trial: Trial
 ) -> np.ndarray | None:
-    """The classes [S] that aeon's MultiRocketHydra finds for the test series; None where aeon is not installed."""
+    """Return the classes [S] of the test series by aeon's MultiRocketHydra, fitted on the training series.
+
+    Return None, and say so, where aeon is not installed.
+    """
     try:
         convolutions = importlib.import_module("aeon.classification.convolution_based")
     except ImportError:  # its bounds on numba and pandas exclude the versions in constraints.txt
@@ -100,13 +103,16 @@ def _multi_rocket_hydra(
 
 
 def interpolated(dataset: SeriesDataset, longest: int) -> np.ndarray:
-    """[S, V, longest]: every value column on the grid 0, 1, .., by straight lines, and held beyond either end."""
+    """Return every value column on the grid 0, 1, .., longest - 1, by straight lines, held beyond either end.
+
+    The result is [S, V, longest].
+    """
     grid = np.arange(longest)
     return np.stack([[np.interp(grid, one.times, column) for column in one.values.T] for one in dataset])
 
 
 def _configs(setup: UEASetup, case: str, value_names: tuple[str, ...]) -> tuple[FitConfig, FitConfig]:
-    """The case's pre-training and fine-tuning."""
+    """Return the options of pre-training and of fine-tuning for a case, and series with these value columns."""
     if not setup.published:
         return setup.fit, setup.fit
     rate, epochs, batch, clip, smoothing, drop = PUBLISHED[case]
