@@ -256,7 +256,9 @@ class _PooledHead(nn.Module):
         """
         given = 0 if static is None else static.shape[1]
         if given != self.static_features:
-            raise InputError(f"{given} static features are given; the head was made for {self.static_features}.")
+            raise InputError(
+                f"{given} static features are given; the head was made for {self.static_features}: give that many."
+            )
         x = self.dropout(self.norm(vector))
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
             if self.static is not None and static is not None:

@@ -282,7 +282,10 @@ class MaskedAutoencoder(nn.Module):
             `return_std` of a model that predicts no spread; tokens, positions or padding of another shape.
         """
         if return_std and not self.likelihood.has_spread:
-            raise InputError("this model predicts no spread; train it with likelihood='gaussian' for return_std.")
+            raise InputError(
+                "this model predicts no spread (likelihood='point'); leave out return_std, or train with "
+                "likelihood='gaussian'."
+            )
         parameters = self.decode(self.context(visible), positions, padding)
         mean = self.likelihood.mean(parameters)
         return (mean, self.likelihood.std(parameters)) if return_std else mean

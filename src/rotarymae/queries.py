@@ -429,7 +429,9 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
             f"queries are for {series} series; the data set has {len(dataset)}. Give some, or none, for each."
         )
     if queries.offsets[-1] != times:
-        raise InputError(f"the offsets of the queries end at {queries.offsets[-1]}, and there are {times} times.")
+        raise InputError(
+            f"the offsets of the queries end at {queries.offsets[-1]}, and there are {times} times; both must agree."
+        )
     if not times:
         raise InputError("there are no times to interpolate at; give at least one.")
     if not np.isfinite(queries.times).all():
@@ -463,7 +465,7 @@ def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         raise InputError(f"queries have channels: {given}; the model was trained with {trained}; {advice}.")
     if channels is not None and names is not None and ((channels < 0) | (channels >= len(names))).any():
         strange = channels[(channels < 0) | (channels >= len(names))][0]
-        raise InputError(f"queries ask for channel {int(strange)}; there are 0 to {len(names) - 1}.")
+        raise InputError(f"queries ask for channel {int(strange)}; give numbers from 0 to {len(names) - 1}.")
 
 
 # ── times in the forms in which Python users give them ──────────────────────────────────────────────────────────────

@@ -104,7 +104,8 @@ def a_season_away(
 
     The first guess is the value a season away. The second is `line` plus how far the value a season away lies from the
     straight line that is drawn there between the same two times, `start` and `end`. Beyond the first or last
-    observation, where both are one time, that line goes through the value there with the channel's mean slope.
+    observation both are one time: then it is `line` plus the change since that time, as it was a season away, and plus
+    the channel's mean slope times the whole seasons that were skipped.
 
     Both guesses are averages over the two nearest seasons on either side. A season weighs more, the nearer observations
     are to the times that are looked up in it; in a hole, or beyond the series, it weighs next to nothing.
