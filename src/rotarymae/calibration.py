@@ -167,7 +167,9 @@ class Calibration(nn.Module):
         any spread that is large enough.
 
         Args:
-            parameters, around, output: of the hidden values, as in `forward`.
+            parameters: of the model's likelihood, its predictions of the hidden values.
+            around: the surroundings of the hidden values, each field [n, ..].
+            output: number of each value's pair of channel and value column, from `surroundings.outputs`.
             truth: the hidden values, standardised.
             weights: the number of independent values that each counts as.
             learnt: 1 where the model was trained on the series, 0 elsewhere. How its errors differ there is fitted as
@@ -224,9 +226,9 @@ class Calibration(nn.Module):
     ) -> Float[Tensor, " n"]:
         """Return, for each hidden value, the best method's mean squared error at values at about the same distance.
 
-        Values are alike if they are on the same side and their log distances round to the same integer; the methods are
-        the model (`predicted`) and the simple ones (`guesses`). The loss of each value is divided by this error, so
-        that those far from any observation, with their large errors, do not dominate.
+        Values are alike if they are on the same `side` and their log distances (`distance`) round to the same integer;
+        the methods are the model (`predicted`) and the simple ones (`guesses`). The loss of each value is divided by
+        this error, so that those far from any observation, with their large errors, do not dominate.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)

@@ -54,8 +54,13 @@ class BlockSizes:
     """Sizes of one transformer, the encoder's or the decoder's.
 
     Attributes:
+        embed_dim: width of the tokens.
+        num_heads: number of attention heads.
+        depth: number of blocks.
         hidden_dim: width of the MLPs.
-        embed_dim, num_heads, depth, dropout, drop_path, norm_eps: as in `RoMAEConfig`.
+        dropout: share of the attention weights and of the MLPs' hidden units that training drops.
+        drop_path: rate at which training skips the last block; earlier ones are skipped at lower rates, linearly.
+        norm_eps: RMSNorm adds this number to the mean square.
     """
 
     embed_dim: int

@@ -196,7 +196,7 @@ class _PooledHead(nn.Module):
     def outputs_and_vector(
         self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None
     ) -> tuple[Float[Tensor, "B outputs"], Float[Tensor, "B D"]]:
-        """Predict as `forward`, and return the vectors that the head reads as well.
+        """Predict from a batch of tokens, and return the vectors that the head reads as well.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class _PooledHead(nn.Module):
         Raises
         ------
         InputError
-            As `forward`.
+            Static features for a head that reads none, none for one that does, or another number of them.
         """
         vector = self.vector(tokens)
         outputs = self._from_vector(vector, static)

@@ -50,7 +50,8 @@ def reconstruction(
             values that are hard to predict are learnt slowest, as the gradient of a mean is divided by its variance;
             with 1, means learn as with squared errors. It has no effect on a model without variances.
         sides: -1 where a target is an upper limit of its value, 1 where it is a lower one, 0 where it is the value
-            itself; the loss of a limit is as in `Likelihood.loss`. None where all targets are values.
+            itself; None where all targets are values. The loss of a limit is the negative logarithm of the probability
+            that the value lies beyond it; without a spread, the squared distance to it of a mean on the wrong side.
 
     Raises:
         InputError: `normalize_targets` with one feature, which would make every target zero.

@@ -479,7 +479,7 @@ def fit_joint(
         real: False at padding, where values are 0.
         noise: variance of each observation's noise, divided by its channel's mean one.
         correlation: between channels, from `correlations`.
-        tables: weight, mean squared amplitude and mean noise variance of each shape for each channel, as in `Fitted`.
+        tables: weight, mean squared amplitude and mean noise variance of each shape in each channel (`Fitted.tables`).
         present: which channels have observations.
         periods: for the periodic shapes.
         alone: log evidence of separate processes, added up over channels; the better the joint ones compare with it,
@@ -557,7 +557,9 @@ def _coupled(
         distance: times between the a and b values.
         slope: covariances that the unknown slope adds, at a squared amplitude of 1.
         left, right: numbers of the channels of the a and of the b values.
-        index, periods, amplitude, correlation: as in `Joint`.
+        index, periods: numbers of the 3 shapes, from 0, and the periods of the periodic ones.
+        amplitude: squared amplitude of each channel with each shape.
+        correlation: the 2 matrices of correlations between channels.
     """
     shape = chosen_shapes(distance, periods, index) + slope[:, None]
     left_size, right_size = (_of_channels(amplitude, part).sqrt() for part in (left, right))

@@ -144,7 +144,7 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
     Args:
         dataset: the series.
-        points: number of times of each series; the queries of a series are channel after channel, as in `cross`.
+        points: number of times of each series; in a series, all are asked in one channel, then in the next, and so on.
 
     Raises:
         InputError: less than one point; more queries than memory could hold; a series observed at several positions.
@@ -182,7 +182,7 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
 
     Args:
         visible, hidden: the observations that a model saw, and the others, of the same series in the same order.
-        points: number of times of each series; its queries are channel after channel, as in `Queries.cross`.
+        points: number of times of each series; in a series, all are asked in one channel, then in the next, and so on.
     """
     times, channels, paths = [], [], []
     for seen, left in zip(visible, hidden, strict=True):
@@ -297,7 +297,8 @@ class QueryTable:
 
         Args:
             path: the file, in any format of tables.
-            layout: the schema of the observations, with the names of the columns; see `of`.
+            layout: the schema of the observations: names of the columns, and how times and missing cells are written.
+                `of` says which columns are looked for.
             observed: the file of observations. If it is one series without an id column, the queries need no ids
                 either, and get the name of this file as id.
 

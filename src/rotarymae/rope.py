@@ -102,7 +102,8 @@ class Rotary:
 
     Attributes:
         head_dim: width K of a head.
-        p, base: of the frequencies, as in `RoMAEConfig`.
+        p: share of the frequencies of each axis that is kept, the fastest first.
+        base: frequencies fall from 1 radian per unit of position towards 1 / base.
     """
 
     head_dim: int
@@ -124,7 +125,7 @@ class Absolute:
 
     Attributes:
         embed_dim: width of the tokens.
-        base: of the frequencies, as in `RoMAEConfig`.
+        base: frequencies fall from 1 radian per unit of position towards 1 / base.
     """
 
     embed_dim: int
