@@ -313,9 +313,9 @@ class ClassificationOptions:
     """Fine-tuning: the loss counts every series equally (none), or those of rare classes more, by the inverse of
     the class's frequency (balanced). Set balanced if rare classes are missed."""
     decide: Literal["auto", "accuracy", "f1", "balanced", "cost"] = "auto"
-    """Prediction: which class is chosen: the most probable (accuracy), that for the best F1 (f1), rare
-    classes as readily as frequent ones (balanced), or by --costs (cost). auto: f1 if one of two classes is rare, else
-    accuracy. Set balanced if rare classes matter."""
+    """Prediction: which class is chosen: the most probable (accuracy), that for the best F1 (f1), rare classes as
+    readily as frequent ones (balanced), or by --costs (cost). auto: f1 if one of two classes is rare, else accuracy.
+    Set balanced if rare classes matter."""
     costs: tuple[float, ...] = ()
     """Prediction: cost of missing a series of each class, for --decide cost alone: one positive number per class, in
     the order of the sorted classes. Set them if some mistakes are worse than others."""
