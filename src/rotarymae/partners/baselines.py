@@ -42,7 +42,7 @@ def constant(task: str, truth: NDArray[Any]) -> Floats:
     return interval_probabilities(np.zeros(1), FollowUp.of(truth).rates(np.zeros(len(truth))))[0]
 
 
-# Each method returns values at the query times [q], from the times [m], ascending, and values [m] of a channel's visible
+# Each method returns values at the query times [q], from times [m], ascending, and values [m] of a channel's visible
 # observations, at least one; the last argument is the season of the training series, 0 for none.
 Method = Callable[[Floats, Floats, Floats, float], Floats]
 
