@@ -51,11 +51,11 @@ def evaluate_command(
         out: New JSON file for the metrics. Name it to keep them; with --at, a PNG picture of the same name is written
             next to it.
         at: Scoring: also score predictions of series that are cut off so long after their first observation: 30 (in the
-            table's unit of time), 6h or 2d. Give it to see how early predictions are good.
+            table's unit of time) or, if times are dates, 6h or 2d. Give it to see how early predictions are good.
         first: Scoring: with --at, column of flags, such as detections: times count from the first observation where it
             is not 0. Name it if series begin long before the event.
-        horizon: Scoring: score forecasts of values instead of labels: of the next 30 (in the table's unit of time), 6h
-            or 2d, from eight times in each series, next to simple methods. Give it for a model that is to forecast.
+        horizon: Scoring: score forecasts of values instead of labels: of the next 30 (in the table's unit of time) or,
+            if times are dates, 6h or 2d, from eight times in each series. Give it for a model that is to forecast.
     """
     from rotarymae.ensemble import load
     from rotarymae.scoring import evaluate_predictions

@@ -114,8 +114,8 @@ class LabelColumn:
     label: Annotated[
         str | None, arg(help_behavior_hint="(default: label, if --labels is given; else none)", aliases=["--duration"])
     ] = None
-    """Reading: column of the labels, in --labels, --objects or TABLE. Name it to predict it; without labels there is
-    only pre-training. --duration is another name of this option, for times to an event."""
+    """Reading: column of the labels, in --labels, --objects or TABLE. Name it to learn or to score predictions of
+    labels. --duration is another name of this option, for times to an event."""
     event: Annotated[str | None, arg(help_behavior_hint="(default: none)")] = None
     """Reading: column that says whether each --duration ended in the event (1) or was cut short, censored (0). Name it
     for survival analysis, to predict times to an event."""
@@ -164,11 +164,15 @@ class LabelColumn:
         return event_times(*columns, *self.columns)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Open the first of --labels, the table of objects and `table` that has a column; return it, and its id column.
+        """Open the first of --labels, the table of objects and `table` that has a column.
 
         Args:
-            column: its name.
-            layout: of the table of observations `table`; it also names the table of objects.
+            column: name of the column.
+            layout: of the table of observations; it also names the table of objects.
+            table: the table of observations.
+
+        Returns:
+            The opened table, and the name of its column of ids.
 
         Raises:
             InputError: no table has the column ("unknown-column"), or the one that has it has no column of ids.
@@ -208,7 +212,8 @@ def read_folder(
         columns: the command's options of tables, of which none may be given; None checks nothing.
 
     Returns:
-        The data set, with the files' paths as ids, and the folder of each file as its label.
+        The data set, with the files' paths as ids, and the label of each file: the topmost folder in which it lies,
+        None for a file in none. Labels are None where no file has one.
 
     Raises:
         InputError: options of tables; a model of videos or other arrays; no folder, or none of its files can be read.
@@ -286,7 +291,8 @@ class FolderOptions:
             on_file: called with (files read, files in all) after each file; None for nobody.
 
         Returns:
-            The data set, with the files' paths as ids, and the folder of each file as its label.
+            The data set, with the files' paths as ids, and the label of each file: the topmost folder in which it lies,
+            None for a file in none. Labels are None where no file has one.
 
         Raises:
             InputError: an option that differs from `start`; no folder, or none of its files can be read.
@@ -306,7 +312,7 @@ class FolderOptions:
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """Return the labels of files [S], the names of their folders, if these are classes of a model.
+    """Return the labels of S files [S], the names of their folders or None, after a check that these are classes.
 
     Args:
         files: what was read from `folder`. The label of a file is the name of the topmost folder inside `folder` that

@@ -61,7 +61,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print metrics, laid out as in metrics.json, to standard output as a report's tables; nothing if quiet."""
+    """Print the tables that a report shows of `metrics`, as in metrics.json; nothing if `reporter` is quiet."""
     from rotarymae.report.comparisons import comparisons
 
     for table in comparisons(metrics):

@@ -33,7 +33,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the loaded pipeline; raise InputError, naming `folder`, unless it was fine-tuned for `task`."""
+        """Return the pipeline, loaded from `folder`; raise InputError unless it was fine-tuned for `task`."""
         if pipeline.labels is None or pipeline.labels.task != cls.task:
             raise InputError(
                 f"{folder} holds a {type(pipeline.model).__name__}; {cls.__name__} needs one that was fine-tuned for "
@@ -168,7 +168,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def _targets(self, y: Any) -> Any:
-        """Return class labels as they are, but one column [S, 1] as [S], with a warning.
+        """Return class labels as they are, but one column [S, 1] as [S], with scikit-learn's DataConversionWarning.
 
         Raises InputError for numbers that are measurements rather than classes, as scikit-learn judges; the name of a
         column and a dictionary are not checked.
@@ -207,6 +207,13 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         -------
         ndarray of shape [S, classes]
             Probabilities, in the order of `classes_`.
+
+        Raises
+        ------
+        InputError
+            Series laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         return self._fitted().outputs(self._read(X))
 
@@ -229,7 +236,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`, and for a loaded pipeline that predictions are [S] if it has one output."""
+        """Set `pipeline_`, and `_flat`, whether predictions are [S], if `fit` has not: True if there is one output."""
         super()._keep(pipeline)
         if not hasattr(self, "_flat"):  # of a loaded pipeline
             self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
@@ -356,6 +363,8 @@ class RoMAESurvival(_Supervised):
         Raises
         ------
         InputError
-            Times below 0 or above `edges_[-1]`.
+            Times below 0 or above `edges_[-1]`; series laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         return self._fitted().survival(self._read(X), times)

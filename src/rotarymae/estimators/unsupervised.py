@@ -101,7 +101,7 @@ class RoMAEInterpolator(_Unsupervised):
         return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._errors})
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
-        """Predict values of the series at other times, in their units.
+        """Predict values of the series at other times, in their units; before `fit` by any-series, with a warning.
 
         Parameters
         ----------
@@ -128,7 +128,8 @@ class RoMAEInterpolator(_Unsupervised):
         Raises
         ------
         InputError
-            Series or times that cannot be used; `return_std` of a model without a likelihood.
+            Series or times that cannot be used; `return_std` of a model that predicts no deviations (likelihood
+            "point").
         """
         pipeline = self._answering()
         return interpolated(pipeline, self._dataset(X, pipeline), X, at, return_std, positions)
@@ -155,7 +156,7 @@ class RoMAEInterpolator(_Unsupervised):
         Raises
         ------
         InputError
-            No series has two observations.
+            No series has two observations; series laid out otherwise than in `fit`.
         """
         from sklearn.metrics import r2_score
 
@@ -211,5 +212,12 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
         -------
         ndarray of shape [S, D]
             One vector for each series, float32; D is the width of the encoder.
+
+        Raises
+        ------
+        InputError
+            Series laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         return self._fitted().embed(self._read(X), None if self.pool == "auto" else self.pool)

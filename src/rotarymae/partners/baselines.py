@@ -48,12 +48,18 @@ Method = Callable[[Floats, Floats, Floats, float], Floats]
 
 
 def _straight_line(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return values [q] on the line between neighbours, constant before the first and after the last observation."""
+    """Return values [q] on the line between neighbours, constant before the first and after the last observation.
+
+    `season` is not read.
+    """
     return np.interp(queries, times, values)
 
 
 def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the value [q] of the latest observation at or before each query time; before all, that of the first."""
+    """Return the value [q] of the latest observation at or before each query time; before all, that of the first.
+
+    `season` is not read.
+    """
     return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 
@@ -69,14 +75,17 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
 
 
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return values [q] on the line through the first and the last observation; constant if they are at one time."""
+    """Return values [q] on the line through the first and the last observation; the last if both are at one time.
+
+    `season` is not read.
+    """
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
     return values[-1] + slope * (queries - times[-1])
 
 
 def _mean_so_far(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the mean of the visible values, for each query time, [q]."""
+    """Return the mean of the visible values, the same for each query time, [q]; `times` and `season` are not read."""
     return np.full(len(queries), values.mean())
 
 
@@ -110,13 +119,14 @@ def predict_simply(
 ) -> dict[str, Floats]:
     """Return {method: predictions [n, V]} of hidden observations from visible ones of the same series and channel.
 
-    Where a series has no visible value of a channel, its mean over the training series is predicted, as the method
-    "mean" always does. The n predictions are in the order of `hidden`: series by series, by time in each.
+    Where a series has no visible value of a channel, the mean of that channel over the training series is predicted, as
+    the method "mean" always does; it is NaN for a channel that they lack. The n predictions are in the order of
+    `hidden`: series by series, by time in each.
 
     Args:
         names: of the methods, keys of `METHODS`.
-        train: series from which channel means and the season are taken.
-        visible: the known observations, S series with V value columns.
+        train: series from which channel means are taken, and for "seasonal_naive" the season.
+        visible: the known observations, S series with V value columns; limits are no values.
         hidden: the n observations to predict, of the same S series; their times and channels are read.
 
     Raises:

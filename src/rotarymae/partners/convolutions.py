@@ -265,7 +265,10 @@ def _standardised(variables: Sequence[Floats], center: Floats, scale: Floats) ->
 
 
 def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.float32]:
-    """Draw which of V variables each of the 84 kernels reads: a 0/1 matrix [84, V] with 1 to 9 ones per row."""
+    """Draw which of V variables each of the 84 kernels reads: a matrix [84, V] of zeros and ones.
+
+    A row has 1 to 9 ones, V at most, small numbers more often than large ones.
+    """
     mix = np.zeros((len(KERNELS), variables), np.float32)
     sizes = np.minimum((2 ** draw.uniform(0, np.log2(min(variables, 9) + 1), len(KERNELS))).astype(int), variables)
     for row, size in zip(mix, sizes, strict=True):
@@ -280,11 +283,12 @@ def _biases(
     each: int,
     draw: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Draw biases [84, each]: evenly spread random quantiles of each kernel's output, each for a random series.
+    """Draw biases [84, each]: quantiles of each kernel's output for random series, at random but evenly spread shares.
 
     Args:
         sample: the series from which to draw, standardised variables [V, L] of each.
-        mix, dilation: those of a group of kernels; see `_convolve`.
+        mix: [84, V] 1 where a kernel of the group reads a variable, else 0.
+        dilation: spacing of the kernels' weights, in points.
         each: number of biases of a kernel.
         draw: the source of random numbers.
     """

@@ -28,7 +28,7 @@ PRIOR_STEPS = 50  # until mean probabilities are the shares
 
 
 def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDArray[np.int64]:
-    """Return class numbers int [S] from 0: for each series the class with the largest probability times weight.
+    """Return class numbers int [S] from 0: the class with the largest probability times weight, the first of equals.
 
     Args:
         probabilities: [S, K].
@@ -72,7 +72,9 @@ def decision_weights(
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
-    """Return the weights [K] with the largest expected F1: its mean over classes, or with two that of the rarer one.
+    """Return the weights [K] for `decide` with the largest expected F1; the largest weight is 1.
+
+    It is the mean F1 over classes, or of two classes that of the rarer one.
 
     Expected counts are used, in which a series belongs to class k with its probability, because a threshold that
     maximises F1 on a few known positives is mostly chance. Probabilities are first scaled so that each class's mean is

@@ -21,7 +21,7 @@ MAX_ERRORS = 1000  # that are kept of each output; of more, even steps of their 
 
 
 def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
-    """Return the absolute errors of each output, an ascending list for each; of more than 1000 those at even steps.
+    """Return the absolute errors of each output, an ascending list for each; of more than 1000, evenly spaced 1000.
 
     Args:
         predicted, truth: values [S, outputs] of series that training did not see. An error that is not finite, as of a

@@ -203,7 +203,7 @@ class Groups:
 
     @cached_property
     def outburst(self) -> tuple[Integers, Integers]:
-        """Return the ends of each group's outburst: the `edges`, two arrays [G], at a fifth of the peak's height."""
+        """Return `edges` at a fifth of the height: the last observations before and the first after the outbursts."""
         return self.edges(0.2)
 
     @cached_property
@@ -366,7 +366,7 @@ def _quiet(g: Groups, where: Mask) -> Floats:
 
 
 def _second_peak(g: Groups) -> Floats:
-    """Return the largest x - median(x) outside of each group's outburst, over its height, [G]; NaN without any."""
+    """Return the largest x - median(x) outside of each group's outburst, over its height, [G]; NaN if none is."""
     other = g.reduce(np.maximum, np.where(g.outside, g.x - g.base[g.group], -np.inf))
     return np.where(np.isfinite(other), divide(other, g.height), np.nan)
 

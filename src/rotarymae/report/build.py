@@ -143,7 +143,10 @@ def _compared(
 
 
 def _comparisons(outcome: Outcome) -> list[Section]:
-    """Return [the section with the tables that compare methods, and what predicts], or [] where nothing was scored."""
+    """Return a list of one section, with the tables that compare methods; an empty list where nothing was scored.
+
+    The text of the section says which method predicts, and why.
+    """
     tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
     if "predictor" in outcome.metrics:

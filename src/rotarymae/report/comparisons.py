@@ -83,8 +83,9 @@ def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, captio
 
     Args:
         title, caption: above and below the table.
-        parts: pairs (name, scores as in metrics.json) of columns of values, channels or distances.
-        error: name of the metric that the columns of methods hold.
+        parts: pairs (name, scores) of the rows: columns of values, channels or distances, with scores as in
+            metrics.json.
+        error: name of the metric, as in metrics.json, that the columns of methods hold.
     """
     rows = []
     for name, scores in parts:

@@ -290,7 +290,7 @@ def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...
 
 
 def draw_mistakes(outcome: Outcome) -> Parts:
-    """Draw some scored series that were predicted wrong; nothing for survival, pictures and sounds.
+    """Draw at most three scored series that were predicted wrong; nothing for survival, pictures and sounds.
 
     For classes it is one series of each of the three most frequent confusions; for a regression those of the largest
     errors.

@@ -264,8 +264,8 @@ class FinetuningOptions:
     """Fine-tuning: highest learning rate; without it --base-lr, or 30 times that with --tune probe. Lower it if the
     loss of fine-tuning jumps, and that of pre-training does not."""
     loss: TargetLoss = "auto"
-    """Fine-tuning: loss for numbers as labels: squared errors (auto), or absolute errors (absolute_error), which
-    outliers among the labels move less. Classes always have cross-entropy."""
+    """Fine-tuning: loss for numbers as labels: squared errors (auto) or absolute errors (absolute_error). Set the
+    latter if outliers among the labels spoil predictions. Classes always have cross-entropy."""
     tune: Literal["full", "probe"] = "full"
     """Fine-tuning: train all weights (full), or only the new head on the unchanged encoder (probe). Set probe to
     save time, or to judge what pre-training learnt."""
