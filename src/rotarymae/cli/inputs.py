@@ -279,7 +279,8 @@ class FolderOptions:
         if self.audio and self.longest_side != FolderOptions.longest_side:
             unread.append("--longest-side")
         if unread:
-            raise InputError(f"{', '.join(unread)} are not for {'pictures' if self.images else 'sounds'}; leave out.")
+            kind = "pictures" if self.images else "sounds"
+            raise InputError(f"{', '.join(unread)} are not for {kind}; leave them out.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """Read the pictures or sounds of a folder for a training, as --images or --audio says.

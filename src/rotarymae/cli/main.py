@@ -51,7 +51,8 @@ def main(argv: list[str] | None = None) -> None:
         argv: words after "rotarymae"; None takes those of the process.
 
     Raises:
-        SystemExit: with the code that `ending` chooses after an error, which is printed; with 0 after a help text.
+        SystemExit: after an error, which is printed, with the code that `ending` chooses, or 2 for options that cannot
+            be parsed; after a help text with 0.
     """
     from rotarymae import __version__
 

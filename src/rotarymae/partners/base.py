@@ -16,6 +16,7 @@ from rotarymae.preprocess import StaticColumn
 from rotarymae.system import from_fields
 
 Floats = NDArray[np.float64]
+ANEW = "Fit or fetch the model anew."
 
 
 class Partner(Protocol):
@@ -122,9 +123,9 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
     try:
         arrays = load_file(path)
     except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}.") from None
+        raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}. {ANEW}") from None
     if set(arrays) != set(layout):
-        raise ModelDirectoryError(f"{path} holds the arrays {sorted(arrays)}; wanted {sorted(layout)}.")
+        raise ModelDirectoryError(f"{path} holds the arrays {sorted(arrays)}; wanted {sorted(layout)}. {ANEW}")
     sizes: dict[str, int] = {}
     for name, (dtype, shape) in layout.items():
         array = arrays[name]
@@ -134,10 +135,12 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
         if array.dtype != dtype or list(array.shape) != expected or not array.size:
             raise ModelDirectoryError(
                 f"{path}: the array {name!r} is {array.dtype} {list(array.shape)}; wanted {np.dtype(dtype)} "
-                f"{expected}, not empty."
+                f"{expected}, not empty. {ANEW}"
             )
         if not np.isfinite(array).all():
-            raise ModelDirectoryError(f"{path}: the array {name!r} holds NaN or infinity; wanted finite numbers.")
+            raise ModelDirectoryError(
+                f"{path}: the array {name!r} holds NaN or infinity; wanted finite numbers. {ANEW}"
+            )
     return arrays
 
 
@@ -153,10 +156,10 @@ def read_settings(kind: type, settings: Any, path: Path) -> Any:
     try:
         return from_fields(kind, settings, "the record of settings")
     except (InputError, TypeError) as error:
-        raise ModelDirectoryError(f"{path}: {error}") from None
+        raise ModelDirectoryError(f"{path}: {str(error).rstrip('.')}. {ANEW}") from None
 
 
 def check(condition: bool, path: Path, field: str) -> None:
     """Raise ModelDirectoryError unless a condition holds; it names the file `path` and the wrong field in it."""
     if not condition:
-        raise ModelDirectoryError(f"{path}: the field {field!r} does not hold what this version writes.")
+        raise ModelDirectoryError(f"{path}: the field {field!r} does not hold what this version writes. {ANEW}")

@@ -203,7 +203,7 @@ class RandomConvolutions(Partner):
 
 
 def _points(dataset: Any) -> float:
-    """Return the median over series of the number of different times, or over sounds of that of pairs of frames."""
+    """Return the median length of series, in different times, or of sounds, in points of two frames (rounded down)."""
     if dataset.kind == "patches":
         return float(np.median([len(array) for array in dataset.arrays])) // FRAMES
     new = np.diff(np.asarray(dataset.times), prepend=np.nan) != 0

@@ -200,9 +200,9 @@ class ScalingOptions:
     column NAME has a column of errors called NAME_err. Turn it off (--no-signal-to-noise) if these errors are
     unreliable."""
     transforms: Mapping[str, Transform] | None = None
-    """Pre-training and fine-tuning: how values are scaled, as pairs of column and method (flux asinh): robust, by
-    median and quantiles, the default; standard, by mean and deviation; asinh, if values span many orders of magnitude;
-    none, if scaled already."""
+    """Pre-training and fine-tuning: how values are scaled, as pairs of column and method (flux asinh); without it
+    robust. robust: by median and quantiles; standard: by mean and deviation. Set asinh if values span many orders of
+    magnitude, none if they are scaled already."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
