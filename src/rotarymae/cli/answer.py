@@ -133,7 +133,7 @@ def explain_command(
     from rotarymae.pipeline import Pipeline
 
     def question() -> scale.Question:
-        """Load the pipeline of `model`, and return the `scale.Question` how much each observation matters to it."""
+        """Load the pipeline of `model`, and return the `scale.Question` how much observations matter to its answers."""
         return scale.importances(Pipeline.load(model))
 
     pipeline, reporter = _answer("explain", question, table, out, columns, quiet)

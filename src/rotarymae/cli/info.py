@@ -150,9 +150,10 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
-    """Return the first rows of the first series, at most five, as text in aligned columns, below the table's names.
+    """Return the first rows of the first series, at most five, as text in aligned columns with their names above.
 
-    Times are whole, or dates where they are dates; other decimal numbers have six digits.
+    `schema` gives the names of the columns of times and channels. Times have all their digits, or are dates; other
+    decimal numbers have six significant digits.
     """
     count = min(ROWS_SHOWN, int(dataset.offsets[1]))
     table = dataset.select([0]).to_arrow(time=schema.time, channel=schema.channel or "channel").slice(0, count)

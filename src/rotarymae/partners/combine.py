@@ -92,7 +92,7 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
     """Return the temperature for `temper` that calibrates probabilities best, between exp(-2.5) and exp(2.5).
 
-    It maximises the likelihood of the truth, times a normal prior around 0 of its logarithm.
+    It maximises the likelihood of the truth times a prior: its logarithm is normal, with mean 0 and deviation 0.5.
 
     Args:
         probabilities: [S, K].

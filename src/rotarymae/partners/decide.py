@@ -41,8 +41,9 @@ def resolve(by: str, counts: NDArray[np.integer]) -> str:
     """Return the rule by which classes are decided: `by`, of which "auto" becomes "f1" or "accuracy".
 
     Args:
-        by: "auto", "accuracy", "f1", "balanced" or "cost"; see the top of this file.
-        counts: [K] training series of each class.
+        by: "accuracy", "f1", "balanced", "cost", or "auto": "f1" if the rarer of two classes has less than a fifth of
+            the training series, else "accuracy".
+        counts: [K] number of training series of each class.
     """
     if by != "auto":
         return by
@@ -55,8 +56,9 @@ def decision_weights(
     """Return the weights [K] by which `decide` multiplies probabilities; () for accuracy, which needs none.
 
     Args:
-        by: "auto", "accuracy", "f1", "balanced" or "cost"; see the top of this file.
-        counts: [K] training series of each class.
+        by: "accuracy"; "balanced", which weighs by the inverse of each class's share of the training series; "f1", for
+            the largest expected F1; "cost", which weighs by `costs`; or "auto", as in `resolve`.
+        counts: [K] number of training series of each class.
         probabilities: [S, K] of series that training did not see; only "f1" reads them. With S = 0 it returns ().
         costs: [K] positive numbers for by="cost"; else ().
     """

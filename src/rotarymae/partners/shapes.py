@@ -254,7 +254,7 @@ class Groups:
 
     @cached_property
     def structure(self) -> list[Floats]:
-        """Return the structure function of each group in the four bins of lags between LAG_EDGES, as four arrays [G].
+        """Return the structure function of each group in the four bins of lags between LAG_EDGES: [G] for each bin.
 
         It is the mean squared difference of two observations of a group, of which the second is one of LAGS places
         after the first, over twice the variance of the group. Their lag is their distance in time, as a share of the
@@ -574,7 +574,9 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
     """Return the index [S] of each series' leading channel: of the greatest height, or with errors the largest x / e.
 
-    Arguments are those of `course`.
+    Args:
+        groups: one for each channel of each series; they say whether there are errors.
+        tables: {feature: [S, channels]} of all features, from `compute`.
     """
     rank = tables["height" if groups.e is None else "largest signal to noise"]
     return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)

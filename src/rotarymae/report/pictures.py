@@ -273,7 +273,9 @@ def draw_classes(outcome: Outcome) -> Parts:
 
 
 def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...], scored: str) -> Table:
-    """Return a table of precision, recall and F1 of each class, and of their means over classes as in metrics.json.
+    """Return a table of precision, recall, F1 and number of series of each class, and of the means as in metrics.json.
+
+    Means are over the classes that some series has, or is taken for.
 
     Args:
         labels, predicted: int [n], true and decided class numbers from 0 of the n scored series.
@@ -421,7 +423,7 @@ def draw_survival(outcome: Outcome) -> Parts:
 
 
 def draw_learning(outcome: Outcome) -> Parts:
-    """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place."""
+    """Draw training and validation losses by epoch: a picture for each of pre-training and fine-tuning that was made."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         history: Any = [] if result is None else result.history
         figure = Figure((5.2, 3.7))
