@@ -423,7 +423,7 @@ def draw_survival(outcome: Outcome) -> Parts:
 
 
 def draw_learning(outcome: Outcome) -> Parts:
-    """Draw training and validation losses by epoch: a picture for each of pre-training and fine-tuning that was made."""
+    """Draw training and validation losses by epoch, a picture for each of pre-training and fine-tuning, if made."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         history: Any = [] if result is None else result.history
         figure = Figure((5.2, 3.7))
