@@ -28,7 +28,7 @@ COX_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 
 @dataclass(frozen=True)
 class CoxSettings:
-    """Settings of `CoxFeatures` that are saved next to its arrays, as JSON."""
+    """The names of features and the static columns of `CoxFeatures`, which are saved next to its arrays, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]
