@@ -65,7 +65,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Return a drawing function that runs `draw` in this module's style, whatever the caller's matplotlib settings."""
+    """Decorate a drawing function: it draws in this module's style, whatever the caller's matplotlib settings."""
 
     @wraps(draw)
     def drawing(*arguments: Arguments.args, **named: Arguments.kwargs) -> Figure:
@@ -77,21 +77,22 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 
 def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (colour, marker) for each channel name; LSST's if all are names of its bands, in upper or lower case."""
+    """Return (colour, marker) for each channel: LSST's if all names are its bands, in any case, else by `style_of`."""
     if names and all(name.lower() in LSST_BANDS for name in names):
         return [LSST_BANDS[name.lower()] for name in names]
     return [style_of(i) for i in range(len(names))]
 
 
 def style_of(i: int) -> tuple[str, str]:
-    """Return (colour, marker) for the number i from 0; the first 128 combinations all differ, then they repeat."""
+    """Return (colour, marker) for a number from 0; the first 128 combinations all differ, then they repeat."""
     return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
 
 
 def literal(text: object) -> str:
-    """Return a user's name as matplotlib can draw it literally; of more than 32 characters the first 31 and "…".
+    """Return a text, such as a column's name, escaped so that matplotlib draws it as it is.
 
-    matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore.
+    matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore. Of
+    more than 32 characters the first 31 stay, and "…" follows.
     """
     name = str(text)
     name = name if len(name) <= 32 else f"{name[:31]}…"
@@ -99,9 +100,11 @@ def literal(text: object) -> str:
 
 
 def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
-    """Add a legend of (handle, name) pairs, at least one, below the panels, in as many columns as the width takes.
+    """Add a legend to a figure, below its panels, in as many columns as its width takes.
 
-    The figure has constrained layout, which makes room for the legend.
+    Args:
+        figure: has constrained layout, which makes room for the legend.
+        entries: (artist, name) pairs, at least one.
     """
     handles, labels = zip(*entries)
     # A column takes its longest name and the handle; a line of 9 pt text has about 13 characters per inch.
@@ -110,7 +113,13 @@ def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
 
 
 class Curve(NamedTuple):
-    """A predicted curve: times and mean [q], bands by their probability (lower [q], upper [q]), channels int [q]."""
+    """Predicted curves of a series' channels, which are drawn as lines between the q points in their order.
+
+    Attributes:
+        times, mean: [q] time and predicted value of each point, in the units of the observations.
+        bands: {probability: (lower [q], upper [q])}, such as 0.95; {} without bands.
+        channels: int [q], indices of the points' channels.
+    """
 
     times: ArrayLike
     mean: ArrayLike
@@ -137,18 +146,23 @@ def interpolation(
 ) -> Figure:
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
 
+    The axis of values reaches at most twice the range of a channel's observations beyond them, however wide bands are.
+
     Args:
-        times, values: [n], all in one unit; name it in `value_label`.
+        times, values: [n] of the n observations.
         channels: int [n], indices into `channel_names`.
-        shown: indices into `channel_names` of the channels to draw, at least one; panels are in ascending order.
-        errors: [n], one standard deviation in the unit of the values; None draws no bars.
+        channel_names: titles of the panels, and the choice of colours.
+        shown: indices into `channel_names` of the channels to draw, each with an observation, at least one; panels are
+            in ascending order.
+        errors: [n], one standard deviation in the unit of the values, of which the size counts; None draws no bars.
         sides: int [n], -1 for upper limits, which are drawn as arrows down, 1 for lower limits, arrows up, and 0 for
-            values; None means all are values.
-        hidden: bool [n]; None means that none is.
-        curve: predicted curve; None for none.
+            values; None means all are values. Hidden limits are drawn like others.
+        hidden: bool [n], True for observations that the model did not see; None means that it saw all.
+        curve: predicted curves; None for none.
+        time_label, value_label: of the axes; name the units there.
         linear_up_to: makes the value axis linear up to that value and logarithmic beyond, of either sign; None
             leaves it linear.
-        dates: times are days since 1970-01-01 UTC, and are labelled as dates.
+        dates: whether times are days since 1970-01-01 UTC, to be labelled as dates.
     """
     t, y, channel, drawn = _on_axis(times, dates), np.asarray(values), np.asarray(channels), np.sort(shown)
     hollow = np.zeros(len(y), bool) if hidden is None else np.asarray(hidden)
@@ -193,7 +207,10 @@ def interpolation(
 
 
 def _panels(figure: Figure, rows: int, columns: int, count: int, **how: Any) -> np.ndarray:
-    """Return the first `count` panels of a grid; the others are not shown."""
+    """Add a grid of panels to a figure, hide all but the first `count`, row by row, and return these [count].
+
+    `how` are further arguments of `Figure.subplots`.
+    """
     panels = figure.subplots(rows, columns, squeeze=False, **how).ravel()
     for spare in panels[count:]:
         spare.set_visible(False)
@@ -201,9 +218,13 @@ def _panels(figure: Figure, rows: int, columns: int, count: int, **how: Any) -> 
 
 
 def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.ndarray, colour: str) -> None:
-    """Draw an arrow from each limit to the side on which the value lies.
+    """Draw each limit as an arrow into the panel `axes`, to the side on which the value lies.
 
-    `sides` int [n] are -1 for upper limits, 1 for lower ones, 0 for what is no limit and is not drawn.
+    Args:
+        axes: the panel.
+        times, values: [n]; where there is a limit, it is the value.
+        sides: int [n], -1 for upper limits, 1 for lower ones, 0 for what is no limit and is not drawn.
+        colour: of the arrows.
     """
     for side, label, marker in ((-1, "upper limit", r"$\downarrow$"), (1, "lower limit", r"$\uparrow$")):
         at = sides == side
@@ -212,14 +233,14 @@ def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.nda
 
 
 def _limit(axes: Any, values: np.ndarray) -> None:
-    """Limit a panel's value axis to twice the range of the observations beyond them, however wide a band is."""
+    """Limit the value axis of the panel `axes` to twice the range of `values` [n] beyond them; not if all are equal."""
     if np.ptp(values) > 0:
         low, high, (bottom, top) = values.min(), values.max(), axes.get_ylim()
         axes.set_ylim(max(bottom, low - 2 * (high - low)), min(top, high + 2 * (high - low)))
 
 
 def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
-    """Return times as matplotlib draws them: as float64 or, if they are dates in days since 1970, as datetime64."""
+    """Return times as matplotlib draws them: as float64 or, with `dates`, days since 1970-01-01 as datetime64[ms]."""
     days = np.asarray(times, np.float64)
     # Milliseconds are drawn alike whatever epoch the caller has set in matplotlib.
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
@@ -230,7 +251,8 @@ def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = 
     """Draw scores against how much of each series was known: a panel per metric, a line per method, even steps.
 
     Args:
-        scores: {metric: {method: {span: score}}}; spans are texts, in order, the same for all methods.
+        scores: {metric: {method: {span: score}}}, at least one metric, each with the same methods. Spans are texts,
+            in order, the same for all methods.
         first: the event that spans start from, such as "observation": the axis then reads "known since the first
             observation"; with "" it reads "known".
     """
@@ -248,19 +270,30 @@ def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = 
 
 
 class Excerpt(NamedTuple):
-    """A part of a series: name, what is odd in it, times and values [n], which are odd, and the sides of limits."""
+    """A part of one channel of a series, n observations, to be drawn by `excerpts`.
+
+    Attributes:
+        name: first line of the title, such as the id.
+        oddity: second line of the title: what is odd.
+        times, values: [n].
+        odd: bool [n], True for observations to mark.
+        sides: int [n], -1 for upper limits, 1 for lower ones, 0 for values.
+    """
 
     name: str
     oddity: str
     times: ArrayLike
     values: ArrayLike
-    odd: ArrayLike  # bool [n]
-    sides: ArrayLike  # int [n], as in `interpolation`
+    odd: ArrayLike
+    sides: ArrayLike
 
 
 @styled
 def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
-    """Draw parts of series, at least one, in a panel each, with the odd observations marked; `value` names the axis."""
+    """Draw parts of series, at least one, in a panel each, with circles around the odd observations.
+
+    `value` is the label of the axis of values, for all panels.
+    """
     columns = min(3, len(parts))
     rows = -(-len(parts) // columns)
     figure = Figure((3.2 * columns, 2.3 * rows))

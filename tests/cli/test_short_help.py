@@ -67,3 +67,13 @@ def test_no_option_has_a_default_without_words(name, capsys):
     assert command(name, "--help-all") == 0
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert not re.findall(r"\(default: (?:None|True|False|)\)", shown)
+    assert re.search(r"\(default: off\b", shown)  # of a flag
+
+
+@pytest.mark.parametrize("kind", [FolderOptions, FitConfig])
+def test_an_option_that_shows_no_default_says_what_happens_without_it(kind):
+    docs = field_docs(kind)
+    unset = [field.name for field in fields(kind) if field.default is None]
+    assert unset
+    for name in unset:
+        assert re.search(r"\bwithout (it|them)\b", docs[name], re.IGNORECASE), name

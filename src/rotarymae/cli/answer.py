@@ -19,6 +19,7 @@ from rotarymae.cli.inputs import (
     OptionalTable,
     QuestionTable,
     Quiet,
+    SeriesTable,
     read_folder,
 )
 from rotarymae.cli.output import are_shards, check_new
@@ -39,8 +40,8 @@ BAR_TITLES = {
 Workers = Annotated[
     int,
     arg(
-        help="Number of processes that share the files of a folder of tables. Raise it to the number of cores; the "
-        "same command may run on other computers at the same time. Not for a single table."
+        help="Prediction: number of processes that share the files of a folder of tables, where --out is a folder, "
+        "too. Raise it to the number of cores; the same command may run on other computers at the same time."
     ),
 ]
 
@@ -58,17 +59,19 @@ def predict_command(
 ) -> None:
     """Predict the label of every series of a table, and write one row per series to a file.
 
-    For example: rotarymae predict run new.csv --out predictions.csv. Classes have a probability each, numbers an
-    interval. A model without labels can only give --anomaly-score.
+    For example: rotarymae predict run new.csv --out predictions.csv. Each row has the id of a series, in the order of
+    the table, and the predicted class with the probability of each class, or the predicted number with an interval that
+    holds 90 % of numbers, or the expected time to the event with the probability that it comes later than some times. A
+    model without labels can only give --anomaly-score. A series without observations has a row with its id alone.
 
     Args:
         out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
             file for each table; files that are there already are kept.
-        predictor: What predicts: the network (model), boosted trees on summary features (features), the average of all
-            methods (combined), or what `fit` chose (auto). Set another one to compare them.
-        anomaly_score: Add a column that says how badly each series is predicted from its other observations (mean
-            negative log-likelihood in nats). Set it to search for odd series, which score high; it takes five times as
-            long.
+        predictor: Prediction: what predicts: the network (model), boosted trees on summary features (features), the
+            average of all methods (combined), or what `fit` chose (auto). Set another one to compare them.
+        anomaly_score: Prediction: add a column that says how badly the observations of each series are predicted from
+            the others (mean negative log-likelihood in nats). Set it to search for odd series, which score high; it
+            takes five times as long.
     """
     from rotarymae import scale
 
@@ -89,15 +92,17 @@ def embed_command(
 ) -> None:
     """Turn every series of a table into one vector, and write one row per series to a file: id, e0, e1, and so on.
 
-    For example: rotarymae embed run new.csv --out vectors.parquet
+    For example: rotarymae embed run new.csv --out vectors.parquet. There are as many numbers as the encoder is wide; a
+    series without observations has a row with its id alone.
 
     Args:
         out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
             file for each table; files that are there already are kept.
-        pool: How a series' tokens become one vector: their mean, their maximum (max), the [CLS] token (cls), or as the
-            model was trained (auto). Set another one to compare them.
-        stage: The model that makes the vectors: the pretrained one, or the finetuned one, whose vectors lie together
-            where labels are equal. finetuned needs a fit with labels.
+        pool: Prediction: how a series' tokens become one vector: their mean, their maximum (max), the [CLS] token
+            (cls), or as the model was trained (auto). Set another one to compare them.
+        stage: Prediction: the model of the run that makes the vectors: the one before fine-tuning (pretrained), or
+            after it (finetuned). Set finetuned, which needs a fit with labels, to have series of like labels close
+            together.
     """
     from rotarymae import scale
 
@@ -107,7 +112,7 @@ def embed_command(
 
 def explain_command(
     model: Positional[ModelPath],
-    table: Positional[QuestionTable],
+    table: Positional[SeriesTable],
     out: Path,
     columns: Columns,
     quiet: Quiet = False,
@@ -119,7 +124,7 @@ def explain_command(
     series, and the observation's importance: by how much the logarithm of the predicted class's probability falls
     without it, negative where the observation speaks against the class; of a regression, how far the prediction moves,
     in standard deviations of the training targets. Observations of a series that is longer than the model reads at a
-    time have no importance.
+    time have no importance, and a warning names such series.
 
     Args:
         out: New .csv or .parquet file, with a row per observation; - prints CSV.
@@ -128,7 +133,7 @@ def explain_command(
     from rotarymae.pipeline import Pipeline
 
     def question() -> scale.Question:
-        """Load the pipeline, and return the question how much each observation matters to the prediction."""
+        """Load the pipeline of `model`, and return the `scale.Question` how much observations matter to its answers."""
         return scale.importances(Pipeline.load(model))
 
     pipeline, reporter = _answer("explain", question, table, out, columns, quiet)
@@ -161,12 +166,12 @@ def interpolate_command(
     Args:
         out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value; - prints
             CSV.
-        at: Table with the ids, times and channels to predict for. Give it if times differ by series; without a column
-            of channels all are predicted, and ids are needed only if there are several series.
-        times: Times to predict for, the same in every series and channel: numbers, dates (2024-03-31T10:00), or +4,
-            +4h after each series' first observation.
-        grid: Number of evenly spaced times to predict for, from each series' first to its last observation. Raise it
-            for finer curves.
+        at: Prediction: table with the ids, times and channels to predict for. Give it if times differ by series;
+            without a column of channels all are predicted, and ids are needed only if there are several series.
+        times: Prediction: times to predict for, in every series and channel: numbers, dates (2024-03-31T10:00), or +4,
+            +4h after each series' first observation. Give them if the same times matter for all.
+        grid: Prediction: number of evenly spaced times to predict for, from each series' first to its last
+            observation, in every channel. Raise it for finer curves.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
@@ -177,7 +182,7 @@ def interpolate_command(
     model, table = _model_and_table(model, table)
 
     def question() -> scale.Question:
-        """Load the pipeline, read the table of times if there is one, and return the question about values."""
+        """Load the pipeline, read the table of --at if there is one, and return the `scale.Question` for values."""
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
         return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
@@ -199,8 +204,8 @@ def anomalies_command(
     For example: rotarymae anomalies run new.csv --out scores.csv, which also draws the oddest ones in scores.png. A
     table alone (rotarymae anomalies new.csv --out scores.csv) is scored by any-series, which was trained on drawn
     functions. anomaly_score is the negative log-likelihood of an observation that was hidden, in nats: a spike scores
-    high. stretch_score is high for a jump, a drift or a frozen sensor: so many robust standard deviations is the mean
-    of 16 such scores from that of other stretches.
+    high. stretch_score is high for a jump, a drift or a frozen sensor: it says how far the mean score of 16
+    observations, hidden together, lies from that of other stretches, in robust standard deviations.
 
     Args:
         out: New .csv or .parquet file, a row per observation: id, time, channel, values, two scores per value; - prints
@@ -216,7 +221,7 @@ def anomalies_command(
         raise InputError(f"{picture} exists; remove it, or choose another name for {out}.")
 
     def question() -> scale.Question:
-        """Load the pipeline, and return the question about scores."""
+        """Load the pre-trained part of the pipeline, and return the `scale.Question` how odd each observation is."""
         return scale.anomalies(Pipeline.load(model, precision).pretrained)
 
     pipeline, reporter = _answer("anomalies", question, table, out, columns, quiet)
@@ -226,10 +231,14 @@ def anomalies_command(
 
 
 def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
-    """Return (model, table); where `table` is None, `model` is the table and the model is the shipped any-series.
+    """Return (model, table) as typed or, if one path alone was typed, the model any-series and this path as the table.
+
+    Args:
+        model: the first path.
+        table: the second path; None without one.
 
     Raises:
-        InputError: `table` is None and `model` is a model ("no-table").
+        InputError: a single path, which is that of a model ("no-table").
     """
     from rotarymae.model_files import ANY_SERIES, CONFIG, MODEL, shipped_models
 
@@ -243,10 +252,17 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 
 
 def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
-    """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of `table`.
+    """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of a table.
 
-    The error is printed next to that of a straight line. Only the first part of the table is read, a second time. Does
-    nothing for another pipeline, or where `table` is "-" (standard input cannot be read twice).
+    The error is printed next to that of a straight line, if a series has enough observations. Only the first part of
+    the table is read, a second time. Does nothing for another pipeline, or for standard input, which cannot be read
+    twice.
+
+    Args:
+        pipeline: the one that answered.
+        reporter: prints, unless it is quiet.
+        table: the table; "-" is standard input.
+        columns: the command's options on its layout.
     """
     if not pipeline.untrained or str(table) == "-":
         return
@@ -273,20 +289,23 @@ def _answer(
     `predict` and `embed` also answer a folder of tables, whose files each get a file in the folder `out`.
 
     Args:
-        command: the subcommand.
-        open_question: loads the pipeline and returns the question. With `workers` it is a partial of the model and of
-            options by name, which are recorded in a folder of outputs, and is called in each worker process.
+        command: the subcommand, for progress and for the record in a folder of outputs.
+        open_question: loads the pipeline and returns the question. With `workers` it is a partial, whose first argument
+            is the model's path, and whose keywords are the options to be recorded in a folder of outputs; it is called
+            in each worker process, too.
         table: a file, a folder or a pattern; "-" is standard input.
         out: a .csv or .parquet file, "-" for standard output, or a folder for a folder of tables (`are_shards`).
         columns: the command's options on the table's layout; what is not given is as in the model's training table.
-        workers: number of processes that share a folder of tables; None for commands that do not answer one.
+        quiet: print only warnings and errors.
+        workers: number of processes that share a folder of tables; None for commands that write one file alone, and
+            answer no pictures or sounds.
 
     Returns:
         The pipeline that answered, and the reporter.
 
     Raises:
         InputError: an output that exists; a table that cannot be read or answered; options of tables for a model of
-            pictures or sounds, or the reverse.
+            pictures or sounds; such a model where `workers` is None.
     """
     from rotarymae import scale
 

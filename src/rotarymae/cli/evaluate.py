@@ -48,13 +48,14 @@ def evaluate_command(
     how many of the series the model was trained on.
 
     Args:
-        out: New JSON file for the metrics. With --at, a PNG picture of the same name is written next to it.
-        at: Also score what is predicted of series cut off so long after their first observation: 30 (in the table's
-            unit of time), 6h or 2d. Give it to see how early predictions are good.
-        first: With --at: column of flags, such as detections. Times then count from the first observation where it is
-            not 0. Give it if series begin long before the event.
-        horizon: Score forecasts of values instead of labels: of the next 30 (in the table's unit of time), 6h or 2d,
-            from eight times in each series, next to simple methods.
+        out: New JSON file for the metrics. Name it to keep them; with --at, a PNG picture of the same name is written
+            next to it.
+        at: Scoring: also score predictions of series that are cut off so long after their first observation: 30 (in the
+            table's unit of time) or, if times are dates, 6h or 2d. Give it to see how early predictions are good.
+        first: Scoring: with --at, column of flags, such as detections: times count from the first observation where it
+            is not 0. Name it if series begin long before the event.
+        horizon: Scoring: score forecasts of values instead of labels: of the next 30 (in the table's unit of time) or,
+            if times are dates, 6h or 2d, from eight times in each series. Give it for a model that is to forecast.
     """
     from rotarymae.ensemble import load
     from rotarymae.scoring import evaluate_predictions
@@ -130,7 +131,10 @@ def evaluate_command(
 
 
 def _write(metrics: dict[str, Any], out: Path | None, reporter: system.Reporter) -> None:
-    """Write metrics to a JSON file, unless `out` is None, and print them."""
+    """Write metrics to the JSON file `out`, unless it is None, and print their tables, unless `reporter` is quiet.
+
+    `metrics` are laid out as in the metrics.json of a run.
+    """
     if out is not None:
         system.write_text(out, system.as_json(metrics))
     print_metrics(metrics, reporter)
@@ -139,7 +143,15 @@ def _write(metrics: dict[str, Any], out: Path | None, reporter: system.Reporter)
 def _read_series(
     pipeline: Any, table: Path, columns: Columns, others: tuple[str, ...] = ()
 ) -> tuple[SeriesDataset, tables.TableSchema]:
-    """Read a table as a pipeline of series needs it, but for the columns `others`; return it and its layout."""
+    """Read a table as a pipeline of series needs it; return the data set, and the layout by which it was read.
+
+    Args:
+        pipeline: a trained pipeline, whose channels and columns of values are read. InputError without a preprocessor
+            of series.
+        table: the table.
+        columns: the command's options on the layout; what is not given is as in the pipeline's training table.
+        others: names of columns that are no values, such as that of labels.
+    """
     known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
     names = {"channel_names": known.channel_names, "value_names": known.value_columns}
     return tables.read_table(table, layout, **names, others=others), layout
@@ -149,6 +161,19 @@ def _forecast_metrics(
     model: Path, table: Path, columns: Columns, horizon: str, precision: ComputedIn, reporter: system.Reporter
 ) -> dict[str, Any]:
     """Score forecasts of a table's values up to `horizon` ahead, such as "30" or "6h"; return the metrics.
+
+    Warns, with an InputWarning, of series that the model was trained on.
+
+    Args:
+        model, table: paths, as the command takes them.
+        columns: the command's options on the table's layout.
+        horizon: how far ahead, in the table's unit of time or with a unit.
+        precision: number format of matrix products.
+        reporter: shows the progress.
+
+    Returns:
+        A dictionary for JSON: the number of "series", their "noun", the "horizon" without "+", and under
+        "interpolation" the scores of each column of values, as in metrics.json.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
@@ -167,10 +192,15 @@ def _forecast_metrics(
 
 
 def _span(option: str, text: str, unit: str | None) -> float:
-    """Return the time span `text` of an option, such as "30", "6h" or "+2d", as a number of the times' unit.
+    """Return a time span, such as "30", "6h" or "+2d", as a number in the unit of the table's times.
+
+    Args:
+        option: the option that gives it, such as "--at", for messages.
+        text: the span.
+        unit: of the times: "day" for dates; with another, or None, the span must be a number alone.
 
     Raises:
-        InputError: text that is no span; d, h, min or s where the times have no unit (None).
+        InputError: text that is no span; one with d, h, min or s where the times are no dates.
     """
     from rotarymae.series.dates import parse_span
 
@@ -183,9 +213,10 @@ def _span(option: str, text: str, unit: str | None) -> float:
 
 
 def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
-    """Return, for each series of `dataset`, the first time at which its flag is not 0, float [S]; NaN without any.
+    """Return the first time at which the flag of each of S series is not 0, float [S]; NaN where there is none.
 
     Args:
+        dataset: the S series.
         flags: the same table read with the flag as its first column of values; series are matched by id.
     """
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
@@ -195,9 +226,9 @@ def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
 
 
 def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
-    """Warn, with an InputWarning, of ids that the run in the folder `run` was trained or chosen on.
+    """Warn, with an InputWarning, if some of the series `ids` [S] were in another part of a run than its "test".
 
-    They are looked up in the run's predictions.parquet; does nothing without that file.
+    The parts are those in predictions.parquet of the folder `run`; without that file this does nothing.
     """
     import pyarrow.parquet as pq
 

@@ -27,8 +27,9 @@ def export_command(
 
     Args:
         out: New .onnx file for the program.
-        job: What the program does: predict labels, embed series as vectors, or interpolate values. auto: predict for a
-            fit with labels, else interpolate if the model can, else embed.
+        job: Prediction: what the program does: predict labels, embed series as vectors, or interpolate values. auto:
+            predict for a fit with labels, else interpolate if the model can, else embed. Set it if you need another
+            one of these.
     """
     from rotarymae.export import export_program, make_program
     from rotarymae.pipeline import Pipeline

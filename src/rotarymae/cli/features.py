@@ -26,10 +26,10 @@ def features_command(
     Nothing is trained. A feature that a series does not have, such as a period of two observations, is an empty cell.
 
     Args:
-        table: The observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
+        table: The observations, one per row: a file, a folder of files, a quoted pattern, or - for standard input.
         out: New .csv or .parquet file: the ids of the series and a column per feature; - prints CSV.
-        errors: Columns with the standard errors of the values, in their order. Name them if the table has them: values
-            with large errors then count less.
+        errors: Reading: columns with the standard errors of the values, in the order of --values. Name them if the
+            table has them: there are further features then, and the peak is the largest value less its error.
     """
     reporter = system.Reporter(quiet)
     check_new(out)

@@ -59,20 +59,28 @@ class LabelOptions(LabelColumn):
     survival with --event, regression for numbers with decimals, else classification. Set regression if whole
     numbers are amounts."""
     holdout: float = 0.25
-    """Scoring: share of the labelled series that is kept out of training, and by which the model is scored; with fewer
-    than ten labelled series, none is. Raise it for surer scores, lower it to train on more."""
+    """Scoring: share of the series (if there are labels, of the labelled ones) that is kept out of training, and by
+    which the model is scored; with fewer than ten, none is. Raise it for surer scores, lower it to train on more."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """Scoring: column that decides which series are kept out of training: whole groups of equal text (patients),
-    the largest numbers or latest dates, or rows that say test. Set it if related series would be on both sides."""
+    """Scoring: column, with one value per series, that decides which series are kept out of training: whole groups of
+    equal text (patients), the largest numbers or latest dates, or those that say test. Set it if related series would
+    be on both sides."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
-    """Scoring: number of parts of a cross-validation: each part is scored by a model trained on the others, and
-    later predictions average all models. Set it if series are few; the time is multiplied."""
+    """Scoring: number of parts of a cross-validation, instead of --holdout: each part is scored by a model trained on
+    the others, and later predictions average all models. Set it if series are few; it multiplies the time."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
-        """Read the column of --split-by, which decides what series are kept out for scoring; None without it.
+        """Read the column of --split-by, which decides what series are kept out for scoring.
 
-        It has a value for each series of `dataset`, from the table of labels or of objects, or from `table`. A column
-        whose name looks like an id, such as patient_id, is read as text: its values are groups without order.
+        Args:
+            dataset: the series, to which values are matched by id.
+            layout: of the table of observations; its id column, table of objects and words for missing cells count.
+            table: the table of observations, which is read where neither --labels nor the objects have the column.
+
+        Returns:
+            The column: a number, text or None for each series; dates are days since 1970-01-01. A column whose name
+            looks like an id, such as patient_id, is text, so that its values are groups without order. None without
+            --split-by.
 
         Raises:
             InputError: a column that no table has, or that differs within a series.
@@ -88,7 +96,7 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError for --label-id, --task, --folds or --event where no option names any labels."""
+        """Raise InputError if --label-id, --task, --folds or --event is given, and no option names labels."""
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
         unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:
@@ -125,7 +133,8 @@ def fit_command(
     Or with pictures (or sounds, by --audio) in one folder per class: rotarymae fit photos --images --out run
 
     Args:
-        table: Reading: the observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
+        table: Reading: the observations, one per row: a file, a folder of files, a quoted pattern, or - for standard
+            input. With --images or --audio, a folder of pictures or sounds.
         out: New folder for all that the run writes: the model, metrics.json, predictions, and report.html.
         resume: Pre-training and fine-tuning: continue the interrupted run in --out. Type it after a crash or Ctrl-C,
             with all other options as before.
@@ -186,11 +195,17 @@ def _read_table(
 ) -> tuple[series.SeriesDataset, Any, SplitColumn | None, dict[str, Any]]:
     """Read the table of observations, its labels and the column of --split-by, as the options say.
 
-    Where there is a pipeline to `start` from, its columns, channels and errors count where no option says otherwise.
+    Args:
+        table: the table of observations.
+        columns: the options on its layout.
+        labels: the options on labels, and on what is kept out for scoring.
+        config: the options of the fit, which name the static columns and, without `start`, those of errors.
+        start: the trained pipeline to start from; None for a new model. Its columns count where no option says
+            otherwise; its channels and errors always do, and limits are left out if it was trained without.
 
     Returns:
         The data set; the labels in the order of its series, or None; the column of --split-by, or None; and how the
-        table was laid out, fields of `TableSchema`, which is kept with the model.
+        table was laid out, {field of `TableSchema`: value}, which is kept with the model.
 
     Raises:
         InputError: options that exclude each other, or a table or labels that cannot be read.
@@ -217,7 +232,10 @@ def _read_table(
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn, with an InputWarning, where a label is named as a duration and another column as its status."""
+    """Warn, with an InputWarning, if the label's name is that of a duration and one of `columns` is its status.
+
+    `columns` are all names of the table that has the label.
+    """
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(
@@ -238,11 +256,11 @@ def demo_command(
     """Fit a model to 1,400 light curves that ship with the library (PLAsTiCC), and write models, metrics and a report.
 
     Args:
-        out: New folder for the results.
+        out: New folder for all that the run writes: the model, metrics.json, predictions, and report.html.
         seed: Pre-training and fine-tuning: number that fixes every random choice (split, order, masks, first weights).
             Try several to see how much results vary.
-        quick: Pre-training and fine-tuning: make one or two passes only. Set it to see that everything runs; results
-            are poor.
+        quick: Pre-training and fine-tuning: make one pass and two passes instead of 12 and 40. Set it to see that
+            everything runs; results are poor.
     """
     from rotarymae import report
     from rotarymae.data import plasticc
@@ -278,7 +296,7 @@ def demo_command(
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:
-    """Return the settings of the demo; `quick` makes one or two passes only, instead of 12 and 40."""
+    """Return the settings of the demo: 12 passes of pre-training and 40 of fine-tuning; with `quick` 1 and 2."""
     # Rather more passes than the defaults: on 900 objects the labels are what is scarce. Six minutes on two cores.
     return FitConfig(
         pretrain_epochs=1 if quick else 12,

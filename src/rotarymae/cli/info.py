@@ -26,7 +26,7 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
     For example: rotarymae info observations.csv. Columns that no option names are proposed.
 
     Args:
-        table: The observations, one per row: a file, a folder, a quoted pattern, or - for standard input.
+        table: The observations, one per row: a file, a folder of files, a quoted pattern, or - for standard input.
     """
     named = {name for name, value in asdict(columns).items() if value or value == ""}
     with gathered_warnings() as raised:
@@ -65,10 +65,18 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
 ) -> tuple[series.SeriesDataset, list[str]]:
-    """Read the table but for the columns `others`; return the data set and [].
+    """Read a table; return the data set, and a list of texts on what a fit would refuse.
 
-    Where rows repeat the series, time and channel of others, read it again with their means, and return a text on them.
-    Raises InputError for anything else that `tables.read_table` refuses.
+    The list is empty, or has one text on rows that repeat the series, time and channel of others. The data set then has
+    the means of such rows.
+
+    Args:
+        source: the table.
+        schema: its columns.
+        others: names of columns that are no values, such as that of labels.
+
+    Raises:
+        InputError: anything else that `tables.read_table` refuses.
     """
     try:
         return tables.read_table(source, schema, others=others), []
@@ -87,9 +95,9 @@ def _read(
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     """Return what `info` prints on the content of a table, as lines (topic, text).
 
-    They are on series, times, gaps, channels and values. Only the 12 channels with most observations are shown. Each of
-    them has a line on its values where there is a single column of values; otherwise there is a line for each column.
-    For a table larger than memory, gaps and values are those of a sample of series, which is said.
+    They are on series, times, gaps, channels and values. Only the 12 channels with most observations are shown. Where
+    there is a single column of values, each of these channels has a line on its values; otherwise each column of values
+    has one. For a table larger than memory, gaps and values are those of a sample of series, and a line says so.
     """
     import numpy as np
 
@@ -142,7 +150,11 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
-    """Return the first rows of the first series, at most five, as an aligned text table with the table's names."""
+    """Return the first rows of the first series, at most five, as text in aligned columns with their names above.
+
+    `schema` gives the names of the columns of times and channels. Times have all their digits, or are dates; other
+    decimal numbers have six significant digits.
+    """
     count = min(ROWS_SHOWN, int(dataset.offsets[1]))
     table = dataset.select([0]).to_arrow(time=schema.time, channel=schema.channel or "channel").slice(0, count)
     columns = {name: table[name].to_pylist() for name in table.column_names}
@@ -157,9 +169,13 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 
 
 def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
-    """Return the `rotarymae fit` command for a table, with an option for each field of `schema` that is no default.
+    """Return the `rotarymae fit` command for a table, quoted for a shell, with `--out run` at its end.
 
-    `label` is the column of labels or, with a column `event`, of durations; None for a command without labels.
+    Args:
+        table: the path, as typed.
+        schema: its columns and how cells are read; each field that differs from its default becomes an option.
+        label: the column of labels or, with `event`, of durations; None for a command without labels.
+        event: the column that says which durations ended in an event; None without.
     """
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
@@ -176,5 +192,5 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
 
 
 def _words(value: Any) -> str:
-    """Return the value of an option as typed: a tuple's words side by side, "" for True, and two quotes for no text."""
+    """Return an option's value as typed: a tuple's words with spaces between, "" for True, two quotes for no text."""
     return " ".join(value) if isinstance(value, tuple) else ("" if value is True else str(value) or "''")

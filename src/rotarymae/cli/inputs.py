@@ -24,26 +24,39 @@ ModelPath = Annotated[
     Path,
     arg(
         metavar="MODEL",
-        help="A run folder of `fit`, a model directory, a shipped model's name, or OWNER/NAME on the Hugging Face Hub.",
+        help="The trained model: a run folder of `fit`, a saved model, a shipped model's name, or OWNER/NAME on the "
+        "Hugging Face Hub.",
     ),
 ]
-QUESTION = (
-    "The observations: a table or folder of tables with the training table's columns, unless options say otherwise; or "
-    "a folder of pictures or sounds."
+OBSERVATIONS = (
+    "The observations, one per row: a file, a folder of files, a quoted pattern, or - for standard input; with the "
+    "training table's columns, unless options say otherwise."
 )
-QuestionTable = Annotated[Path, arg(metavar="TABLE", help=QUESTION)]
-OptionalTable = Annotated[
-    Path | None, arg(metavar="TABLE", help=QUESTION, help_behavior_hint="(default: MODEL is the table)")
+SeriesTable = Annotated[Path, arg(metavar="TABLE", help=OBSERVATIONS)]
+QuestionTable = Annotated[
+    Path, arg(metavar="TABLE", help=f"{OBSERVATIONS} For a model of pictures or sounds, a folder of such files.")
 ]
-Flag = Annotated[bool, arg(help_behavior_hint="")]  # off unless it is typed
-Quiet = Annotated[bool, arg(help="Print only warnings and errors.", help_behavior_hint="")]
+OptionalTable = Annotated[
+    Path | None,
+    arg(
+        metavar="TABLE",
+        help=f"{OBSERVATIONS} Leave it out to name the table as MODEL: the model any-series then answers.",
+        help_behavior_hint="(default: MODEL is the table)",
+    ),
+]
+Flag = Annotated[bool, arg(help_behavior_hint="(default: off)")]
+Quiet = Annotated[
+    Flag, arg(help="Print only warnings and errors. Set it in scripts, to leave out progress and results.")
+]
 ComputedIn = Annotated[
     Precision,
     arg(
-        help="Prediction: precision of matrix products. auto: bf16 where the hardware has units for it. Set fp32 to "
-        "compare machines."
+        help="Prediction: number format of matrix products. auto takes bf16 (faster, less exact) where the GPU or "
+        "processor has units for it, else fp32. Set fp32 to compare machines: their results then agree up to rounding."
     ),
 ]
+# What help says of a default that tyro would not show in words. None says nothing: the help itself does.
+DEFAULTS = ((None, ""), ((), "(default: none)"), (False, "(default: off)"), (True, "(default: on)"))
 
 
 if TYPE_CHECKING:
@@ -51,17 +64,20 @@ if TYPE_CHECKING:
 else:
 
     def _options() -> type:
-        """Return a dataclass of command options with the fields of `TableSchema`; None means the model's layout."""
+        """Return a frozen dataclass of the command's options: the fields of `TableSchema` but errors, static and units.
+
+        Defaults are None, () or False: an option that is not given, which `TableSchema.resolve` takes from the model.
+        """
         from rotarymae.tables.schema import TableSchema, helps
 
         said, options = helps(), []
         for name, kind in get_type_hints(TableSchema).items():
             if name in ("errors", "static", "units"):
                 continue
-            usual = "recognised" if name == "header_row" else getattr(TableSchema, name) or "none"
-            usual = "value; with --wide all others" if name == "values" else usual
-            default = f"(default: {usual}; with a model, as in its training)"
-            hint = arg(help=said[name], help_behavior_hint="" if kind is bool else default)
+            usual = {"header_row": "recognised", "values": "value; with --wide all others"}.get(name)
+            usual = usual or getattr(TableSchema, name) or ("off" if kind is bool else "none")
+            usual += "" if name == "objects" else "; with a model, as in its training"
+            hint = arg(help=said[name], help_behavior_hint=f"(default: {usual})")
             kind = Path if name == "objects" else kind
             plain = kind is bool or get_origin(kind) is tuple
             default = False if kind is bool else () if plain else None
@@ -72,17 +88,17 @@ else:
 
 
 def with_helps(group: type) -> type:
-    """Give each option of a group, a dataclass, the string below it as help, and return the group.
+    """Make the string below each field of a dataclass of options its help, in place, and return the dataclass.
 
-    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source. It says what
-    happens without an option whose default is None, () or a flag; tyro would add "(default: None)".
+    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source. Defaults of
+    `DEFAULTS` are shown in its words, unless the field is Annotated with words of its own.
     """
     kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
     for one in fields(group):
-        kind = kinds[one.name]
-        texts = {"help": docs[one.name]}
-        if get_origin(kind) is not Annotated and (one.default is None or one.default == () or kind is bool):
-            texts["help_behavior_hint"] = ""
+        kind, texts = kinds[one.name], {"help": docs[one.name]}
+        in_words = [words for default, words in DEFAULTS if one.default is default]
+        if in_words and get_origin(kind) is not Annotated:
+            texts["help_behavior_hint"] = in_words[0]
         group.__annotations__[one.name] = Annotated[kind, arg(**texts)]  # pyright: ignore
     return group
 
@@ -94,39 +110,44 @@ class LabelColumn:
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: that of --objects, or TABLE)")] = None
     """Reading: table with ids of series and their labels, classes or numbers; some series may have none. Give it if
-    TABLE has no labels."""
-    label: Annotated[str | None, arg(help_behavior_hint="(default: label)", aliases=["--duration"])] = None
-    """Reading: column of the labels, in --labels, --objects or TABLE. --duration is another name of this option, for
-    times to an event."""
-    event: Annotated[str | None, arg(help_behavior_hint="(default: labels are no durations)")] = None
-    """Reading: column that says whether a --duration ended in the event (1) or was cut short, censored (0). Give it for
-    survival analysis."""
+    the labels are in a file of their own."""
+    label: Annotated[
+        str | None, arg(help_behavior_hint="(default: label, if --labels is given; else none)", aliases=["--duration"])
+    ] = None
+    """Reading: column of the labels, in --labels, --objects or TABLE. Name it to learn or to score predictions of
+    labels. --duration is another name of this option, for times to an event."""
+    event: Annotated[str | None, arg(help_behavior_hint="(default: none)")] = None
+    """Reading: column that says whether each --duration ended in the event (1) or was cut short, censored (0). Name it
+    for survival analysis, to predict times to an event."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
-    """Reading: column of ids in the table of --labels or --objects, if it has another name than in TABLE."""
+    """Reading: column of ids in the table of --labels or --objects. Name it if it is not called as in TABLE."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns of labels and of events, as far as there are any; they are no values of observations."""
+        """Names of the columns of labels and of events that options name, in this order; () if they name none."""
         return tuple(name for name in (self.name, self.event) if name is not None)
 
     @property
     def name(self) -> str | None:
-        """Name of the column of labels: --label, or else "label" if --labels is given; None without both."""
+        """Name of the column of labels: that of --label, else "label" if --labels is given; None without both."""
         return self.label or (None if self.labels is None else "label")
 
     def read(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> Any:
-        """Read the labels [S] in the order of the series; None where no option names any.
+        """Read a label for each of the S series of a data set, matched by id.
 
         Args:
-            layout: of the table of observations; it gives the id column, the objects' table and the missing words.
-            table: the table of observations, where no other table has the column.
+            dataset: the series.
+            layout: of the table of observations; its id column, table of objects and words for missing cells count.
+            table: the table of observations, which is read where no other table has the column.
 
         Returns:
-            What `tables.align_labels` returns, None for a series without a label; with --event, what
-            `survival.event_times` returns.
+            Labels [S] in the order of the series: numbers, booleans or texts, or objects with None for a series without
+            a label. With --event a structured array [S] of event and time, NaN for a series without. None where no
+            option names labels.
 
         Raises:
-            InputError: a column that no table has, or that is a static column, too; labels that match no series.
+            InputError: a column that no table has, or that is a static column, too; labels that match no series;
+                durations or events that cannot be used.
         """
         if self.name is None:
             return None
@@ -143,7 +164,15 @@ class LabelColumn:
         return event_times(*columns, *self.columns)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Open the first table that has `column`, of --labels, --objects and `table`; return it and its id column.
+        """Open the first of --labels, the table of objects and `table` that has a column.
+
+        Args:
+            column: name of the column.
+            layout: of the table of observations; it also names the table of objects.
+            table: the table of observations.
+
+        Returns:
+            The opened table, and the name of its column of ids.
 
         Raises:
             InputError: no table has the column ("unknown-column"), or the one that has it has no column of ids.
@@ -167,7 +196,7 @@ class LabelColumn:
 
 
 def _changed(options: Any) -> list[str]:
-    """Return the options of a group (a dataclass) that differ from their defaults, as typed: "--patch-size"."""
+    """Return the options of a dataclass instance that differ from their defaults, as typed: ["--patch-size"]."""
     return [option(one.name) for one in fields(options) if getattr(options, one.name) != one.default]
 
 
@@ -177,9 +206,14 @@ def read_folder(
     """Read a folder of pictures or sounds with the patch size, sample rate and so on of a trained model.
 
     Args:
-        known: the model's preprocessor.
-        on_file: called with (files read, files in all); None for nobody.
+        known: the model's preprocessor, which says whether pictures or sounds are read.
+        folder: the folder, or a single file.
+        on_file: called with (files read, files in all) after each file; None for nobody.
         columns: the command's options of tables, of which none may be given; None checks nothing.
+
+    Returns:
+        The data set, with the files' paths as ids, and the label of each file: the topmost folder in which it lies,
+        None for a file in none. Labels are None where no file has one.
 
     Raises:
         InputError: options of tables; a model of videos or other arrays; no folder, or none of its files can be read.
@@ -207,16 +241,18 @@ class FolderOptions:
     """A folder of pictures or sounds instead of a table; a file's class is the topmost folder in which it lies."""
 
     images: bool = False
-    """Reading: TABLE is a folder of pictures (PNG, JPEG, ...); folders inside are classes."""
+    """Reading: read TABLE as a folder of pictures. Set it if it holds PNG, JPEG or other pictures; folders inside are
+    classes."""
     audio: bool = False
-    """Reading: TABLE is a folder of sounds (WAV, FLAC, OGG, ...), read as spectrograms of 128 bins every 10 ms; folders
-    inside are classes."""
+    """Reading: read TABLE as a folder of sounds, which become spectrograms of 128 bins every 10 ms. Set it if it holds
+    WAV, FLAC, OGG or other sounds; folders inside are classes."""
     patch_size: tuple[int, ...] | None = None
-    """Pre-training and fine-tuning: rows and columns of the patches that become tokens; one number is both. Without it
-    16, for sounds 8 frames of all bins. Lower it for fine detail; smaller patches are slower."""
+    """Pre-training and fine-tuning: rows and columns of the patches that become tokens (of sounds: frames and bins);
+    one number is both. Without it 16, for sounds 8 frames of all bins. Lower it for fine detail; smaller patches are
+    slower."""
     longest_side: int = 224
     """Reading: larger pictures are scaled down to this many pixels on their longer side. Raise it for fine detail,
-    which takes longer."""
+    which takes longer. Not for sounds."""
 
     @property
     def given(self) -> bool:
@@ -224,9 +260,11 @@ class FolderOptions:
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
-        """Raise InputError for options that do not go together: of tables and folders, or of pictures and sounds.
+        """Raise InputError for options of tables with a folder, of folders with a table, or of pictures with sounds.
 
-        Options of tables are `columns`, its layout, and `others` {name: value}; a false value is not given.
+        Args:
+            columns: the options of a table's layout.
+            others: further options of tables, {name: value}; None, False and empty values are not given.
         """
         if not self.given:
             if _changed(self):
@@ -241,14 +279,21 @@ class FolderOptions:
         if self.audio and self.longest_side != FolderOptions.longest_side:
             unread.append("--longest-side")
         if unread:
-            raise InputError(f"{', '.join(unread)} are not for {'pictures' if self.images else 'sounds'}; leave out.")
+            kind = "pictures" if self.images else "sounds"
+            raise InputError(f"{', '.join(unread)} are not for {kind}; leave them out.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
-        """Read the pictures or sounds of the folder for a training.
+        """Read the pictures or sounds of a folder for a training, as --images or --audio says.
 
         Args:
-            start: preprocessor of the trained model to start from, whose sizes are used; None for the options' own.
-            on_file: called with (files read, files in all).
+            folder: the folder, or a single file.
+            start: preprocessor of the trained model to start from, whose patch size and so on are used; None uses those
+                of the options.
+            on_file: called with (files read, files in all) after each file; None for nobody.
+
+        Returns:
+            The data set, with the files' paths as ids, and the label of each file: the topmost folder in which it lies,
+            None for a file in none. Labels are None where no file has one.
 
         Raises:
             InputError: an option that differs from `start`; no folder, or none of its files can be read.
@@ -268,10 +313,16 @@ class FolderOptions:
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """Return the label of each file [S]: the name of the top folder inside `folder` that holds it, None for none.
+    """Return the labels of S files [S], the names of their folders or None, after a check that these are classes.
+
+    Args:
+        files: what was read from `folder`. The label of a file is the name of the topmost folder inside `folder` that
+            holds it, None for a file in none.
+        folder: for messages.
+        classes: of the model.
 
     Raises:
-        InputError: no file in a folder whose name is among the `classes` of the model, or one whose name is not.
+        InputError: a folder whose name is none of the classes; no folders.
     """
     folders = {label for label in ([] if files.labels is None else files.labels) if label is not None}
     unknown = sorted(map(str, folders - set(classes)))

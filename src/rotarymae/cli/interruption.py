@@ -26,12 +26,13 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopping_on_signals() -> Iterator[None]:
-    """Raise Stopped in the `with` block when SIGINT or SIGTERM arrives; the former handlers are back after it.
+    """Raise Stopped in the `with` block when SIGINT or SIGTERM arrives; restore the former handlers after it.
 
     After the first signal, the same one again ends the process at once, and the other one is ignored, as launchers
     pass Ctrl-C on as SIGTERM, too. Signals that the process ignores already, as under `nohup`, stay ignored. Outside
     the main thread, the only one that may set handlers, nothing is changed. DuckDB turns what a handler raises during a
-    query into an error of its own: after a signal, any error that leaves the block becomes Stopped, with its notes.
+    query into an error of its own: so after a signal any error that leaves the block is raised as Stopped, with the
+    error's notes. Without a signal, errors pass unchanged.
     """
     watched = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     former: dict[int, Any] = {signum: signal.getsignal(signum) for signum in watched}
@@ -39,7 +40,7 @@ def stopping_on_signals() -> Iterator[None]:
     stopped: list[Stopped] = []
 
     def stop(signum: int, frame: object) -> None:
-        """Raise Stopped; from now on a second `signum` ends the process at once, and the other signal is ignored."""
+        """Handle the first signal: raise Stopped; a second `signum` will end the process, the other one be ignored."""
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
         stopped.append(Stopped(signum))
@@ -62,16 +63,19 @@ def stopping_on_signals() -> Iterator[None]:
 
 @contextmanager
 def ending(command: str, note: str) -> Iterator[None]:
-    """Print an error or a stop of the `with` block to standard error in one sentence, and exit with its code.
+    """Print an error or a stop of the `with` block to standard error in one line, and exit with its code.
+
+    Nothing happens after a block without an error. Errors that are neither the library's (`RotaryMAEError`) nor OSError
+    pass unchanged, as does SystemExit.
 
     Args:
-        command: its name, with which the sentence begins.
-        note: what to say of a stop that has no note.
+        command: its name, with which the line begins.
+        note: the sentence on a stop by a signal that has no note, such as "Nothing was written."
 
     Raises:
         SystemExit: with code 2 for refused input or options; 3 if some files of a folder could not be read and all
-            others are done; 128 + its number for a signal that stopped the command; 1 for another known error, or
-            where nobody reads the output any more.
+            others are done; 128 + its number for a signal that stopped the command; 1 for another known error, or, with
+            nothing printed, where nobody reads the output any more.
     """
     try:
         with stopping_on_signals():
@@ -98,9 +102,9 @@ def ending(command: str, note: str) -> Iterator[None]:
 
 @contextmanager
 def saying(advise: Callable[[], str]) -> Iterator[None]:
-    """Add the text of `advise()` as a note to a stop, or an error, that leaves the `with` block, and raise it on.
+    """Add the sentence of `advise()` as a note to a stop, or any error, that leaves the `with` block; let it pass on.
 
-    Of nested blocks the innermost adds the first note, which is the one that `main` prints.
+    `advise` is called then only. Of nested blocks the innermost adds the first note, the only one that `ending` prints.
     """
     try:
         yield
@@ -110,7 +114,10 @@ def saying(advise: Callable[[], str]) -> Iterator[None]:
 
 
 def how_to_resume(out: Path) -> str:
-    """Return a sentence on what an interrupted `fit` has saved in its folder `out`, and what --resume would do."""
+    """Return a sentence on what an interrupted `fit` has saved in its folder `out`, and what --resume would do.
+
+    It is "Nothing was saved." where there is no such folder, or none of a run.
+    """
     if out.is_dir() and any(out.rglob("checkpoint.safetensors")):  # those of a cross-validation lie in its folds
         return f"The state of the training is saved in {out}; --resume goes on from there."
     if (out / "training").is_dir():

@@ -45,13 +45,14 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command; return None where it succeeds, and exit with a code other than 0 where it fails.
+    """Run the command that the arguments ask for; return None where it succeeds, and exit where it fails.
 
     Args:
-        argv: words after the command's name; None takes those of the process.
+        argv: words after "rotarymae"; None takes those of the process.
 
     Raises:
-        SystemExit: with the code that `ending` chooses.
+        SystemExit: after an error, which is printed, with the code that `ending` chooses, or 2 for options that cannot
+            be parsed; after a help text with 0.
     """
     from rotarymae import __version__
 
@@ -67,11 +68,11 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _run_command(arguments: list[str]) -> None:
-    """Parse the arguments and call the function of the subcommand, or print the help that they ask for.
+    """Parse the words after "rotarymae" and call the function of the subcommand, or print the help that they ask for.
 
     Raises:
         InputError: an unknown subcommand, and whatever the subcommand refuses.
-        SystemExit: after a help text, or for options that cannot be parsed.
+        SystemExit: after a help text (0), or for options that cannot be parsed (2), of which tyro has printed why.
     """
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise InputError(

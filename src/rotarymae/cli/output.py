@@ -24,7 +24,7 @@ def typed_command() -> str:
 
 
 def check_new(out: Path) -> None:
-    """Raise InputError, before any work, for a file that exists, is no .csv or .parquet, or cannot be made.
+    """Raise InputError for an output file that exists, is neither .csv nor .parquet, or cannot be written.
 
     "-" (standard output) is always accepted.
     """
@@ -36,12 +36,17 @@ def check_new(out: Path) -> None:
 
 
 def are_shards(table: Path, out: Path, workers: int) -> bool:
-    """Return whether each file of a folder of tables gets an output file of its own, in the folder `out`.
+    """Return whether each table of a folder gets an output file of its own, in the folder `out`.
 
-    This is so where `out` has no suffix and `table` is not a single file; neither may be "-", standard input or output.
+    It does where `out` has no suffix and `table` is no single file, and neither is "-" (standard input or output).
+
+    Args:
+        table: a file, a folder, a pattern or "-".
+        out: a file, a folder or "-"; it need not exist.
+        workers: number of processes, as typed.
 
     Raises:
-        InputError: fewer than one worker, or several for a single output.
+        InputError: fewer than one worker with such a folder, or any other number than one without.
     """
     if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
@@ -56,7 +61,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print the tables that a report shows of metrics.json to standard output; nothing if `reporter` is quiet."""
+    """Print the tables that a report shows of `metrics`, as in metrics.json; nothing if `reporter` is quiet."""
     from rotarymae.report.comparisons import comparisons
 
     for table in comparisons(metrics):
@@ -64,10 +69,10 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
 
 
 def print_table(table: Table, reporter: system.Reporter) -> None:
-    """Print a table and its caption to standard output; nothing if `reporter` is quiet.
+    """Print a table, its title and its caption to standard output; nothing if `reporter` is quiet.
 
-    A table of at most 6 rows, such as methods, is turned, with its columns as rows, as a terminal is narrow. A column
-    that a row lacks is an empty cell.
+    A table of at most 6 rows, such as methods, is transposed, as a terminal is narrow. A row's missing column is an
+    empty cell.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -93,7 +98,10 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
 
 
 def print_outcome(outcome: Outcome, page: Path, reporter: system.Reporter) -> None:
-    """Print the metrics of a run, its duration, and whether its report is at `page`; nothing if `reporter` is quiet."""
+    """Print the metrics of a run, how long it took, and the path `page` of its report, or that there is none.
+
+    Nothing is printed if `reporter` is quiet.
+    """
     print_metrics(outcome.metrics, reporter)
     where = f"the report is {page}" if page.exists() else f"there is no {page}"
     reporter.say(f"took {system.duration(outcome.seconds)}; {where}")

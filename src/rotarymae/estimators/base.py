@@ -32,8 +32,8 @@ class EstimatorOptions:
     """Parameters of an estimator in addition to the options of a fit."""
 
     pretrained: Any = None
-    """The pipeline to start from: a run folder, a saved pipeline, a model's name, or a Pipeline. It is pre-trained
-    further only if pretrain_epochs is given."""
+    """The trained pipeline to start from: a run folder, a saved pipeline, a model's name, or a Pipeline; without it,
+    random weights. It is pre-trained further only if pretrain_epochs is given."""
     id: str = "id"
     """For data frames: the column that says which series a row belongs to."""
     time: str = "time"
@@ -43,9 +43,10 @@ class EstimatorOptions:
     values: tuple[str, ...] = ("value",)
     """For data frames: the columns of values; cells such as "<0.01" are limits."""
     upper_limits: tuple[str, ...] = ()
-    """For data frames: columns of detection limits of the first values; where a value is missing, it lies below."""
+    """For data frames: columns of detection limits, in the order of values; where a value is missing, it lies below."""
     lower_limits: tuple[str, ...] = ()
-    """For data frames: the same, of values that lie above where they are missing, such as magnitudes."""
+    """For data frames: columns of detection limits, in the order of values; where a value is missing, it lies above, as
+    magnitudes do."""
     random_state: int | np.random.RandomState | None = 0
     """The seed of the split, the order, the masks, the augmentation and the first weights; None draws one."""
     verbose: bool = False
@@ -65,10 +66,14 @@ class ArrayOptions:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, TrainingOptions, BaseEstimator):
-    """Base of the estimators: a `Pipeline` in scikit-learn's interface, with the options of a fit as parameters."""
+    """Base of the estimators: a `Pipeline` in scikit-learn's interface, with the options of a fit as parameters.
+
+    `takes_arrays` says whether the estimator takes pictures, videos and sounds, and `interpolates` whether it only
+    predicts values of series.
+    """
 
     takes_arrays: ClassVar[bool] = True
-    interpolates: ClassVar[bool] = False  # and does nothing else
+    interpolates: ClassVar[bool] = False
 
     def save(self, folder: str | Path, license: str = "unknown") -> None:
         """Write the fitted pipeline to a folder, which `load`, `rotarymae.load` and the command read.
@@ -93,14 +98,14 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
 
     @classmethod
     def load(cls, folder: str | Path, **parameters: Any) -> Self:
-        """Load a fitted estimator, with the parameters with which it was fitted.
+        """Load a fitted estimator, with the parameters that it was fitted with.
 
         Parameters
         ----------
         folder : str or Path
             A folder of `save` or `rotarymae fit`, the name of a model, or a repository of the Hugging Face Hub.
         **parameters : Any
-            Parameters of the estimator, instead of those that were fitted.
+            Parameters of the estimator to set to other values than in the fit, such as predictor="model".
 
         Returns
         -------
@@ -110,9 +115,9 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         Raises
         ------
         InputError
-            The pipeline does another job, has no preprocessor, or lacks the `predictor`.
+            No such folder or name; the pipeline does another job, has no preprocessor, or lacks the `predictor`.
         ModelDirectoryError
-            As `Pipeline.load`.
+            A file is missing, unreadable or changed.
         """
         pipeline = load(folder)
         if pipeline.preprocessor is None and not pipeline.untrained:
@@ -142,28 +147,32 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
         """Return the part of a loaded pipeline that can do the estimator's job; here the whole pipeline.
 
-        Subclasses raise InputError for a pipeline that cannot do it; `folder` is where it is from, for messages.
+        Subclasses raise InputError for a pipeline that cannot do it; `folder`, where it is from, is for messages.
         """
         return pipeline
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`; subclasses also set the attributes that follow from it."""
+        """Set `pipeline_`, in place; subclasses also set the fitted attributes that follow from it."""
         self.pipeline_: Pipeline = pipeline
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: arrays of three dimensions and NaN are accepted."""
+        """Return scikit-learn's tags of the estimator: arrays of three dimensions and NaN are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # NaN in an array is no observation
         tags.input_tags.three_d_array = True
         return tags
 
     def _config(self, **changes: Any) -> FitConfig:
-        """Return the parameters as a validated FitConfig, with its fields in `changes` instead of the parameters'.
+        """Return the estimator's parameters as a `FitConfig`, which checks them.
 
-        The seed comes from `random_state`, which is drawn from if it is a RandomState; None gives a new seed each call.
+        The seed is `random_state`, or a draw from it if it is a RandomState, or a new one at each call if it is None. A
+        `pretrained` pipeline becomes a text, which only says that there is one.
+
+        Args:
+            changes: {field: value}, fields of the result that differ from the parameters.
 
         Raises:
-            InputError: as `FitConfig`.
+            InputError: a value out of its range, or parameters that cannot work together.
         """
         state = self.random_state
         if state is None:
@@ -182,13 +191,13 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             X: the data, in any form that `fit` accepts.
             y: labels, in any form that `fit` accepts; None without.
             task: "classification", "regression" or "survival"; None pre-trains only.
-            config: the parameters, as options of a fit.
+            config: the parameters, as options of a fit. A new embedder gets neighbours "off" for "auto".
 
         Raises:
             InputError: data, labels or options that cannot be used; before any training.
 
         Warns:
-            InputWarning: static columns that no option names; series without a label.
+            InputWarning: static columns of the data that no parameter names; series without a label.
         """
         start = None if self.pretrained is None else open_start(self.pretrained)
         dataset = self._dataset(X, start, fits=task or "unsupervised")
@@ -222,12 +231,19 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
         """Return labels [S] in the order of the series, None for a series without one.
 
-        `X`, of which the data set was made, may hold the labels, or ids to which the labels `y` refer.
+        Args:
+            dataset: the S series, which were made from `X`.
+            X: the data as the caller gave them; a data frame may have the column of labels.
+            y: labels in any form that `fit` accepts: an array in the order of the series; a dictionary, pandas Series
+                or data frame by id; or the name of a column of `X`.
+
+        Raises:
+            InputError: labels by id of which a series has two, or that match no series.
         """
         return labels_of(dataset, X, y, self.id, unlabelled="none")
 
     def _as_json(self, config: FitConfig) -> dict[str, Any]:
-        """Return the parameters as JSON can hold them, for the saved pipeline.
+        """Return the estimator's parameters, {name: value}, as JSON can hold them, for the saved pipeline.
 
         A `pretrained` pipeline becomes None, and a RandomState the seed in `config` that was drawn from it.
         """
@@ -242,12 +258,13 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         """Turn X, in any accepted form, into a SeriesDataset or ArrayDataset.
 
         Args:
+            X: the data as the caller gave them; see the top of the package.
             like: a trained pipeline, in whose layout X is read; None in a training from scratch.
             fits: the task, or "unsupervised", in a training; a flat array then needs two columns and, for a task, two
                 rows, and `n_features_in_` becomes its number of columns. "" in prediction, where that must be the same.
 
         Raises:
-            InputError: data in another form or layout.
+            InputError: data in another form or layout; pictures, videos or sounds for an estimator of series alone.
         """
         known: Any = None if like is None else like.preprocessor
         patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
@@ -274,7 +291,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return as_dataset(X, known, self._columns(), {} if like is None else like.columns)
 
     def _columns(self) -> TableSchema:
-        """Return the parameters that name the columns of a data frame, as a TableSchema."""
+        """Return the parameters that name columns of a data frame, as a TableSchema; its values include the errors."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
         schema = TableSchema(**given)
         return replace(schema, values=(*schema.values, *self._errors))
@@ -285,10 +302,13 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return TableSchema(errors=self.errors).errors
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
-        """Return the layout of a training data frame, {field of TableSchema: value}, for the pipeline.
+        """Return the layout of a training data frame, {field of TableSchema: value}, to be kept with the pipeline.
 
-        It is None for other data. With a `start` that the command trained, it is its layout with this frame's names of
-        id, time and channel.
+        Args:
+            X: the data as the caller gave them; for any but a data frame this returns None.
+            start: the trained pipeline to start from, or None. If the command trained it, its layout is returned, with
+                this frame's names of id, time and channel.
+            config: the options of the fit, whose columns of errors are no values in the layout.
         """
         if not is_frame(X):
             return None
@@ -300,10 +320,15 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return columns
 
     def _read(self, X: Any) -> Any:
-        """Return X as a data set in the layout of the training data; raise NotFittedError before `fit`."""
+        """Return X as a data set in the layout of the training data.
+
+        Raises:
+            NotFittedError: before `fit`.
+            InputError: data in another form or layout than in `fit`.
+        """
         return self._dataset(X, self._fitted())
 
     def _fitted(self) -> Pipeline:
-        """Return the fitted pipeline with the estimator's precision; raise NotFittedError before `fit`."""
+        """Return the fitted pipeline with the estimator's present `precision`; raise NotFittedError before `fit`."""
         check_is_fitted(self, "pipeline_")
         return replace(self.pipeline_, precision=self.precision)

@@ -21,9 +21,10 @@ history_ : dict
 
 
 def documented(cls: Class) -> Class:
-    """Add numpydoc sections of parameters and attributes to the docstring of a dataclass, and return it.
+    """Add numpydoc sections of parameters and attributes to the docstring of a dataclass, in place; return the class.
 
-    The docstring may end with a section of attributes of its own.
+    Parameters are its fields, documented by the strings below them in the source; options in these, such as
+    --batch-size, become batch_size. The docstring may end with a section of attributes, to which `ATTRIBUTES` is added.
     """
     lines, docs, hints = ["Parameters", "----------"], field_docs(cls), get_type_hints(cls)
     for field in dataclasses.fields(cls):
@@ -38,7 +39,7 @@ def documented(cls: Class) -> Class:
 
 
 def _type(annotation: Any) -> str:
-    """Return an annotation as numpydoc writes it: choices in braces, alternatives with "or"."""
+    """Return an evaluated annotation as numpydoc writes it: choices in braces, alternatives with "or"."""
     if get_origin(annotation) is Literal:
         return "{" + ", ".join(repr(choice) for choice in get_args(annotation)) + "}"
     if get_origin(annotation) in (Union, types.UnionType):

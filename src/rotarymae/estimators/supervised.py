@@ -25,7 +25,7 @@ from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptio
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
-    """Base class of the classifier, the regressor and the estimator of survival."""
+    """Base class of the classifier, the regressor and the estimator of survival, each of which has its `task`."""
 
     task: ClassVar[str]
     # Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
@@ -33,7 +33,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the loaded pipeline; raise InputError, naming `folder`, unless it was fine-tuned for `task`."""
+        """Return the pipeline, loaded from `folder`; raise InputError unless it was fine-tuned for `task`."""
         if pipeline.labels is None or pipeline.labels.task != cls.task:
             raise InputError(
                 f"{folder} holds a {type(pipeline.model).__name__}; {cls.__name__} needs one that was fine-tuned for "
@@ -77,7 +77,10 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         return self
 
     def _targets(self, y: Any) -> Any:
-        """Return targets of any form that `fit` accepts as `train` takes them; InputError for those of another kind."""
+        """Return the targets `y` of `fit`, checked and changed as the task needs it; here as they are.
+
+        Subclasses raise InputError for targets of another kind, and may set attributes that `predict` reads.
+        """
         return y
 
     def predict(self, X: Any) -> np.ndarray:
@@ -94,6 +97,13 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
             The class: the most probable one, or the one that `decide` favours. Or the expected time to the event, in
             the unit of the durations, of which no more than `edges_[-1]` counts (restricted mean survival time); its
             negative is a risk, as scikit-survival's metrics take it.
+
+        Raises
+        ------
+        InputError
+            Series laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         return self._fitted().predict(self._read(X))
 
@@ -112,6 +122,13 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         float
             The accuracy of classes; R² of numbers, the mean over outputs; Harrell's concordance of times to an event:
             the share of pairs predicted in the order of their events, among those whose order is known.
+
+        Raises
+        ------
+        InputError
+            Series or targets laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         dataset = self._read(X)
         truth, predicted = self._labels_of(dataset, X, y), self.predict(dataset)
@@ -122,7 +139,10 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
 
     @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return the accuracy, R² or concordance of what `predict` returned for S series whose labels are all known."""
+        """Return the accuracy, R² or concordance of what `predict` returned for S series.
+
+        `truth` holds their labels, all known, as `_labels_of` returns them.
+        """
 
 
 @documented
@@ -148,9 +168,10 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def _targets(self, y: Any) -> Any:
-        """Return class labels as they are, those of one column [S, 1] flat.
+        """Return class labels as they are, but one column [S, 1] as [S], with scikit-learn's DataConversionWarning.
 
-        Raises InputError for floats that are measurements rather than classes, as scikit-learn judges.
+        Raises InputError for numbers that are measurements rather than classes, as scikit-learn judges; the name of a
+        column and a dictionary are not checked.
         """
         if isinstance(y, str | Mapping):
             return y
@@ -169,7 +190,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return the accuracy of predicted classes [S] by the true ones, `truth` [S]."""
+        """Return the share of predicted classes [S] that equal the true ones, `truth` [S]."""
         from sklearn.metrics import accuracy_score
 
         return float(accuracy_score(truth, predicted))
@@ -186,6 +207,13 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         -------
         ndarray of shape [S, classes]
             Probabilities, in the order of `classes_`.
+
+        Raises
+        ------
+        InputError
+            Series laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         return self._fitted().outputs(self._read(X))
 
@@ -195,33 +223,36 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
 class RoMAERegressor(RegressorMixin, _Supervised):
     """Pre-train on the series, then fine-tune to predict numbers, each output in its own units.
 
-    With `predictor="auto"` predictions may be those of gradient boosting or of Cox's regression, both on summary
-    features, or of all together: whatever is best on the validation series. predictor="model" is the model alone.
+    With `predictor="auto"` predictions may be those of gradient boosting on summary features, or the average of these
+    and the model's: whatever is best on the validation series. predictor="model" is the model alone.
     """
 
     task = "regression"
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: several outputs are accepted."""
+        """Return scikit-learn's tags of the estimator: several outputs are accepted."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`; predictions of a loaded one are flat if it has one output."""
+        """Set `pipeline_`, and `_flat`, whether predictions are [S], if `fit` has not: True if there is one output."""
         super()._keep(pipeline)
         if not hasattr(self, "_flat"):  # of a loaded pipeline
             self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as they are, and keep whether they are flat, as predictions then are."""
+        """Return the targets as they are, and set `_flat`: whether they are [S], as predictions then are."""
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return y
 
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return R² of predicted numbers by `truth` [S] or [S, outputs], the mean over outputs; NaN is left out."""
+        """Return R² of predicted numbers, the mean over outputs; a true value that is NaN is left out.
+
+        `truth` and `predicted` are [S] or [S, outputs].
+        """
         from sklearn.metrics import r2_score
 
         truth = NumberTargets.check(truth, len(predicted))
@@ -247,7 +278,10 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         Raises
         ------
         InputError
-            A share that is none, or for which there were too few validation series.
+            A `return_interval` that is not between 0 and 1, or for which there were too few validation series; series
+            laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         pipeline = self._fitted()
         half = None if return_interval is None else pipeline.require_half_widths(return_interval)
@@ -259,7 +293,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 @documented
 @dataclass(kw_only=True, repr=False, eq=False)
 class RoMAESurvival(_Supervised):
-    """Pre-train on the series, then fine-tune to predict the time to an event, of which some are censored.
+    """Pre-train on the series, then fine-tune to predict times to an event, some of which are censored.
 
     With `predictor="auto"` predictions may be those of gradient boosting or of Cox's regression, both on summary
     features, or of all together: whatever is best on the validation series. predictor="model" is the model alone.
@@ -267,7 +301,8 @@ class RoMAESurvival(_Supervised):
     Attributes
     ----------
     edges_ : ndarray
-        Ends of the intervals into which an event may fall, from 0 to the last event of the training series.
+        Ends of the intervals into which an event may fall, ascending, from 0 to the last event of the training series,
+        in the unit of the durations.
     """
 
     task = "survival"
@@ -278,9 +313,18 @@ class RoMAESurvival(_Supervised):
         self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return events and durations as one structured array [S], from any form of `y` that `fit` accepts.
+        """Return events and durations in the order of the S series, as a structured array [S].
 
-        Raises InputError for a tuple of other than two parts, and for durations or events that cannot be used.
+        Of a pair of columns or arrays, a series without either has the time NaN. Anything but a pair is treated as
+        labels of other tasks are.
+
+        Args:
+            dataset: the S series, which were made from `X`.
+            X: the data as the caller gave them; a data frame may have the columns of events and durations.
+            y: events and durations, in any form that `fit` accepts.
+
+        Raises:
+            InputError: a tuple of other than two parts; durations or events that cannot be used.
         """
         aligned = super()._labels_of
         if hasattr(y, "iloc") and np.shape(y)[1:] == (2,):
@@ -293,7 +337,10 @@ class RoMAESurvival(_Supervised):
         return event_times(time, event)
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return Harrell's concordance of predicted times [S] with `truth` [S], which holds events and durations."""
+        """Return Harrell's concordance of predicted times [S] with the structured array `truth` [S].
+
+        The first field of `truth` says whether the event was seen, the second is the duration.
+        """
         event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
         return concordance(time, event, predicted)
 
@@ -305,8 +352,8 @@ class RoMAESurvival(_Supervised):
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
         times : array of shape [T] or None
-            Durations from 0 to `edges_[-1]`; without them those by which a quarter, a half and three quarters of the
-            training events were.
+            Durations from 0 to `edges_[-1]`, the same for all series; without them those by which a quarter, a half and
+            three quarters of the training events had happened.
 
         Returns
         -------
@@ -316,6 +363,8 @@ class RoMAESurvival(_Supervised):
         Raises
         ------
         InputError
-            Times below 0 or above `edges_[-1]`.
+            Times below 0 or above `edges_[-1]`; series laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         return self._fitted().survival(self._read(X), times)

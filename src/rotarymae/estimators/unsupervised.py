@@ -55,7 +55,10 @@ class _Unsupervised(Estimator):
         return self
 
     def _changes(self) -> dict[str, Any]:
-        """Return the options of the fit that differ from the parameters; subclasses raise InputError for wrong ones."""
+        """Return {option: value} of the fit's options that differ from the parameters of that name; here none.
+
+        Subclasses raise InputError for parameters that cannot be used.
+        """
         return {}
 
 
@@ -72,7 +75,10 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part of a loaded pipeline that interpolates; raise InputError if it has no autoencoder."""
+        """Return the pre-trained part of a loaded pipeline, which interpolates; InputError if it has no autoencoder.
+
+        `folder` is not used.
+        """
         return pipeline.pretrained
 
     def _keep(self, pipeline: Pipeline) -> None:
@@ -81,13 +87,13 @@ class RoMAEInterpolator(_Unsupervised):
         super()._keep(pipeline)
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: it answers before `fit`, too."""
+        """Return scikit-learn's tags of the estimator: it answers before `fit`, too."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
 
     def _answering(self) -> Pipeline:
-        """Return the fitted pipeline; before `fit`, with an InputWarning, the shipped any-series."""
+        """Return the fitted pipeline; before `fit` the shipped any-series, with an InputWarning ("untrained")."""
         if hasattr(self, "pipeline_"):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
@@ -95,7 +101,7 @@ class RoMAEInterpolator(_Unsupervised):
         return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._errors})
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
-        """Predict values of the series at other times, in their units.
+        """Predict values of the series at other times, in their units; before `fit` by any-series, with a warning.
 
         Parameters
         ----------
@@ -122,7 +128,8 @@ class RoMAEInterpolator(_Unsupervised):
         Raises
         ------
         InputError
-            Series or times that cannot be used; `return_std` of a model without a likelihood.
+            Series or times that cannot be used; `return_std` of a model that predicts no deviations (likelihood
+            "point").
         """
         pipeline = self._answering()
         return interpolated(pipeline, self._dataset(X, pipeline), X, at, return_std, positions)
@@ -149,7 +156,7 @@ class RoMAEInterpolator(_Unsupervised):
         Raises
         ------
         InputError
-            No series has two observations.
+            No series has two observations; series laid out otherwise than in `fit`.
         """
         from sklearn.metrics import r2_score
 
@@ -169,26 +176,27 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
     """Learn by predicting hidden observations or patches; then turn every series, picture or sound into one vector."""
 
     pool: AutoPool = "auto"
-    """The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used."""
+    """How a series' tokens become one vector: their mean ("mean"), their maximum ("max"), the [CLS] token ("cls"), or
+    what the model was trained with ("auto"; of a new model the mean)."""
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, or the whole pipeline if it has no autoencoder."""
+        """Return the pre-trained part of a loaded pipeline, or the whole one if it has none; `folder` is not used."""
         return pipeline if pipeline.autoencoder is None else pipeline.pretrained
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: embeddings are float32."""
+        """Return scikit-learn's tags of the estimator: embeddings are float32."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`, and the number of output features for scikit-learn."""
+        """Set `pipeline_`, and `_n_features_out`, the width of vectors, from which scikit-learn names outputs."""
         super()._keep(pipeline)
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
     def _changes(self) -> dict[str, Any]:
-        """Return the pooling of training; raise InputError for an unknown `pool`."""
+        """Return {"pool": "cls" or "mean"}, the pooling of training; raise InputError for an unknown `pool`."""
         choose("pool", self.pool, get_args(AutoPool))
         return {"pool": "cls" if self.pool == "cls" else "mean"}
 
@@ -204,5 +212,12 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
         -------
         ndarray of shape [S, D]
             One vector for each series, float32; D is the width of the encoder.
+
+        Raises
+        ------
+        InputError
+            Series laid out otherwise than in `fit`.
+        NotFittedError
+            Before `fit`.
         """
         return self._fitted().embed(self._read(X), None if self.pool == "auto" else self.pool)

@@ -16,6 +16,7 @@ from rotarymae.preprocess import StaticColumn
 from rotarymae.system import from_fields
 
 Floats = NDArray[np.float64]
+ANEW = "Fit or fetch the model anew."
 
 
 class Partner(Protocol):
@@ -33,12 +34,15 @@ class Partner(Protocol):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the method suits a task ("classification", "regression" or "survival") and these series."""
+        """Return whether the method suits a task ("classification", "regression" or "survival") and training data."""
         ...
 
     @classmethod
     def rows(cls, task: str, dataset: AnyDataset) -> int:
-        """Return from how many series the method learns a task: those of `dataset`, and the copies it makes of them."""
+        """Return from how many series the method learns a task, at least the number in the training data `dataset`.
+
+        More than that where the method also learns from altered copies of them, such as shortened ones; here as many.
+        """
         return len(dataset)
 
     @classmethod
@@ -55,20 +59,22 @@ class Partner(Protocol):
 
         Args:
             task: "classification", "regression" or "survival".
+            dataset: the S training series, or arrays; the method suits them.
             truth: targets of the S series of `dataset`. Classification: class numbers int [S] from 0, every class
                 present. Regression: numbers [S, outputs], NaN where one is missing. Survival: weights [S, K + 1] of K
                 intervals, and of the time after them, in the likelihood; see `labels.EventTimes`.
             static: columns with one value per series that the method may read besides the observations.
             seed: fixes all random choices; the same seed gives the same method.
-            rows: number of series and copies to learn from, at least S; None means as many as `rows` returns.
+            rows: number of series and altered copies to learn from, at least S; None means as many as `rows` returns.
         """
         ...
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return what is predicted for the S series of `dataset`, by a row for each.
+        """Predict the target of each of the S series of `dataset`.
 
-        For a classification these are probabilities [S, classes], for survival those of each interval and of the time
-        after all [S, K + 1], and for a regression values [S, outputs] in the units of training.
+        Returns:
+            Classification: probabilities [S, classes]. Survival: probabilities [S, K + 1] of the event in each of K
+            intervals, and after all of them. Regression: values [S, outputs], in the units of the training targets.
 
         Raises:
             InputError: other channels or value columns than in training.
@@ -76,7 +82,7 @@ class Partner(Protocol):
         ...
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the fitted arrays or trees to the file `path`; return the rest as a dictionary for JSON."""
+        """Write the fitted arrays or trees to the file `path`; return what else `load` needs, as JSON can hold it."""
         ...
 
     @classmethod
@@ -84,6 +90,7 @@ class Partner(Protocol):
         """Return the fitted method from the file that `save` wrote.
 
         Args:
+            path: the file.
             task: "classification", "regression" or "survival", as in the fit.
             settings: what `save` returned, read back from JSON.
 
@@ -105,6 +112,7 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
     """Read arrays {name: array} from a safetensors file, and check them.
 
     Args:
+        path: the file.
         layout: {name: (dtype, shape)} of all arrays of the file. A text in a shape stands for a size that is equal
             wherever the text occurs.
 
@@ -115,9 +123,9 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
     try:
         arrays = load_file(path)
     except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}.") from None
+        raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}. {ANEW}") from None
     if set(arrays) != set(layout):
-        raise ModelDirectoryError(f"{path} holds the arrays {sorted(arrays)}; wanted {sorted(layout)}.")
+        raise ModelDirectoryError(f"{path} holds the arrays {sorted(arrays)}; wanted {sorted(layout)}. {ANEW}")
     sizes: dict[str, int] = {}
     for name, (dtype, shape) in layout.items():
         array = arrays[name]
@@ -127,25 +135,31 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
         if array.dtype != dtype or list(array.shape) != expected or not array.size:
             raise ModelDirectoryError(
                 f"{path}: the array {name!r} is {array.dtype} {list(array.shape)}; wanted {np.dtype(dtype)} "
-                f"{expected}, not empty."
+                f"{expected}, not empty. {ANEW}"
             )
         if not np.isfinite(array).all():
-            raise ModelDirectoryError(f"{path}: the array {name!r} holds NaN or infinity; wanted finite numbers.")
+            raise ModelDirectoryError(
+                f"{path}: the array {name!r} holds NaN or infinity; wanted finite numbers. {ANEW}"
+            )
     return arrays
 
 
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
-    """Return an object of the dataclass `kind` from settings {field: value} as JSON gives them, with lists for tuples.
+    """Create an instance of the dataclass `kind` from settings {field: value} as JSON gives them.
 
-    Raises ModelDirectoryError, which names the file `path`, for a field that is missing, unknown or of another type.
+    Lists become tuples, and dictionaries the dataclasses that the fields ask for.
+
+    Raises:
+        ModelDirectoryError: no dictionary; a field that is missing, unknown or of another type. It names the file
+            `path`, which is not read.
     """
     try:
         return from_fields(kind, settings, "the record of settings")
     except (InputError, TypeError) as error:
-        raise ModelDirectoryError(f"{path}: {error}") from None
+        raise ModelDirectoryError(f"{path}: {str(error).rstrip('.')}. {ANEW}") from None
 
 
 def check(condition: bool, path: Path, field: str) -> None:
-    """Raise ModelDirectoryError, which names the file and the field, unless `condition` is true."""
+    """Raise ModelDirectoryError unless a condition holds; it names the file `path` and the wrong field in it."""
     if not condition:
-        raise ModelDirectoryError(f"{path}: the field {field!r} does not hold what this version writes.")
+        raise ModelDirectoryError(f"{path}: the field {field!r} does not hold what this version writes. {ANEW}")

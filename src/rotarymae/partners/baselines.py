@@ -24,15 +24,16 @@ CONSTANT_NAMES = {"classification": "most_common_class", "regression": "training
 
 
 def constant(task: str, truth: NDArray[Any]) -> Floats:
-    """Return what is predicted for every series [K] without looking at it.
-
-    For classes their training frequencies, for numbers the training means, and for times to an event the life table: in
-    each interval the share with the event among those still followed.
+    """Return one prediction for any series, from the targets of the training series alone.
 
     Args:
         task: "classification", "regression" or "survival".
         truth: of the training series: class numbers int [S] from 0, values [S, outputs] with NaN where one is missing,
-            or for survival the weights of the intervals in the likelihood [S, K + 1].
+            or for survival the weights of the intervals in the likelihood [S, K + 1], as of `FollowUp.of`.
+
+    Returns:
+        The frequencies [classes]; the means [outputs]; or the probabilities [K + 1] of the event in each interval, and
+        after all, by the life table: hazards are events over time at risk.
     """
     if task == "classification":
         return np.bincount(truth) / len(truth)
@@ -41,37 +42,50 @@ def constant(task: str, truth: NDArray[Any]) -> Floats:
     return interval_probabilities(np.zeros(1), FollowUp.of(truth).rates(np.zeros(len(truth))))[0]
 
 
-# Each method returns values at the query times, from a channel's visible times, ascending, and its values; the last
-# argument is the season of the training series, 0 for none.
+# Each method returns values at the query times [q], from times [m], ascending, and values [m] of a channel's visible
+# observations, at least one; the last argument is the season of the training series, 0 for none.
 Method = Callable[[Floats, Floats, Floats, float], Floats]
 
 
 def _straight_line(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return values on the line between neighbours, constant before the first and after the last observation."""
+    """Return values [q] on the line between neighbours, constant before the first and after the last observation.
+
+    `season` is not read.
+    """
     return np.interp(queries, times, values)
 
 
 def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the value of the latest observation at or before each query time, or of the first one before that."""
+    """Return the value [q] of the latest observation at or before each query time; before all, that of the first.
+
+    `season` is not read.
+    """
     return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 
 def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the value whole seasons before, at the latest such time within `times`; the last one without a season."""
+    """Return values [q] at times whole seasons from the query times, on the line between neighbours.
+
+    Each is the latest such time at or before the last of `times`. Without a season it is the query time itself; the
+    value after the last observation is then constant.
+    """
     if season:
         queries = queries - season * np.ceil((queries - times[-1]) / season)
     return np.interp(queries, times, values)
 
 
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the last value, plus the slope from the first to the last observation times the time since the last."""
+    """Return values [q] on the line through the first and the last observation; the last if both are at one time.
+
+    `season` is not read.
+    """
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
     return values[-1] + slope * (queries - times[-1])
 
 
 def _mean_so_far(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the mean of the visible values for each query."""
+    """Return the mean of the visible values, the same for each query time, [q]; `times` and `season` are not read."""
     return np.full(len(queries), values.mean())
 
 
@@ -87,7 +101,10 @@ METHODS = INTERPOLATION | FORECASTS
 
 
 def channel_means(dataset: SeriesDataset) -> Floats:
-    """Return the mean of each value column in each channel [channels, V]; NaN for a channel without observations."""
+    """Return the mean of each of V value columns in each channel, [channels, V]; NaN where nothing was observed.
+
+    A data set without channels has one. Limits are not values.
+    """
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     total = np.zeros((channels, len(dataset.value_names)))
     count = np.zeros(total.shape)
@@ -102,13 +119,14 @@ def predict_simply(
 ) -> dict[str, Floats]:
     """Return {method: predictions [n, V]} of hidden observations from visible ones of the same series and channel.
 
-    A channel without a visible value gets its mean over the training series, as all do by the method "mean". The n
-    predictions are series by series, and in the order of time in each.
+    Where a series has no visible value of a channel, the mean of that channel over the training series is predicted, as
+    the method "mean" always does; it is NaN for a channel that they lack. The n predictions are in the order of
+    `hidden`: series by series, by time in each.
 
     Args:
-        names: methods, keys of `METHODS`.
-        train: series from which channel means and the season are taken.
-        visible: the known observations, S series with V value columns.
+        names: of the methods, keys of `METHODS`.
+        train: series from which channel means are taken, and for "seasonal_naive" the season.
+        visible: the known observations, S series with V value columns; limits are no values.
         hidden: the n observations to predict, of the same S series; their times and channels are read.
 
     Raises:

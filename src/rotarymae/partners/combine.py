@@ -27,9 +27,12 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 
 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
-    """Return the weighted mean [S, K] of several predictions [S, K]: of values, or of log-probabilities, renormalised.
+    """Return the weighted mean [S, K] of predictions: of values, or of log-probabilities, renormalised.
 
-    The task "regression" averages values. Weights, in the order of the predictions, sum to 1.
+    Args:
+        task: "regression" averages values, any other task log-probabilities.
+        predictions: of each method, values or probabilities [S, K]; a probability counts as 1e-6 at least.
+        weights: of the methods, in the same order; they sum to 1.
     """
     if task != "regression":
         predictions = [np.log(np.clip(one, MIN_PROBABILITY, 1)) for one in predictions]
@@ -38,14 +41,17 @@ def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats
 
 
 def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative log-likelihood of predictions [S, K], summed over series, in nats.
+    """Return the negative log-likelihood of predictions, summed over series, in nats.
+
+    For a regression errors are taken as normal, with the standard deviation that fits best in each output, and a
+    constant is left out.
 
     Args:
         task: "classification", "regression" or "survival".
         predicted: probabilities [S, K], or a regression's values [S, outputs].
-        truth: class numbers int [S], or for survival weights of the intervals [S, K]. For a regression values
-            [S, outputs]: errors are taken as normal, with the standard deviation that fits best in each output, and up
-            to a constant; NaN, a missing value, counts nothing.
+        truth: class numbers int [S] from 0; for survival the weights [S, K] of the intervals, and of the time after
+            them, in the likelihood; for a regression values [S, outputs], NaN where one is missing, which counts
+            nothing.
     """
     if task != "regression":
         return log_loss(predicted, truth)
@@ -57,13 +63,16 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
 
 
 def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]) -> Floats:
-    """Return weights [methods], which sum to 1, for `combine`: the mean of a grid of weights, each by its likelihood.
+    """Return weights [methods], which sum to 1, for `combine`.
+
+    They are the mean over all weights in steps of a tenth, each of which counts by the likelihood that the predictions
+    combined with it give the truth.
 
     Args:
         task: "classification", "regression" or "survival".
-        predictions: of each method, probabilities [S, K] or values [S, outputs].
-        truth: of the same series: class numbers int [S], values [S, outputs] with NaN where one is missing, or for
-            survival weights of the intervals [S, K].
+        predictions: of each method, probabilities [S, K] or values [S, outputs] of series that it was not fitted to.
+        truth: targets of the S series, as of `nats`: class numbers int [S], values [S, outputs] with NaN where one is
+            missing, or for survival weights of the intervals [S, K].
     """
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]
@@ -73,18 +82,25 @@ def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]
 
 
 def temper(probabilities: Floats, temperature: float) -> Floats:
-    """Return probabilities [S, K] whose logarithms are divided by a temperature; above 1 it makes them less sure."""
+    """Return probabilities [S, K] with their logarithms divided by a temperature, renormalised.
+
+    A temperature above 1 makes them more equal, one below 1 less.
+    """
     return softmax(np.log(np.maximum(probabilities, np.finfo(float).tiny)) / temperature, axis=1)
 
 
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the temperature that calibrates probabilities [S, K] best, with a normal prior around 0 on its logarithm.
+    """Return the temperature for `temper` that calibrates probabilities best, between exp(-2.5) and exp(2.5).
 
-    `truth` is as of `log_loss`.
+    It maximises the likelihood of the truth times a prior: its logarithm is normal, with mean 0 and deviation 0.5.
+
+    Args:
+        probabilities: [S, K].
+        truth: the true classes int [S], or weights of the classes [S, K].
     """
 
     def cost(log: float) -> float:
-        """Return the negative log-posterior of the temperature exp(log)."""
+        """Return the negative log-posterior of the temperature exp(log), up to a constant."""
         return log_loss(temper(probabilities, np.exp(log)), truth) + (log / SPREAD) ** 2 / 2
 
     minimum = minimize_scalar(cost, bounds=(-2.5, 2.5), method="bounded")
@@ -92,11 +108,12 @@ def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
 
 
 def log_loss(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative log-likelihood of `truth`, summed over series, in nats; no probability counts as under 1e-6.
+    """Return the negative log-likelihood of the truth, summed over series, in nats.
 
     Args:
         probabilities: [S, K].
-        truth: the true classes int [S], or weights of the classes [S, K].
+        truth: the true classes int [S] from 0, or weights of the classes [S, K]. The likelihood of a series is the
+            probability of its class, or the weighted sum of all; less than 1e-6 counts as that.
     """
     known = (probabilities * truth).sum(1) if truth.ndim > 1 else probabilities[np.arange(len(truth)), truth]
     return float(-np.log(np.clip(known, MIN_PROBABILITY, 1)).sum())

@@ -63,12 +63,12 @@ class RandomConvolutions(Partner):
     A variable is one value column of one channel, or a band of a sound.
 
     Attributes:
-        length: [1] points of the grid; sounds keep their lengths.
-        center, scale: [V] of the variables.
-        dilation: [G] of each group of 84 kernels.
-        mix: [G, 84, V] 1 where a kernel reads a variable.
-        bias: [G, 84, E] thresholds of each kernel's output.
-        weight, intercept: [F, K], [K] from the F = G · 84 · E shares to logits.
+        length: [1] number of points of the grid to which series are interpolated; sounds keep their lengths.
+        center, scale: [V] mean and standard deviation of each variable in training.
+        dilation: [G] spacing of the nine weights of the kernels of each of G groups, in points.
+        mix: [G, 84, V] 1 where a kernel reads a variable, else 0.
+        bias: [G, 84, E] thresholds; a feature is the share of points at which a kernel's output exceeds one.
+        weight, intercept: [F, K], [K] turn the F = G · 84 · E features to logits.
     """
 
     length: NDArray[np.int64]
@@ -86,10 +86,11 @@ class RandomConvolutions(Partner):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the task is a classification of sounds, or of series on one time grid, and not of too many.
+        """Return whether the task is a classification of at most `MOST_SERIES` sounds, or series on one time grid.
 
-        A grid has `LENGTH` to `MAX_LENGTH` points, of which single ones may be missing. Times count from each series'
-        first, and may differ by a millionth of the longest series.
+        Sounds must be spectrograms of `BINS` bins, with no more than `MOST_POINTS` points in all. A grid has `LENGTH`
+        to `MAX_LENGTH` points, of which single ones may be missing; times count from each series' first, and may differ
+        by a millionth of the longest series.
         """
         data: Any = dataset
         if task != "classification" or len(dataset) > MOST_SERIES:
@@ -114,7 +115,13 @@ class RandomConvolutions(Partner):
     ) -> Self:
         """Draw kernels and biases, and fit the ridge regression from their outputs to the classes.
 
-        Arguments are those of `Partner.fit`, of which `static` and `rows` are not read.
+        Args:
+            task: not read; "classification" is the only task.
+            dataset: S sounds, or series that `suits` accepts.
+            truth: class numbers int [S] from 0, every class present.
+            static: not read.
+            seed: of the draw.
+            rows: not read.
         """
         from sklearn.linear_model import RidgeCV
 
@@ -145,7 +152,7 @@ class RandomConvolutions(Partner):
         return cls(np.array([length]), center, scale, dilation, mix, bias, weight, intercept)
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return class probabilities [S, classes] of S sounds or series.
+        """Return class probabilities [S, classes] of S sounds or series, at least one.
 
         Raises InputError for another number of variables than in training.
         """
@@ -164,13 +171,22 @@ class RandomConvolutions(Partner):
         return np.concatenate(out)
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write all arrays to a safetensors file; return {}, as there are no other settings."""
+        """Write all arrays to the safetensors file `path`; return {}, as there are no other settings."""
         save_arrays(path, {field.name: getattr(self, field.name) for field in fields(self)})
         return {}
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Read the file that `save` wrote, and check everything in it, as `Partner.load`."""
+        """Read the file that `save` wrote, and check everything in it.
+
+        Args:
+            path: the file.
+            task: must be "classification".
+            settings: must be {}.
+
+        Raises:
+            ModelDirectoryError: another task; settings or a file that `save` would not have written.
+        """
         check(not settings and task == "classification", path, "settings")
         arrays = load_arrays(path, STORED_ARRAYS)
         length, dilation = arrays["length"][0], arrays["dilation"]
@@ -187,7 +203,7 @@ class RandomConvolutions(Partner):
 
 
 def _points(dataset: Any) -> float:
-    """Return the median number of different times in a series, or of a sound's points, each of two frames."""
+    """Return the median length of series, in different times, or of sounds, in points of two frames (rounded down)."""
     if dataset.kind == "patches":
         return float(np.median([len(array) for array in dataset.arrays])) // FRAMES
     new = np.diff(np.asarray(dataset.times), prepend=np.nan) != 0
@@ -196,9 +212,10 @@ def _points(dataset: Any) -> float:
 
 
 def _variables(dataset: Any, length: int) -> Sequence[Floats]:
-    """Return an array of V variables [V, points] for each series, on a grid of `length` points, or each sound.
+    """Return the variables [V, points] of each series or sound.
 
-    Variables of series are their channels' value columns; those of a sound, which keeps its length, are bands.
+    Variables of series are their channels' value columns, on a grid of `length` points (`on_grid`); those of a sound,
+    which keeps its length, are bands (`_bands`), and `length` is not read.
     """
     if dataset.kind == "patches":
         return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
@@ -206,10 +223,11 @@ def _variables(dataset: Any, length: int) -> Sequence[Floats]:
 
 
 def on_grid(dataset: SeriesDataset, length: int) -> Floats:
-    """Return V variables of S series [S, V, length], linearly at `length` even times from a series' first to its last.
+    """Interpolate S series to evenly spaced times, from a series' first to its last: return [S, C · V, length].
 
-    A variable is one value column of one channel, with the columns of a channel side by side. It is constant before its
-    first and after its last observation, and 0 in a series without any.
+    The variables are the V value columns of the C channels, with the columns of a channel side by side. They are linear
+    between observations, constant before the first and after the last, and 0 in a series without any. Limits are not
+    observations of a value.
     """
     channels, columns = len(dataset.channel_names or (None,)), len(dataset.value_names)
     out = np.zeros((len(dataset), channels, columns, length))
@@ -223,11 +241,13 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
 
 
 def _bands(spectrogram: Floats) -> Floats:
-    """Average a filterbank spectrogram [frames, bins] into [BANDS, points], in decibels below the loudest.
+    """Average the frames, two by two, and the bins of a spectrogram; return [BANDS, points] in decibels, at most 0.
+
+    0 is the loudest cell, -80 the least that counts; silence is -80 everywhere.
 
     Args:
-        spectrogram: natural logarithms of power. A short one is continued with its last frame, as a kernel needs
-            points.
+        spectrogram: [frames, bins], natural logarithms of power. One of less than 20 frames is continued with its last,
+            as a kernel needs points; an odd last frame is left out.
     """
     decibels = spectrogram * (10 / np.log(10))
     decibels = np.maximum(decibels - decibels.max(), -DECIBELS)
@@ -240,12 +260,15 @@ def _bands(spectrogram: Floats) -> Floats:
 
 
 def _standardised(variables: Sequence[Floats], center: Floats, scale: Floats) -> list[NDArray[np.float32]]:
-    """Return each variable [V, L] less `center` [V], over `scale` [V], as float32."""
+    """Return the variables [V, L] of each series less `center` [V], over `scale` [V], as float32."""
     return [((one - center[:, None]) / scale[:, None]).astype(np.float32) for one in variables]
 
 
 def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.float32]:
-    """Draw which of V variables each of the 84 kernels reads: a 0/1 matrix [84, V] with 1 to 9 ones per row."""
+    """Draw which of V variables each of the 84 kernels reads: a matrix [84, V] of zeros and ones.
+
+    A row has 1 to 9 ones, V at most, small numbers more often than large ones.
+    """
     mix = np.zeros((len(KERNELS), variables), np.float32)
     sizes = np.minimum((2 ** draw.uniform(0, np.log2(min(variables, 9) + 1), len(KERNELS))).astype(int), variables)
     for row, size in zip(mix, sizes, strict=True):
@@ -260,9 +283,14 @@ def _biases(
     each: int,
     draw: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Return biases [84, each]: random quantiles of each kernel's output, each for a random one of the series [V, L].
+    """Draw biases [84, each]: quantiles of each kernel's output for random series, at random but evenly spread shares.
 
-    `mix` and `dilation` are those of a group of kernels; see `_convolve`.
+    Args:
+        sample: the series from which to draw, standardised variables [V, L] of each.
+        mix: [84, V] 1 where a kernel of the group reads a variable, else 0.
+        dilation: spacing of the kernels' weights, in points.
+        each: number of biases of a kernel.
+        draw: the source of random numbers.
     """
     outputs = [_convolve(one, mix, dilation) for one in sample]
     drawn = [
@@ -280,7 +308,9 @@ def _shares(
 ) -> Floats:
     """Return features [S, F]: the share of points at which each kernel's output exceeds each bias.
 
-    The S series are arrays [V, L], each with a length L of its own; of the kernels see `RandomConvolutions`.
+    Args:
+        x: standardised variables [V, L] of S series, whose lengths L may differ.
+        dilation, mix, bias: [G], [G, 84, V], [G, 84, E] of the kernels, as in `RandomConvolutions`; F is G · 84 · E.
     """
     rows = []
     for one in x:
@@ -297,8 +327,9 @@ def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -
     """Return the outputs [84, L] of all kernels for a series [V, L], padded with zeros at both ends.
 
     Args:
-        mix: [84, V] 1 where a kernel reads a variable; variables are summed.
-        dilation: spacing of the kernels' weights.
+        x: standardised variables.
+        mix: [84, V] 1 where a kernel reads a variable, else 0; the variables that it reads are summed.
+        dilation: spacing of the kernels' weights, in points.
     """
     padding = (LENGTH // 2) * dilation
     mixed, kernels = torch.from_numpy(mix @ x), torch.from_numpy(KERNELS)[:, None]

@@ -28,7 +28,7 @@ COX_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 
 @dataclass(frozen=True)
 class CoxSettings:
-    """Settings of `CoxFeatures` that are saved next to its arrays, as JSON."""
+    """The names of features and the static columns of `CoxFeatures`, which are saved next to its arrays, as JSON."""
 
     features: tuple[str, ...]
     static: tuple[StaticColumn, ...]
@@ -40,9 +40,10 @@ class CoxFeatures(Partner):
 
     Attributes:
         features: names of the features that are computed from observations.
-        static: the columns with one value per series.
-        center, scale, weight: [F] of all features, those of the static columns last; a missing feature counts as its
-            center.
+        static: the columns with one value per series, which are features, too.
+        center, scale: [F] by which features are standardised, those of the static columns last; a missing feature
+            counts as its center.
+        weight: [F] of the standardised features; their weighted sum is the log-risk.
         rates: [K] hazard of each interval at a log-risk of 0.
     """
 
@@ -59,7 +60,7 @@ class CoxFeatures(Partner):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the task is "survival"; any series will do."""
+        """Return whether the task is "survival"; `dataset` is not read, as any series will do."""
         return task == "survival"
 
     @classmethod
@@ -74,7 +75,13 @@ class CoxFeatures(Partner):
     ) -> Self:
         """Compute and standardise features, choose the penalty by cross-validation, and fit the weights.
 
-        Arguments are those of `Partner.fit`; `seed` is that of the folds, and `rows` is not read.
+        Args:
+            task: not read; "survival" is the only task.
+            dataset: the S training series.
+            truth: weights [S, K + 1] of the K intervals, and of the time after them, as of `FollowUp.of`.
+            static: columns with one value per series, whose features are read, too.
+            seed: of the folds.
+            rows: not read.
         """
         features, names = series_features(dataset, static)
         known = np.where(np.isfinite(features), features, np.nan)
@@ -96,18 +103,25 @@ class CoxFeatures(Partner):
         return cls(names, static, center, scale, weight, follow_up.rates(x @ weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return the probability [S, K + 1] of the event in each interval, and after all, as `Partner.predict`."""
+        """Return the probability [S, K + 1] of the event in each interval, and after all of them.
+
+        Raises InputError for other channels or value columns than in training.
+        """
         features, _ = series_features(dataset, self.static, self.features)
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the arrays to a safetensors file; return features and static columns as JSON, which `load` needs."""
+        """Write the arrays to the safetensors file `path`; return the `CoxSettings` as JSON holds them, for `load`."""
         save_arrays(path, {name: getattr(self, name) for name in COX_ARRAYS})
         return asdict(CoxSettings(self.features, self.static))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Return the regression from the file and the settings that `save` wrote and returned, as `Partner.load`."""
+        """Return the regression from the file `path` that `save` wrote, and the `settings` that it returned.
+
+        Raises:
+            ModelDirectoryError: another `task` than "survival"; a file or settings that `save` would not have written.
+        """
         check(task == "survival", path, "task")
         read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, COX_ARRAYS)
         width = len(read.features) + sum(column.width for column in read.static)
@@ -117,17 +131,18 @@ class CoxFeatures(Partner):
 
 
 def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None = None) -> Floats:
-    """Return the weights [F] that maximise the partial likelihood minus a ridge penalty.
+    """Return the weights [F] that maximise the log partial likelihood minus a ridge penalty.
 
     Args:
         x: standardised features [S, F] of the series in `follow_up`.
+        follow_up: time at risk and events of the S series.
         penalty: the factor of half the sum of squared weights.
         start: weights [F] to start from; None means zeros.
     """
     observed = follow_up.events.sum(1)
 
     def cost(weight: Floats) -> tuple[float, Floats]:
-        """Return the penalised negative log partial likelihood and its gradient [F]."""
+        """Return the penalised negative log partial likelihood of weights [F], and its gradient [F]."""
         log_risk = x @ weight
         gradient = x.T @ (follow_up.expected(log_risk) - observed) + penalty * weight
         return follow_up.nats(log_risk) + penalty * float(weight @ weight) / 2, gradient
@@ -137,5 +152,5 @@ def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None
 
 
 def _standardised(features: Floats, center: Floats, scale: Floats) -> Floats:
-    """Return features [S, F] in units of `scale` from `center`, held to ±3; a missing one becomes 0."""
+    """Return features [S, F] less `center` [F], over `scale` [F], clipped to ±3; a missing one (NaN) becomes 0."""
     return np.nan_to_num(np.clip((features - center) / scale, -REACH, REACH), nan=0.0)

@@ -28,21 +28,22 @@ PRIOR_STEPS = 50  # until mean probabilities are the shares
 
 
 def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDArray[np.int64]:
-    """Return class numbers [S]: for each series the class with the largest probability times weight.
+    """Return class numbers int [S] from 0: the class with the largest probability times weight, the first of equals.
 
     Args:
         probabilities: [S, K].
-        weights: [K], or [S, K] with weights for each series; () means equal weights.
+        weights: of the classes [K], or for each series [S, K]; () means equal weights.
     """
     return (probabilities * np.asarray(weights) if len(weights) else probabilities).argmax(1)
 
 
 def resolve(by: str, counts: NDArray[np.integer]) -> str:
-    """Return the rule by which classes are decided; "auto" becomes "f1" or "accuracy".
+    """Return the rule by which classes are decided: `by`, of which "auto" becomes "f1" or "accuracy".
 
     Args:
-        by: "auto", "accuracy", "f1", "balanced" or "cost"; see the top of this file.
-        counts: [K] training series of each class.
+        by: "accuracy", "f1", "balanced", "cost", or "auto": "f1" if the rarer of two classes has less than a fifth of
+            the training series, else "accuracy".
+        counts: [K] number of training series of each class.
     """
     if by != "auto":
         return by
@@ -52,12 +53,13 @@ def resolve(by: str, counts: NDArray[np.integer]) -> str:
 def decision_weights(
     by: str, counts: NDArray[np.integer], probabilities: Floats, costs: Sequence[float] = ()
 ) -> tuple[float, ...]:
-    """Return the weights by which probabilities are multiplied before the largest is taken; () for accuracy.
+    """Return the weights [K] by which `decide` multiplies probabilities; () for accuracy, which needs none.
 
     Args:
-        by: "auto", "accuracy", "f1", "balanced" or "cost"; see the top of this file.
-        counts: [K] training series of each class.
-        probabilities: [S, K] of series that training did not see. Only "f1" reads them; without any it returns ().
+        by: "accuracy"; "balanced", which weighs by the inverse of each class's share of the training series; "f1", for
+            the largest expected F1; "cost", which weighs by `costs`; or "auto", as in `resolve`.
+        counts: [K] number of training series of each class.
+        probabilities: [S, K] of series that training did not see; only "f1" reads them. With S = 0 it returns ().
         costs: [K] positive numbers for by="cost"; else ().
     """
     by = resolve(by, counts)
@@ -72,7 +74,9 @@ def decision_weights(
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
-    """Return the weights [K] with the largest expected F1: its mean over classes, or with two that of the rarer one.
+    """Return the weights [K] for `decide` with the largest expected F1; the largest weight is 1.
+
+    It is the mean F1 over classes, or of two classes that of the rarer one.
 
     Expected counts are used, in which a series belongs to class k with its probability, because a threshold that
     maximises F1 on a few known positives is mostly chance. Probabilities are first scaled so that each class's mean is
@@ -98,6 +102,6 @@ def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
 
 
 def _reweighted(probabilities: Floats, weights: Floats) -> Floats:
-    """Return probabilities [S, K] times weights [K], renormalised; each counts as 1e-6 at least."""
+    """Return probabilities [S, K] times weights [K], renormalised; each probability counts as 1e-6 at least."""
     weighted = np.maximum(probabilities, MIN_PROBABILITY) * weights
     return weighted / weighted.sum(1, keepdims=True)

@@ -37,6 +37,9 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     standard errors (`flux_err` for `flux`) has no features itself. Times count from the series' first observation, in
     the data's unit. Limits are not values; a data set with limits has features of these (`limits_of`), too. For arrays
     see `array_features`.
+
+    Args:
+        dataset: a `SeriesDataset` or an `ArrayDataset`. A data set in a file is read a part at a time.
     """
     names = tuple(str(name) for name in dataset.value_names)
     out, computed, start = np.zeros((0, 0)), tuple[str, ...](), 0
@@ -50,10 +53,10 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return {name: numbers [S]} of all features of a block of S series, in the order of the table's columns.
+    """Return {name: numbers [S]} of all features of S series, in the order in which `features` has them.
 
     Args:
-        rows: observations of the S series.
+        rows: observations of the S series, each of which has one at least.
         names: the value columns, one of which may be the standard errors of the first.
         channel_names: of the channels, which the names of features begin with; ("all",) without channels.
     """
@@ -98,10 +101,13 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
     The tightest upper limit is the lowest, the tightest lower limit the highest; NaN without any.
 
     Args:
-        rows: observations, some of which are limits.
-        v: the value column.
+        rows: n observations of a data set with limits.
+        v: index of the value column.
         keys: [n] group of each observation, 0 .. total - 1.
         total: number of groups.
+
+    Returns:
+        {feature: numbers [total]}; a share is NaN for a group without observations.
     """
     assert rows.sides is not None, "only of observations with limits"
     out, count = {}, np.bincount(keys, minlength=total)
@@ -124,10 +130,10 @@ FORMULAS: dict[str, str] = {one.name: one.formula for one in FEATURES} | {
 
 @features.register(ArrayDataset)
 def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return features [S, F] of arrays and their F names: mean and standard deviation of every channel in regions.
+    """Return features float64 [S, F] of S arrays, and their F names: each channel's mean and deviation in regions.
 
-    The regions of a sound are its frequency bins, over all frames; those of a picture 4 × 4 nearly equal parts; those
-    of a video the same parts over all frames.
+    First are the means of all regions, then their standard deviations. The regions of a sound are its frequency bins,
+    over all frames; those of a picture 4 × 4 nearly equal parts; those of a video the same parts over all frames.
     """
     axes = len(dataset.patch_size)
     if dataset.sample_rate is not None:
@@ -140,11 +146,11 @@ def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
-    """Return the means of an array in the cells of a grid of regions, then the standard deviations, as one flat array.
+    """Return the means of an array in the R regions of a grid, then the standard deviations, as float64 [2 · R · C].
 
     Args:
-        array: [*axes, channels]; channels stay apart, and vary fastest in the result.
-        grid: number of regions along each axis.
+        array: [*axes, C] with C channels, which stay apart, and vary fastest in the result.
+        grid: number of regions along each axis; an axis with fewer cells repeats them.
     """
     cells = [np.asarray(array, np.float64)]
     for axis, regions in enumerate(grid):
@@ -162,27 +168,27 @@ class SeriesRows:
     """Observations of some series as flat columns, series by series and in the order of time.
 
     Attributes:
-        series: [n] index of the series that owns each observation, 0 .. num_series - 1.
+        series: [n] index of each observation's series, 0 .. num_series - 1, ascending.
         channels: [n] index of the channel; 0 if the data set has no channels.
-        times: [n].
+        times: [n], in the data set's unit.
         values: [n, V], NaN where one is missing or a limit.
-        num_series, num_channels: their numbers.
+        num_series, num_channels: numbers of series and of the data set's channels (1 without channels).
         limits: [n, V], the limits where `sides` is -1 (upper ones) or 1 (lower ones); has no meaning elsewhere.
         sides: [n, V]; None without limits.
     """
 
-    series: Integers  # [n] index of the series that owns the row
-    channels: Integers  # [n]
-    times: Floats  # [n]
-    values: Floats  # [n, V]
+    series: Integers
+    channels: Integers
+    times: Floats
+    values: Floats
     num_series: int
     num_channels: int
-    limits: Floats  # [n, V]
+    limits: Floats
     sides: NDArray[np.int8] | None = None
 
     @classmethod
     def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> SeriesRows:
-        """Return the observations of the series at `index`, numbered in that order; None means all series."""
+        """Return the observations of the series at the positions `index`, numbered in that order; None takes all."""
         index = np.arange(len(dataset)) if index is None else index
         columns = dataset.gather(index)
         times, channels = np.asarray(columns.times, np.float64), columns.channels
@@ -194,5 +200,8 @@ class SeriesRows:
 
 
 def chunks(dataset: SeriesDataset) -> Iterator[SeriesRows]:
-    """Yield the rows of all series in order, in parts that fit into memory; each part numbers its series from 0."""
+    """Yield the observations of all series in order, a part of whole series at a time that fits into memory.
+
+    Each part numbers its series from 0.
+    """
     return (SeriesRows.of(dataset, index) for index in dataset.series_chunks())

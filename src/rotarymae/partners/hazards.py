@@ -47,19 +47,20 @@ class FollowUp:
         return cls(np.where(intervals < ended, 1.0, np.where(observed, events / 2, censored)), events)
 
     def rates(self, log_risk: Floats) -> Floats:
-        """Return the hazard [K] of each interval at a log-risk of 0, given the series' log-risks [S]."""
+        """Return the hazard [K] of each interval for a series of log-risk 0, estimated with the log-risks [S] given."""
         at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
         return self.events.sum(0) / np.maximum(at_risk, np.finfo(float).tiny)
 
     def expected(self, log_risk: Floats) -> Floats:
         """Return the expected number of events [S] of each series while it was at risk, given the log-risks [S].
 
-        Expected minus observed events is the gradient of the negative log partial likelihood.
+        Hazards are the `rates` at these log-risks. Expected minus observed events of a series is the derivative of
+        `nats` by its log-risk.
         """
         return np.exp(log_risk) * (self.exposure * self.rates(log_risk)).sum(1)
 
     def nats(self, log_risk: Floats) -> float:
-        """Return the negative log partial likelihood of log-risks [S], summed over events, up to a constant."""
+        """Return the negative log partial likelihood of log-risks [S] in nats, summed over events, up to a constant."""
         at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
         return float(self.events.sum(0) @ np.log(np.maximum(at_risk, 1e-300)) - self.events.sum(1) @ log_risk)
 
@@ -67,7 +68,9 @@ class FollowUp:
 def interval_probabilities(log_risk: Floats, rates: Floats) -> Floats:
     """Return the probability [S, K + 1] that the event falls into each interval, and after all of them.
 
-    The log-risks [S] are clipped to ±20; rates [K] are the hazards of the intervals at a log-risk of 0.
+    Args:
+        log_risk: [S], clipped to ±20.
+        rates: [K] hazards of the intervals for a log-risk of 0.
     """
     risk = np.exp(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
     survival = np.exp(-risk[:, None] * np.cumsum(np.concatenate([[0.0], rates])))

@@ -21,10 +21,11 @@ MAX_ERRORS = 1000  # that are kept of each output; of more, even steps of their 
 
 
 def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
-    """Return the absolute errors of each output as an ascending list; of more than 1000, as many evenly spaced ones.
+    """Return the absolute errors of each output, an ascending list for each; of more than 1000, evenly spaced 1000.
 
     Args:
-        predicted, truth: [S, outputs]; an error that is not finite, as of a missing value, is left out.
+        predicted, truth: values [S, outputs] of series that training did not see. An error that is not finite, as of a
+            missing value, is left out.
     """
     every = []
     for error in np.abs(predicted - truth).T:
@@ -35,7 +36,7 @@ def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
 
 
 def least_errors(share: float) -> int:
-    """Return how many errors an interval of this coverage needs, such as 9 for 0.9; with fewer it would be infinite."""
+    """Return the least number of errors for an interval that holds a share of values, such as 9 for the share 0.9."""
     return math.ceil(share / (1 - share) - 1e-9)
 
 
@@ -44,7 +45,7 @@ def half_widths(errors: Sequence[Sequence[float]], share: float) -> NDArray[np.f
 
     Args:
         errors: of each output the absolute errors of validation series, ascending, as `sorted_errors` returns them.
-        share: of the true values inside, such as 0.9.
+        share: of the true values inside, such as 0.9; more than 0 and less than 1.
 
     Returns:
         A prediction ± its half width is the interval, in the unit of the output. None if there are no outputs, or fewer

@@ -30,7 +30,7 @@ PEAK_WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5)}  # widths of the outburs
 
 
 def divide(a: Any, b: Any) -> Floats:
-    """Return a / b, broadcast, as float64; NaN where b is 0."""
+    """Return a / b of numbers or arrays, broadcast, as a float64 array; NaN where b is 0."""
     a, b = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
     return np.divide(a, b, out=np.full(a.shape, np.nan), where=b != 0)
 
@@ -38,29 +38,29 @@ def divide(a: Any, b: Any) -> Floats:
 class Groups:
     """Observations of one value in groups, in the order of time in each group.
 
-    An observation whose value or error is NaN, or whose error is negative, is left out. An error of 0 says that a value
-    is exact: it counts like others, and has no ratio to its error.
+    An observation whose value is not finite, or whose error is NaN or negative, is left out. An error of 0 says that a
+    value is exact: it counts like others, and has no ratio to its error.
 
-    Properties and methods return one number for each group with an observation ("of groups"), or one for each
-    observation.
+    Below, n is the number of the other observations, sorted by group, and G the number of groups that have any.
 
     Attributes:
-        present: numbers of the groups with an observation; `first`, `last` and `count` are of each: the indices of its
-            first and last observation, and how many there are.
-        total: number of all groups.
-        group: of each observation, the index of its group in `present`.
-        t, x, e: time, value and standard error of each observation; e is None without errors.
-        index: of each observation, 0 .. n - 1.
+        present: [G] numbers of these groups, ascending.
+        first, last: [G] indices of the first and the last observation of each.
+        count: [G] number of observations of each.
+        total: number of all groups, the empty ones included.
+        group: [n] the index of each observation's group in `present`.
+        t, x, e: [n] time, value and standard error of each observation; e is None without errors.
+        index: [n] the numbers 0 .. n - 1.
     """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
         """Sort observations into groups, without those that the class leaves out.
 
         Args:
-            keys: [n] group of each observation, 0 .. total - 1, in any order.
+            keys: group of each observation, 0 .. total - 1, in any order.
             total: number of groups, some of which may be empty.
-            times, x: [n] time and value of each observation; times ascend within a group.
-            errors: [n] standard errors, or None.
+            times, x: time and value of each observation; times ascend within a group.
+            errors: standard error of each observation; None without errors.
         """
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
@@ -73,46 +73,47 @@ class Groups:
         self.index = np.arange(len(self.x))
 
     def spread(self, column: NDArray[Any]) -> Floats:
-        """Return a number for each of `total` groups, NaN for the empty ones; `column` has one for each other group."""
+        """Return a column [G] as float [total], with a number for every group: NaN for the empty ones."""
         out = np.full(self.total, np.nan)
         out[self.present] = column
         return out
 
     def sum(self, x: NDArray[Any]) -> Floats:
-        """Return the sum of `x`, one number for each observation, in each group."""
+        """Return the sum [G] of numbers `x` [n] over each group; a mask is counted."""
         return np.bincount(self.group, x, len(self.present)).astype(np.float64)
 
     def mean(self, x: NDArray[Any], where: Mask | None = None) -> Floats:
-        """Return the mean of `x` in each group, over its finite numbers where the mask is true; NaN without any.
+        """Return the mean [G] of numbers over each group; NaN for a group without a number that counts.
 
         Args:
-            x: a number for each observation.
-            where: a mask of observations; None means all.
+            x: [n] a number, or True or False, for each observation; NaN and infinity do not count.
+            where: mask [n] of the observations that count; None means all.
         """
         known = np.isfinite(x) if where is None else np.isfinite(x) & where
         return divide(self.sum(np.where(known, x, 0.0)), self.sum(known))
 
     def reduce(self, operation: np.ufunc, x: NDArray[Any]) -> NDArray[Any]:
-        """Return `operation`, such as np.maximum, over the numbers of each group; `x` has one for each observation."""
+        """Return [G] numbers: `operation`, such as np.maximum, over the numbers `x` [n] of each group."""
         return operation.reduceat(x, self.first) if len(x) else x[:0]
 
     def earliest(self, where: Mask) -> Floats:
-        """Return the time of the first observation of each group where the mask is true; NaN without one."""
+        """Return the time [G] of the first observation of each group where a mask [n] is True; NaN without one."""
         time = self.reduce(np.minimum, np.where(where, self.t, np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
     def latest(self, where: Mask) -> Floats:
-        """Return the time of the last observation of each group where the mask is true; NaN without one."""
+        """Return the time [G] of the last observation of each group where a mask [n] is True; NaN without one."""
         time = self.reduce(np.maximum, np.where(where, self.t, -np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
     def slope(self, a: Floats, b: Floats, where: Mask) -> Floats:
-        """Fit b = slope · a + intercept within each group by least squares; return the slopes.
+        """Fit b = slope · a + intercept within each group by least squares; return the slopes [G].
+
+        A slope is NaN with fewer than 3 observations, or where `a` is constant.
 
         Args:
-            a, b: a number for each observation.
-            where: a mask of observations, over which is fitted. The slope is NaN with fewer than 3, or where `a` is
-                constant.
+            a, b: [n] finite numbers, one for each observation.
+            where: mask [n] of the observations to which the line is fitted.
         """
         a = np.where(where, a - self.mean(a, where)[self.group], 0.0)
         b = np.where(where, b - self.mean(b, where)[self.group], 0.0)
@@ -123,53 +124,53 @@ class Groups:
 
     @cached_property
     def level(self) -> Floats:
-        """Return the mean of each group."""
+        """Return the mean value [G] of each group."""
         return self.mean(self.x)
 
     @cached_property
     def away(self) -> Floats:
-        """Return each value less the mean of its group."""
+        """Return each value less the mean of its group, [n]."""
         return self.x - self.level[self.group]
 
     @cached_property
     def variance(self) -> Floats:
-        """Return the mean squared distance from the mean in each group."""
+        """Return the mean squared distance [G] of the values of each group from their mean."""
         return self.mean(self.away**2)
 
     @cached_property
     def ranked(self) -> Floats:
-        """Return all values, group by group and ascending in each."""
+        """Return all values [n], group by group and ascending in each."""
         return self.x[np.lexsort((self.x, self.group))]
 
     def quantile(self, share: float) -> Floats:
-        """Return, for each group, the value whose rank is nearest to a share: 0 means the least, 1 the largest."""
+        """Return the value [G] of each group whose rank is nearest to a share: 0 means the least, 1 the largest."""
         return self.ranked[self.first + np.floor(share * (self.count - 1) + 0.5).astype(np.int64)]
 
     @cached_property
     def follows(self) -> Mask:
-        """Return, for each observation, whether it follows another of its group."""
+        """Return a mask [n], True but for the first observation of each group."""
         return np.r_[False, self.group[1:] == self.group[:-1]][: len(self.x)]
 
     @cached_property
     def change(self) -> Floats:
-        """Return, for each observation, the change of x since the one before; 0 for the first of a group."""
+        """Return the change [n] of each value since the one before in its group; 0 for the first of a group."""
         return np.where(self.follows, np.diff(self.x, prepend=self.x[:1]), 0.0)
 
     @cached_property
     def span(self) -> Floats:
-        """Return the time from the first to the last observation of each group."""
+        """Return the time [G] from the first to the last observation of each group."""
         return self.t[self.last] - self.t[self.first]
 
     @cached_property
     def base(self) -> Floats:
-        """Return the median of each group: where most of a series stays that has one outburst."""
+        """Return the median value [G] of each group, the level around which a series with one outburst mostly stays."""
         return self.quantile(0.5)
 
     @cached_property
     def peak(self) -> Integers:
-        """Return the index of each group's peak: its first largest x - e, or x without errors.
+        """Return the index [G] of the observation that is each group's peak.
 
-        A noisy point is thus no peak.
+        It has the largest x - e, so that a noisy one is no peak, or without errors the largest x; the first of equals.
         """
         lower = self.x if self.e is None else self.x - self.e
         highest = np.flatnonzero(lower == self.reduce(np.maximum, lower)[self.group])
@@ -179,19 +180,21 @@ class Groups:
 
     @cached_property
     def since_peak(self) -> Floats:
-        """Return the time of each observation since the peak of its group."""
+        """Return the time [n] of each observation less that of its group's peak; negative before the peak."""
         return self.t - self.t[self.peak][self.group]
 
     @cached_property
     def height(self) -> Floats:
-        """Return the value of each group's peak above the base."""
+        """Return the value of each group's peak less the group's median, [G]."""
         return self.x[self.peak] - self.base
 
     def edges(self, share: float) -> tuple[Integers, Integers]:
-        """Return, for each group, the last observation before and the first after the peak that lie below a level.
+        """Return the last observation before and the first after each group's peak that lie below a level.
 
-        The level is base + share · height. They are indices of observations, -1 or n where there is no such
-        observation.
+        The level is base + share · height.
+
+        Returns:
+            Two arrays [G] of indices of observations: -1 in the first, n in the second, where there is none.
         """
         below = self.x < (self.base + share * self.height)[self.group]
         before = np.where(below & (self.index < self.peak[self.group]), self.index, -1)
@@ -200,29 +203,29 @@ class Groups:
 
     @cached_property
     def outburst(self) -> tuple[Integers, Integers]:
-        """Return the last observation before and the first after the peak that lie below a fifth of its height."""
+        """Return `edges` at a fifth of the height: the last observations before and the first after the outbursts."""
         return self.edges(0.2)
 
     @cached_property
     def outside(self) -> Mask:
-        """Return whether an observation is before or after the outburst: the peak down to a fifth of its height."""
+        """Return a mask [n] of the observations before or after their group's outburst."""
         return self.before | self.after
 
     @cached_property
     def before(self) -> Mask:
-        """Return, for each observation, whether it lies before its group's outburst."""
+        """Return a mask [n] of the observations before their group's outburst."""
         return self.index <= self.outburst[0][self.group]
 
     @cached_property
     def after(self) -> Mask:
-        """Return, for each observation, whether it lies after its group's outburst."""
+        """Return a mask [n] of the observations after their group's outburst."""
         return self.index >= self.outburst[1][self.group]
 
     @cached_property
     def bright(self) -> Mask:
-        """Return a mask [n] of the values whose excess over their group's base has a reliable logarithm.
+        """Return a mask [n] of the values whose excess over their group's median has a reliable logarithm.
 
-        The excess is more than a tenth of the group's height and, where standard errors `e` are given, than 2 e.
+        The excess is positive, more than a tenth of the group's height and, if there are errors, more than 2 e.
         """
         above = self.x - self.base[self.group]
         bright = (above > 0.1 * self.height[self.group]) & (above > 0)
@@ -230,31 +233,32 @@ class Groups:
 
     @cached_property
     def brightness(self) -> Floats:
-        """Return, for each observation, the logarithm of its value above the base; 0 for values that are not bright."""
+        """Return the natural logarithm [n] of each value less its group's median; 0 where `bright` is False."""
         return np.log(np.where(self.bright, self.x - self.base[self.group], 1.0))
 
     @cached_property
     def ratio(self) -> Floats:
-        """Return x / e of each observation; NaN for an exact value."""
+        """Return x / e of each observation, [n]; NaN where e is 0. There must be errors."""
         return divide(self.x, self.e)
 
     @cached_property
     def weighted_mean(self) -> Floats:
-        """Return the mean of each group, weighted by 1 / e²."""
+        """Return the mean value [G] of each group, weighted by 1 / e², with e at least 1e-12. There must be errors."""
         weight = 1 / np.maximum(self.e, 1e-12) ** 2
         return divide(self.sum(self.x * weight), self.sum(weight))
 
     @cached_property
     def residual(self) -> Floats:
-        """Return (x - weighted mean) / e of each observation; NaN for an exact value."""
+        """Return (x - weighted mean) / e of each observation, [n]; NaN where e is 0. There must be errors."""
         return divide(self.x - self.weighted_mean[self.group], self.e)
 
     @cached_property
     def structure(self) -> list[Floats]:
-        """Return the structure function of each group in four bins of lags, a list of arrays [groups].
+        """Return the structure function of each group in the four bins of lags between LAG_EDGES: [G] for each bin.
 
-        It is the mean squared change between two observations, over twice the variance. Their lag in time is a share of
-        the group's span, between two of LAG_EDGES.
+        It is the mean squared difference of two observations of a group, of which the second is one of LAGS places
+        after the first, over twice the variance of the group. Their lag is their distance in time, as a share of the
+        group's span. NaN for a bin without pairs, or a group of equal values.
         """
         total = np.zeros((len(LAG_EDGES) - 1, len(self.present)))
         count = np.zeros_like(total)
@@ -271,9 +275,10 @@ class Groups:
 
     @cached_property
     def power(self) -> Floats:
-        """Return [HARMONICS, groups]: the share of the variance that a sine with 1, 2, ... cycles per span explains.
+        """Return the share of each group's variance that a sine with 1, 2, 3 or 4 cycles per span explains, [4, G].
 
-        NaN for a group of fewer than 5 observations, or a constant one.
+        Each sine is fitted alone, with a free phase and mean. NaN for a group of fewer than 5 observations or of equal
+        values, or where the times do not determine the sine.
         """
         phase = 2 * np.pi * divide(self.t - self.t[self.first][self.group], self.span[self.group])
         turn = np.exp(1j * np.nan_to_num(phase))
@@ -295,10 +300,13 @@ class Groups:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: its name, its formula, and the function that computes a number for each group with an observation.
+    """A feature: a number for each group that has an observation.
 
     Attributes:
-        needs_errors: whether it needs standard errors.
+        name: of the feature.
+        formula: as documentation shows it, in the letters that the top of this file explains.
+        compute: returns the numbers [G] of groups, NaN where there is nothing to compute one from.
+        needs_errors: whether it can be computed only with standard errors.
         basic: whether it is also computed where there are many channels.
     """
 
@@ -310,61 +318,67 @@ class Feature:
 
 
 def _std_of_changes(g: Groups) -> Floats:
-    """Return the standard deviation of the changes in each group."""
+    """Return the standard deviation [G] of the changes in each group; NaN for a single observation."""
     mean = divide(g.sum(g.change), g.count - 1)
     return np.sqrt(divide(g.sum(np.where(g.follows, g.change - mean[g.group], 0.0) ** 2), g.count - 1))
 
 
 def _largest_slope(g: Groups) -> Floats:
-    """Return the largest absolute slope between two neighbours in each group."""
+    """Return the largest absolute slope [G] between two neighbours in each group; NaN without two times."""
     gap = np.where(g.follows, np.diff(g.t, prepend=g.t[:1]), 0.0)
     return g.reduce(np.fmax, np.abs(divide(g.change, gap)))
 
 
 def _correlation_with_time(g: Groups) -> Floats:
-    """Return the correlation of values and times in each group."""
+    """Return Pearson's correlation [G] of values and times in each group; NaN with fewer than 3, or equal, values."""
     slope = g.slope(g.t, g.x, np.ones(len(g.x), bool))
     time = g.t - g.mean(g.t)[g.group]
     return divide(slope * np.sqrt(g.mean(time**2)), np.sqrt(g.variance))
 
 
 def rise(g: Groups, share: float) -> Floats:
-    """Return t[peak] less the time of the last x before it that is lower than median(x) + share · height."""
+    """Return the time [G] to each group's peak from the last x before it that is below median(x) + share · height.
+
+    NaN where there is no such x.
+    """
     before, _ = g.edges(share)
     return np.where(before >= 0, g.t[g.peak] - g.t[before], np.nan)
 
 
 def fall(g: Groups, share: float) -> Floats:
-    """Return the time of the first x after the peak that is lower than median(x) + share · height, less t[peak]."""
+    """Return the time [G] from each group's peak to the first x after it that is below median(x) + share · height.
+
+    NaN where there is no such x.
+    """
     _, after = g.edges(share)
     return np.where(after < len(g.x), g.t[np.minimum(after, len(g.x) - 1)] - g.t[g.peak], np.nan)
 
 
 def _power_of_decay(g: Groups) -> Floats:
-    """Return, for each group, less the slope of log(x - median(x)) against log(t - t[peak]) after the peak."""
+    """Return the negative slope [G] of log(x - median(x)) against log(t - t[peak]), over `bright` x after the peak."""
     later = g.since_peak > 0
     return -g.slope(np.log(np.where(later, g.since_peak, 1.0)), g.brightness, g.bright & later)
 
 
 def _quiet(g: Groups, where: Mask) -> Floats:
-    """Return the root mean square distance from the median, over the height, of each group where the mask is true."""
+    """Return the root mean square distance [G] from each group's median where a mask [n] is True, over the height."""
     return divide(np.sqrt(g.mean((g.x - g.base[g.group]) ** 2, where)), g.height)
 
 
 def _second_peak(g: Groups) -> Floats:
-    """Return the largest x - median(x) outside of each group's outburst, over its height; NaN if all is outburst."""
+    """Return the largest x - median(x) outside of each group's outburst, over its height, [G]; NaN if none is."""
     other = g.reduce(np.maximum, np.where(g.outside, g.x - g.base[g.group], -np.inf))
     return np.where(np.isfinite(other), divide(other, g.height), np.nan)
 
 
 def _stetson_j(g: Groups) -> Floats:
-    """Return Stetson's J of each group, from the products of the residuals of neighbours."""
+    """Return Stetson's J [G]: the mean of sign(p) sqrt(|p|) over the products p of two neighbours' residuals."""
     product = np.where(g.follows, g.residual * np.r_[0.0, g.residual[:-1]][: len(g.x)], np.nan)
     return g.mean(np.sign(product) * np.sqrt(np.abs(product)))
 
 
 def _noise(g: Groups, where: Mask) -> Floats:
-    """Return the mean squared distance from the median, in standard errors, of each group where the mask is true."""
+    """Return the mean squared distance [G] from each group's median, in standard errors, where a mask [n] is True."""
     return g.mean(divide(g.x - g.base[g.group], g.e) ** 2, where)
 
 
@@ -395,7 +409,7 @@ FEATURES = (
     *(
         Feature(
             f"quantile {share}",
-            "The value whose rank is nearest to the share of the others.",
+            "The value whose rank, from 0 for the least to 1 for the largest, is nearest to this number",
             partial(Groups.quantile, share=share),
         )
         for share in (0.95, 0.75, 0.5, 0.25, 0.05)
@@ -471,8 +485,8 @@ FEATURES = (
         lambda g: divide(g.mean(np.abs(g.residual)), np.sqrt(g.mean(g.residual**2))),
         needs_errors=True,
     ),
-    Feature("share above 3 sigma", "mean(x / e > low)", lambda g: g.mean(g.ratio > 3), needs_errors=True),
-    Feature("share above 5 sigma", "mean(x / e > low)", lambda g: g.mean(g.ratio > STRONG), needs_errors=True),
+    Feature("share above 3 sigma", "mean(x / e > 3)", lambda g: g.mean(g.ratio > 3), needs_errors=True),
+    Feature("share above 5 sigma", "mean(x / e > 5)", lambda g: g.mean(g.ratio > STRONG), needs_errors=True),
     Feature("share below -3 sigma", "mean(x / e < -3)", lambda g: g.mean(g.ratio < -3), needs_errors=True),
     Feature(
         "span above 5 sigma",
@@ -498,14 +512,14 @@ FEATURES = (
 
 
 def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
-    """Compute the features of `FEATURES` for all groups; return {feature: numbers [groups.total]}.
+    """Compute the features of `FEATURES` for all groups; return {feature: numbers [groups.total]}, in their order.
 
     A group without observations has NaN, and the count 0. Features that need standard errors are left out if there are
     none.
 
     Args:
         groups: observations of one value, sorted into groups.
-        everything: whether all features are computed, or the basic ones only.
+        everything: True computes all features, False the basic ones only.
     """
     usable = [one for one in FEATURES if (everything or one.basic) and (groups.e is not None or not one.needs_errors)]
     table = {one.name: groups.spread(one.compute(groups)) for one in usable}
@@ -516,18 +530,22 @@ def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
 
 
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return how each channel goes before and after the peak of the leading channel: {feature: numbers [series]}.
+    """Return the mean of each channel in windows of time around the series' peak, that of its leading channel.
 
-    Window 0 is within 1/256 of the series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on
-    to 1/4, and -7 and 7 at the whole span. For each the mean of x less the channel's median, over the height of the
-    leading channel, which has the greatest height (with errors: the largest x / e). With errors the mean is weighted by
-    1 / e², and divided by its own standard error it is a second feature.
+    The leading channel has the greatest height (with errors: the largest x / e). Window 0 is within 1/256 of the
+    series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on to 1/4, and -7 and 7 at the
+    whole span. For each window and channel it is the mean of x less the channel's median, over the height of the
+    leading channel. With errors the mean is weighted by 1 / e², and divided by its own standard error it is a second
+    feature.
 
     Args:
-        groups: one for each channel of each series, series by series.
-        tables: {feature: [series, channels]} of all features, from `compute`.
+        groups: one for each of C channels of each of S series, series by series.
+        tables: {feature: [S, C]} of all features, from `compute`.
         name: the value column, for the names of the features.
-        channel_names: of the channels, for the names of the features.
+        channel_names: [C], for the names of the features.
+
+    Returns:
+        {"CHANNEL: NAME course WINDOW": numbers [S]}, with errors also "signal of course"; NaN for an empty window.
     """
     series, number = tables["max"].shape
     of_series, channel = np.divmod(groups.present[groups.group], number)
@@ -554,21 +572,32 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 
 
 def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
-    """Return the index of the leading channel [S]: of the greatest height, or with errors of the largest x / e."""
+    """Return the index [S] of each series' leading channel: of the greatest height, or with errors the largest x / e.
+
+    Args:
+        groups: one for each channel of each series; they say whether there are errors.
+        tables: {feature: [S, channels]} of all features, from `compute`.
+    """
     rank = tables["height" if groups.e is None else "largest signal to noise"]
     return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
 
 
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return features of every pair of channels, which say how they differ: {feature: numbers [series]}.
+    """Return how every two channels, a and b, of each series differ.
 
     Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means at and after
     the peak of the leading channel, the one with the greatest height (with errors: the largest x / e). At the peak is
     from -0.5 to 0.5, after it from 0.5 to 1.5 times the outburst's width at half height. A further feature is the time
-    between the maxima.
+    of the peak of a less that of b.
 
     Args:
-        groups, tables, name, channel_names: as of `course`.
+        groups: one for each of C channels of each of S series, series by series.
+        tables: {feature: [S, C]} of all features, from `compute`.
+        name: the value column, for the names of the features.
+        channel_names: [C], for the names of the features.
+
+    Returns:
+        {"A - B: NAME FEATURE": numbers [S]}; NaN where one of the channels lacks what is compared.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)

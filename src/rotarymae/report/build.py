@@ -39,7 +39,7 @@ def write_report(
 
     Args:
         outcome: the results of the run, after `scoring.score`.
-        path: the file to write.
+        path: the file to write, in a folder that exists.
         title: heading of the page.
         class_names: {class: longer name for people}; a class that it lacks keeps its name.
         notes: sentences for the last section.
@@ -60,9 +60,12 @@ def write_report(
 
 
 def render(title: str, verdict: str, sections: Sequence[Section]) -> str:
-    """Return the page as one string of HTML: the title, the sentence below it, and the sections, in their order.
+    """Return the page as one string of HTML; it loads nothing and runs no script.
 
-    Everything is escaped; the page loads nothing and runs no script.
+    Args:
+        title: heading of the page. It and all other texts are escaped.
+        verdict: sentence below the title.
+        sections: in their order.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -77,14 +80,18 @@ def render(title: str, verdict: str, sections: Sequence[Section]) -> str:
 
 
 def data_uri(figure: Figure) -> str:
-    """Return a figure as a data URI of a PNG; equal figures give equal bytes."""
+    """Return a figure as a PNG image, 160 dots per inch, in a data URI; equal figures give equal texts."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=160)
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def _verdict(outcome: Outcome) -> str:
-    """Return the sentence at the top of the page: one metric of the task, of what predicts and of the best other."""
+    """Return the sentence at the top of the page: a metric of the task, of the method that predicts and the best other.
+
+    The task is the first scored one of classes, numbers, times to an event, interpolation and reconstruction; "Nothing
+    was scored." without any.
+    """
     metrics = outcome.metrics
     chosen = metrics.get("predictor", {}).get("chosen", "model")
     where = f"On {scored_words(metrics)} ({len(outcome.split.scored):,})"
@@ -111,16 +118,21 @@ def _verdict(outcome: Outcome) -> str:
 
 
 def _per_cent(share: float) -> str:
-    """Return a share as text: 0.873 becomes 87 %."""
+    """Return a share as text in whole per cent: 0.873 becomes "87 %"."""
     return f"{100 * share:.0f} %"
 
 
 def _compared(
     says: str, methods: Mapping[str, Mapping[str, float]], name: str, chosen: str, form: Callable[[float], str]
 ) -> str:
-    """Return a sentence that begins with `says`, with {} for the metric `name` of the chosen method, as text by `form`.
+    """Return a sentence on a metric of the chosen method, and of the best other one, if any has a finite value.
 
-    It ends with the same of the best other method; `methods` is {method: {metric: value}}.
+    Args:
+        says: beginning of the sentence, in which {} stands for the metric of the chosen method.
+        methods: {method: {metric: value}}, named as in metrics.json; each has the metric.
+        name: of the metric.
+        chosen: the chosen method.
+        form: turns a value of the metric to text.
     """
     known = {method: row[name] for method, row in methods.items() if method != chosen and math.isfinite(row[name])}
     first = f"{says.replace('{}', form(methods[chosen][name]))} ({method_words(chosen)})"
@@ -131,7 +143,10 @@ def _compared(
 
 
 def _comparisons(outcome: Outcome) -> list[Section]:
-    """Return the section with the tables that compare methods, and what predicts; [] where nothing was scored."""
+    """Return a list of one section, with the tables that compare methods; an empty list where nothing was scored.
+
+    The text of the section says which method predicts, and why.
+    """
     tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
     if "predictor" in outcome.metrics:
@@ -176,7 +191,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
 def _run(outcome: Outcome) -> Section:
     """Return the section on how to repeat the run: the command, time, seed, hardware and versions.
 
-    Hardware and versions are read now. They are not those of training if another process wrote the page later.
+    Hardware and versions are those of the process that writes the page.
     """
     facts = {
         "wall time without this page": duration(outcome.seconds),
@@ -194,7 +209,10 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
-    """Return the last section: the sentences `notes`, and what private data the page holds."""
+    """Return the last section: the sentences `notes`, and one on the private data that the page holds.
+
+    `anonymous` says whether it was written without single examples.
+    """
     noun, count = outcome.dataset.noun, f"{len(outcome.dataset):,}"
     if anonymous:
         private = (

@@ -25,10 +25,10 @@ CHANNEL_ROWS = 20  # rows of a table of channels
 
 
 def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
-    """Return the tables that compare methods, for what metrics.json holds; [] where nothing was scored.
+    """Return the tables that compare methods, for the content of a metrics.json; [] where nothing was scored.
 
     Classes, numbers and times to an event have a row per method, and so have scores of early predictions and of hidden
-    patches. Errors at hidden observations have a row per column of values and per channel.
+    patches. Errors at hidden observations have a row per column of values, or per channel, and a column per method.
     """
     ahead = metrics.get("horizon")
     tables, where = [], f"on {scored_words(metrics)}" if ahead is None else f"up to {ahead} ahead"
@@ -53,10 +53,13 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Yield tables of errors at hidden observations: first scaled, over all channels, then per channel in its unit.
+    """Yield two tables of errors at hidden observations: scaled, over all channels, and per channel, each in its unit.
 
-    Of more than 20 rows the second table shows those with the largest scaled errors. `values` is "interpolation" of
-    metrics.json, {column of values: scores}, and `where` says on what was scored.
+    Of more than 20 rows the second table shows those with the largest scaled errors.
+
+    Args:
+        values: {column of values: scores}, "interpolation" of metrics.json; {} yields no table.
+        where: words for the series that were scored, for the titles.
     """
     if not values:
         return
@@ -80,8 +83,9 @@ def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, captio
 
     Args:
         title, caption: above and below the table.
-        parts: pairs (name, scores as in metrics.json) of columns of values, channels or distances.
-        error: name of the metric that the columns of methods hold.
+        parts: pairs (name, scores) of the rows: columns of values, channels or distances, with scores as in
+            metrics.json.
+        error: name of the metric, as in metrics.json, that the columns of methods hold.
     """
     rows = []
     for name, scores in parts:
@@ -96,7 +100,11 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
     """Return a table with a row per method and a column per metric, the best value of each metric in bold.
 
     A metric of which neither high nor low is better has no bold value, nor has one that "model", the trained model,
-    lacks. `methods` is {method: {metric: value}} and includes "model".
+    lacks.
+
+    Args:
+        title, caption: above and below the table.
+        methods: {method: {metric: value}}, named as in metrics.json; includes "model". The table has words for them.
     """
     rows: dict[str, dict[str, object]] = {name: {**row} for name, row in rows_in_words(methods).items()}
     for metric in (metric_of(name) for name in methods["model"]):
@@ -108,9 +116,9 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 
 
 def _with_best(values: Mapping[str, Any], better: Any) -> dict[str, object]:
-    """Return numbers by name, in which the best of at least two finite ones is marked as `Best`.
+    """Return {name: number} with the best finite numbers as `Best`; unchanged if fewer than two are finite.
 
-    `better` is min or max.
+    `better` is the function that chooses the best: min or max.
     """
     finite = [x for x in values.values() if math.isfinite(x)]
     best = better(finite) if len(finite) > 1 else None

@@ -19,7 +19,14 @@ class Best(float):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of rows (name, {column: value}); `first` is the head of the column of names, "" for a table without."""
+    """A table of named rows.
+
+    Attributes:
+        rows: (name, {column: value}) of each row; a row may lack columns of others.
+        title: above the table.
+        first: head of the column of names; "" for a table without a head.
+        caption: below the table.
+    """
 
     rows: Sequence[tuple[str, Mapping[str, object]]]
     title: str = ""
@@ -34,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, with a description for readers who cannot see it."""
+    """A figure, a description for readers who cannot see it (`alt`), a caption below it, and a heading above it."""
 
     figure: Figure
     alt: str
@@ -44,21 +51,32 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a sentence on how to read the section, and its content: figures, tables, a list, a command."""
+    """A section of the page.
 
-    name: str  # anchor
+    Attributes:
+        name: anchor, to which links lead.
+        title: its heading.
+        explanation: text below the heading, which says how to read the section.
+        drawings, tables: its figures and tables.
+        items: sentences of a list.
+        code: a command, shown as such.
+    """
+
+    name: str
     title: str
     explanation: str
     drawings: Sequence[Drawing] = ()
     tables: Sequence[Table] = ()
     items: Sequence[str] = ()
-    code: str = ""  # the command
+    code: str = ""
 
 
 def cell_text(value: object) -> str:
-    """Return a value as text: 12,345 · 0.7035 · 3.21e-05 · yes · a: 1, b: 2; a dash for None, NaN and anything empty.
+    """Return a value as text: 12,345 · 0.7035 · 3.21e-05 · yes · a: 1, b: 2; a dash for None and NaN.
 
-    Numbers have four digits; from 1,000 to 10 million they are whole.
+    Integers have all their digits. Other numbers have four; from 1,000 to 10 million they are rounded to whole ones.
+    Lists, tuples and dictionaries become their values with commas between, or a dash if they are empty; anything else
+    becomes str(value).
     """
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {cell_text(one)}" for name, one in value.items()) or "–"

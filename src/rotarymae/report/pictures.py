@@ -47,13 +47,21 @@ Parts = Iterator[Drawing | Table]
 
 @dataclass(frozen=True)
 class Picture:
-    """A part of the report, as it stands in `PICTURES`."""
+    """A section of the report that is drawn, as it stands in `PICTURES`.
 
-    name: str  # anchor of its section
+    Attributes:
+        name: anchor of the section.
+        title: its heading.
+        explanation: what one sees, and how to read it.
+        draw: yields figures and tables of a run, nothing where it does not apply.
+        private: whether it shows ids or values of single examples, which an anonymous report leaves out.
+    """
+
+    name: str
     title: str
-    explanation: str  # what one sees, and how to read it
-    draw: Callable[[Outcome], Iterable[Drawing | Table]]  # figures and tables, none where it does not apply
-    private: bool = False  # whether it shows ids or values of single examples, which an anonymous report leaves out
+    explanation: str
+    draw: Callable[[Outcome], Iterable[Drawing | Table]]
+    private: bool = False
 
 
 def draw_series(outcome: Outcome) -> Parts:
@@ -87,9 +95,10 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
 
     Args:
         outcome: the results of the run, for the names of columns and channels.
-        parts: the series, or several parts of it, such as what was visible and what was hidden.
-        caption: of the drawing; more is added to it.
-        marks: `hidden` and `curve` of `plots.interpolation`.
+        parts: the series as a `Series`, or several parts of it, such as what was visible and what was hidden; at least
+            one.
+        caption: end of the caption of the drawing, which also says what bars are and how many channels are left out.
+        marks: `hidden` and `curve` of `plots.interpolation`, for the observations of all parts in their order.
     """
     preprocessor = outcome.pipeline.require_series()
     times, values = np.concatenate([one.times for one in parts]), np.concatenate([one.values for one in parts])
@@ -158,8 +167,8 @@ def draw_reconstructions(outcome: Outcome) -> Parts:
 def draw_bands(outcome: Outcome) -> Parts:
     """Tabulate the share of hidden points inside each band, next to the share that the band promises.
 
-    Where there are groups by distance to the nearest observation, their errors are drawn. Nothing where the run did not
-    interpolate, or predicts no deviation. Only the first column of values counts.
+    If hidden points lie in several groups by distance to the nearest observation, `draw_by_distance` follows. Nothing
+    where the run did not interpolate, or predicts no deviation. Only the first column of values counts.
     """
     scores = next(iter(outcome.metrics.get("interpolation", {}).values()), {})
     points, rows = scores.get("hidden_observations", 0), []
@@ -182,8 +191,9 @@ def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
     """Draw errors of all methods, and the shares of hidden points inside bands, by the distance to the nearest point.
 
     Args:
-        rows: "by_distance" of the interpolation's scores in metrics.json, near first.
-        unit: the table's time per unit of position.
+        rows: "by_distance" of the interpolation's scores in metrics.json: groups of hidden points, near first, at least
+            one.
+        unit: the table's time per unit of position, in which distances are stored.
     """
     figure, at = Figure((9.2, 3.6)), np.arange(len(rows))
     left, right = figure.subplots(1, 2)
@@ -213,11 +223,12 @@ def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
 def verdict(promise: float, share: float, points: int) -> str:
     """Return "as promised", "too narrow" or "too wide" for a band.
 
-    It is as promised within 0.02, or within two standard errors of `points` independent points where that is more.
+    It is as promised if both shares differ by at most 0.02, or two standard errors where that is more.
 
     Args:
-        promise: the band's nominal share, such as 0.95.
+        promise: the band's nominal share of points inside, such as 0.95.
         share: the share of points that were inside.
+        points: number of points, taken as independent.
     """
     noise = 2 * (promise * (1 - promise) / max(points, 1)) ** 0.5
     if abs(share - promise) <= max(noise, 0.02):
@@ -226,9 +237,9 @@ def verdict(promise: float, share: float, points: int) -> str:
 
 
 def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the classes of the n scored series as numbers: true [n], predicted [n], and probabilities [n, K].
+    """Return the classes of the n scored series as numbers from 0: true int [n], decided int [n]; probabilities [n, K].
 
-    None where the run has no classes.
+    None where the run predicts no classes.
     """
     if not outcome.classes or outcome.predicted is None or outcome.labels is None:
         return None
@@ -240,7 +251,10 @@ def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def draw_classes(outcome: Outcome) -> Parts:
-    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class; nothing without classes."""
+    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class; nothing without classes.
+
+    Rows of the matrix are true classes, in per cent.
+    """
     predictions = _class_predictions(outcome)
     if predictions is None:
         return
@@ -259,9 +273,14 @@ def draw_classes(outcome: Outcome) -> Parts:
 
 
 def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...], scored: str) -> Table:
-    """Return a table of precision, recall and F1 of each class, and of their means as in metrics.json.
+    """Return a table of precision, recall, F1 and number of series of each class, and of the means as in metrics.json.
 
-    `labels` and `predicted` are int [n], class numbers from 0; `scored` are words for the series that are scored.
+    Means are over the classes that some series has, or is taken for.
+
+    Args:
+        labels, predicted: int [n], true and decided class numbers from 0 of the n scored series.
+        names: of all classes, for the rows.
+        scored: words for the series that are scored, for the caption.
     """
     each: Any = precision_recall_fscore_support(labels, predicted, labels=range(len(names)), zero_division=0)  # pyright: ignore
     mean: Any = precision_recall_fscore_support(labels, predicted, average="macro", zero_division=0)  # pyright: ignore
@@ -273,7 +292,7 @@ def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...
 
 
 def draw_mistakes(outcome: Outcome) -> Parts:
-    """Draw some scored series that were predicted wrong; nothing for survival, pictures and sounds.
+    """Draw at most three scored series that were predicted wrong; nothing for survival, pictures and sounds.
 
     For classes it is one series of each of the three most frequent confusions; for a regression those of the largest
     errors.
@@ -296,7 +315,12 @@ def confusions(
 ) -> Iterator[tuple[int, str]]:
     """Yield (index, caption) of the most certain mistake of each of the three most frequent confusions.
 
-    `labels` and `predicted` are int [n], class numbers from 0, and `probabilities` [n, K].
+    A confusion is a pair of a true and another decided class. Fewer are yielded where there are fewer.
+
+    Args:
+        labels, predicted: int [n], true and decided class numbers from 0; the index is into these.
+        probabilities: [n, K] of the classes.
+        names: [K] of the classes, for the captions.
     """
     wrong = np.flatnonzero(labels != predicted)
     pairs, counts = np.unique(np.stack([labels[wrong], predicted[wrong]], 1), axis=0, return_counts=True)
@@ -309,7 +333,10 @@ def confusions(
 
 
 def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
-    """Yield the scored series with the largest errors of a regression's first output: (number among them, caption)."""
+    """Yield (index, caption) of the three scored series with the largest errors of a regression's first output.
+
+    The index is a series' place among those that are scored. Series without that label are left out.
+    """
     at = outcome.split.scored
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
     predicted = np.asarray(outcome.predicted)[at, 0]
@@ -335,7 +362,10 @@ def draw_thresholds(outcome: Outcome) -> Parts:
 
 
 def draw_reliability(outcome: Outcome) -> Parts:
-    """Draw how often predicted classes are right, by the probability given to them; nothing for less than 20 series."""
+    """Draw the share of decided classes that are right, by the largest probability of the series.
+
+    Nothing without classes, or with fewer than 20 scored series.
+    """
     predictions = _class_predictions(outcome)
     if predictions is None or len(predictions[0]) < 20:
         return
@@ -367,9 +397,9 @@ def draw_regression(outcome: Outcome) -> Parts:
 
 
 def draw_survival(outcome: Outcome) -> Parts:
-    """Draw predicted survival of the scored series next to Kaplan and Meier's estimate; nothing for other tasks.
+    """Draw predicted survival of groups of scored series next to Kaplan and Meier's estimate; nothing for other tasks.
 
-    Series are in thirds by expected time, or in fewer groups where one would have less than 20.
+    Groups are thirds by expected time, or fewer where one would have less than 20 series.
     """
     labels: Any = outcome.pipeline.labels
     at = outcome.split.scored
@@ -393,7 +423,7 @@ def draw_survival(outcome: Outcome) -> Parts:
 
 
 def draw_learning(outcome: Outcome) -> Parts:
-    """Draw the losses by epoch, one picture for pre-training and one for fine-tuning, as far as they took place."""
+    """Draw training and validation losses by epoch, a picture for each of pre-training and fine-tuning, if made."""
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         history: Any = [] if result is None else result.history
         figure = Figure((5.2, 3.7))

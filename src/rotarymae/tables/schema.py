@@ -44,35 +44,37 @@ class TableSchema:
         Reading: columns of observed values, if they are not called value. With --wide they are the channels; none
         named means all other columns.
     errors
-        Reading: columns of the standard errors of the first values, in their order; they weigh observations.
+        Reading: columns of the standard errors, in the order of the first columns of values; the model reads them.
     flags
-        Reading: columns of quality flags. Observations with anything but 0 in one of them are left out.
+        Reading: columns of quality flags. Observations with anything but 0 in one of them are left out. Name them if
+        the table marks bad observations.
     static
         Reading: columns with one value per series, in this table or in that of --objects.
     wide
-        Reading: the table has one column per channel, and a row per time; an empty cell is a missing observation,
-        not a zero.
+        Reading: the table has a row per time, and each channel (band, sensor, variable) a column of its own. Set it for
+        such a table. An empty cell is a missing observation, not a zero.
     numbered
-        Reading: for tables with a series per row: FLUX. turns FLUX.1, FLUX.2, ... into FLUX, number and series;
-        name these by --values, --time and --id. "" turns columns such as 1990 or 2024-03-31 into value.
+        Reading: common beginning of numbered columns. Set it if each row is a series: FLUX. turns FLUX.1, FLUX.2, ...
+        into the columns FLUX (for --values), number (--time) and series (--id); "" turns 1990, 1991, ... or dates into
+        value.
     tokens
-        Reading: with --wide, each value is a token (channel), or all channels of a time are one (time). Set time if
-        they are measured together.
+        Reading: with --wide, each value becomes an observation of its own (channel), or all channels of a time become
+        one observation (time). Set time if all channels are measured together.
     duplicates
-        Reading: rows with equal series, time and channel are refused if many (error), averaged (mean), or one of
-        them is used (first, last).
+        Reading: of rows with equal series, time and channel, use the mean, the first or the last; or refuse the table
+        if many such rows differ (error; of few the first is used). Set mean if values were measured repeatedly.
     limits
-        Reading: cells such as <0.01 or >100 are limits of the value (censored), or left out and counted (drop), as are
-        --upper-limits and --lower-limits then.
+        Reading: cells such as <0.01 or >100, and those of --upper-limits and --lower-limits, are limits of a value,
+        which the model uses (censored), or are left out and counted (drop). Set drop if such limits are unreliable.
     upper_limits
-        Reading: columns of detection limits of the first values, in their order: where a value is missing, it lies
-        below its limit. Not with --lower-limits.
+        Reading: columns of detection limits, in the order of --values: where a value is missing, it lies below its
+        limit. Name them if the table has such limits; not with --lower-limits.
     lower_limits
-        Reading: the same, of values that lie above their limit where they are missing, as magnitudes of faint sources
-        do (diffmaglim).
+        Reading: columns of detection limits, in the order of --values: where a value is missing, it lies above its
+        limit. Name them for magnitudes, which are larger for fainter sources (diffmaglim); not with --upper-limits.
     untimed
-        Reading: rows without a time are left out and counted (drop), or become columns with one value per series
-        (static), such as age at admission.
+        Reading: rows without a time are left out and counted (drop), or each of their channels becomes a column with
+        one value per series (static). Set static if such rows hold facts, such as age at admission.
     since
         Reading: leave out rows before this time, a number or a date; the output says how many. Set it to cut off an
         old or faulty part.
@@ -80,20 +82,22 @@ class TableSchema:
         Reading: leave out rows after this time, a number or a date; the output says how many. Set it to use only what
         was known by then.
     na
-        Reading: further cells that mean a missing value, besides empty ones, dashes, a point, NA, NaN, none and null. A
-        number stands for all its spellings (-999, -999.0).
+        Reading: further cells that mean a missing value, besides empty ones, dashes, a point, NA, NaN, none and null.
+        Name the codes of your table, such as -999; a number stands for all its spellings (-999.0).
     time_format
-        Reading: how times are written, for example "%d.%m.%Y %H:%M". Set it if dates are not recognised.
+        Reading: how times are written, in the codes of strptime, for example "%d.%m.%Y %H:%M". Set it if dates are not
+        recognised.
     header_row
         Reading: line of a text file, counted from 1, that names the columns. Set it if it is not recognised.
     strict
-        Reading: refuse the table if a cell cannot be used, such as an infinite value, instead of leaving out its
-        row.
+        Reading: refuse the table if a cell cannot be used, such as an infinite value, instead of leaving out its row.
+        Set it if nothing may be left out.
     objects
-        Reading: table with one row per series: static columns, labels and the split, as far as TABLE lacks them.
+        Reading: table with one row per series. Give it if static columns, labels or the column of --split-by are there
+        and not in TABLE.
     convert
         Reading: convert values to the units of the model's training (in a fit, of --pretrained), if the files name
-        units. Without it, a warning names the columns whose units differ.
+        units. Set it if the table has other units; without it, a warning names the columns whose units differ.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """

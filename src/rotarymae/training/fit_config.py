@@ -129,44 +129,44 @@ class ModelOptions:
     """The shape of the model, or the trained one to start from."""
 
     pretrained: str | None = None
-    """Pre-training and fine-tuning: start from a trained model and its scaling, instead of random weights: a run
-    folder, a saved model, or a shipped name such as plasticc-ugrizy. Use it if labels are few; it is pre-trained
-    further with --pretrain-epochs only."""
+    """Pre-training and fine-tuning: trained model to start from, with its scaling: a run folder, a saved model, or a
+    shipped name such as plasticc-ugrizy; without it, random weights. Give it if labels are few. It is pre-trained
+    further only if --pretrain-epochs is given."""
     size: Size = "light"
     """Pre-training and fine-tuning: size of a new model: light suits a CPU; tiny-shallow, tiny, small and base are
     wider or deeper, for more data and a GPU; pendulum is the smallest of the paper."""
     embed_dim: int | None = None
-    """Pre-training and fine-tuning: width of the encoder, in numbers per token, instead of that of --size; a
-    multiple of --num-heads. Set it if no named size fits, for example to repeat a published model."""
+    """Pre-training and fine-tuning: width of the encoder, in numbers per token, a multiple of --num-heads; without
+    it, that of --size. Set it if no named size fits, for example to repeat a published model."""
     num_heads: int | None = None
-    """Pre-training and fine-tuning: number of attention heads of each encoder block, instead of that of --size. Set
+    """Pre-training and fine-tuning: number of attention heads of each encoder block; without it, that of --size. Set
     it together with --embed-dim, for example to repeat a published model."""
     depth: int | None = None
-    """Pre-training and fine-tuning: number of transformer blocks of the encoder, instead of that of --size. Raise
-    it if the training loss stays high on much data; each further block makes every step slower."""
+    """Pre-training and fine-tuning: number of transformer blocks of the encoder; without it, that of --size. Raise it
+    if the training loss stays high on much data; each further block makes every step slower."""
     decoder_embed_dim: int | None = None
-    """Pre-training and prediction: width of the decoder, the part that interpolates, in numbers per token; without
-    it 180, or the encoder's if that is less. Set it only to repeat a published model."""
+    """Pre-training: width of the decoder, the part that interpolates, in numbers per token; without it 180, or that of
+    --size if less. Set it only to repeat a published model."""
     decoder_num_heads: int | None = None
-    """Pre-training and prediction: number of attention heads of each block of the decoder, the part that
-    interpolates; without it 3, or the encoder's if those are fewer. Set it only to repeat a published model."""
+    """Pre-training: number of attention heads of each block of the decoder, the part that interpolates; without it 3,
+    or 2 for the sizes light and pendulum. Set it only to repeat a published model."""
     decoder_depth: int | None = None
-    """Pre-training and prediction: number of transformer blocks of the decoder, the part that interpolates; without
-    it 2. Raise it if interpolations stay poor on much data; each further block makes pre-training slower."""
+    """Pre-training: number of transformer blocks of the decoder, the part that interpolates; without it 2. Raise it if
+    interpolations stay poor on much data; each further block makes pre-training slower."""
     decoder_attention: DecoderAttention = "context"
-    """Pre-training and prediction: when values are predicted at several times, each prediction reads the
-    observations alone (context), or the other predictions, too (joint). Set joint only to repeat the paper: answers
-    then depend on what else is asked."""
+    """Pre-training: when values are predicted at several times, now and later with this model, each prediction reads
+    the observations alone (context), or the other queried times, too (joint). Set joint only to repeat the paper:
+    answers then depend on what else is asked."""
     likelihood: LikelihoodKind = "gaussian"
-    """Pre-training and prediction: what interpolation predicts for a time: a normal distribution (gaussian), one
-    with heavier tails (student_t), or a number without a band (point). A trained model keeps that of its
-    pre-training. Set student_t if values have many outliers."""
+    """Pre-training: what the model learns to predict for a value, and predicts from then on: a normal distribution
+    (gaussian), one with heavier tails (student_t), or a number without a band (point). Set student_t if values have
+    many outliers."""
     neighbours: Literal["auto", "on", "off"] = "auto"
-    """Pre-training and prediction: interpolation predicts what to add to the straight line between the nearest
-    observations (on), or the value itself (off). auto: on without labels and --positions. Set on for better
-    interpolations by a fit with labels."""
+    """Pre-training: the model learns to predict what to add to the straight line between the nearest observations
+    (on), or the value itself (off). auto: on if there are neither labels nor --positions. Set on if a model with
+    labels will also interpolate."""
     cls_token: bool = True
-    """Pre-training and fine-tuning: put a learned [CLS] token at position 0 before each series. Leave it out
+    """Pre-training and fine-tuning: put a learned [CLS] token at position 0 before each series. Turn it off
     (--no-cls-token) if only the times between observations should count, and not how far they are from the first
     one."""
 
@@ -176,8 +176,8 @@ class ScalingOptions:
     """How times and values become positions and numbers near zero."""
 
     time_unit: float | None = None
-    """Pre-training and fine-tuning: number by which times are divided before the model reads them, in the unit of the
-    times (of dates: days); without it, the median gap between observations of the training series. Set it to scale
+    """Pre-training and fine-tuning: times are divided by this number, which is in their unit (of dates: days), before
+    the model reads them; without it, by the median gap between observations of the training series. Set it to scale
     times as another run did."""
     time_origin: Literal["first", "zero"] = "first"
     """Pre-training and fine-tuning: whether times count from each series' first observation (first) or are used as
@@ -186,9 +186,9 @@ class ScalingOptions:
     """Pre-training and fine-tuning: distance between neighbouring channels on the axis that places channels next to
     time; 1 is as far apart as two times that differ by --time-unit. Set it only to repeat another run."""
     join_times: bool = False
-    """Pre-training and fine-tuning: make one token of all channels that were observed at the same time, with the
-    last known value where one is missing, instead of one token per value. Set it if many channels are measured
-    together."""
+    """Pre-training and fine-tuning: make one token of all channels that were observed at the same time, with a
+    channel's last known value where one is missing, instead of a token per observation. Set it if many channels are
+    measured together."""
     channel_one_hot: bool = True
     """Pre-training and fine-tuning: let the encoder read each observation's channel as a one-hot vector, next to
     its position on the channel axis. Turn it off (--no-channel-one-hot) only to repeat the paper's input."""
@@ -200,9 +200,9 @@ class ScalingOptions:
     column NAME has a column of errors called NAME_err. Turn it off (--no-signal-to-noise) if these errors are
     unreliable."""
     transforms: Mapping[str, Transform] | None = None
-    """Pre-training and fine-tuning: how values are scaled, by column (flux asinh): robust, by median and quantiles,
-    the default; standard, by mean and deviation; asinh, for values over many orders of magnitude; or none, if
-    scaled already."""
+    """Pre-training and fine-tuning: how values are scaled, as pairs of column and method (flux asinh); without it
+    robust. robust: by median and quantiles; standard: by mean and deviation. Set asinh if values span many orders of
+    magnitude, none if they are scaled already."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -210,12 +210,12 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training: what is hidden, to be predicted: stretches (blocks), single observations (ratio), whole times
-    (rows), whole channels (channels), or the end of each series (future; set it to forecast). auto: blocks, or
+    """Pre-training: what is hidden, to be predicted: stretches (blocks), single observations or patches (ratio), whole
+    times (rows), whole channels (channels), or the end of each series (future; set it to forecast). auto: blocks, or
     ratio for pictures and sounds."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
-    """Pre-training: share of each series that is hidden, to be predicted. With two numbers, the share is drawn
-    between them for each series. Set 0.75 to repeat the paper."""
+    """Pre-training: share of each series that is hidden, to be predicted. Of two numbers, the share is drawn between
+    them for each series and pass. Set one number, 0.75, to repeat the paper."""
     beta: float | None = None
     """Pre-training: the loss weighs each value by its predicted variance to this power, from 0 to 1 (beta-NLL);
     without it 0.5. Raise it if predicted values are poor, lower it if their bands are."""
@@ -238,11 +238,13 @@ class TrainingOptions(LoopOptions):
     """Pre-training and fine-tuning: decay rates of AdamW's running means of the gradient and of its square; without
     them 0.9 0.95 in pre-training and 0.9 0.999 in fine-tuning. Set them only to repeat a published training."""
     validation_fraction: float = 0.15
-    """Pre-training and fine-tuning: share of the training series that is not trained on, but used to choose the
-    best pass and what predicts; with fewer than ten series, none is. Set 0 to train on all."""
+    """Pre-training and fine-tuning: share of the training series that nothing is trained on; they choose the best pass
+    and what predicts. With fewer than ten series there are none. Set 0 to train on all, raise it for surer
+    choices."""
     window: int | None = None
     """Pre-training, fine-tuning and prediction: cut longer series into windows of this many observations, which are
-    read one by one; without it, only very long ones are cut. Lower it if memory does not suffice."""
+    read one by one; without it, only long series are cut, into windows that the run chooses. Lower it if memory does
+    not suffice."""
     overlap: int | None = None
     """Pre-training, fine-tuning and prediction: number of observations that two neighbouring windows of --window
     share; without it, a sixteenth of the window. Raise it if predictions are poor where windows meet."""
@@ -253,8 +255,8 @@ class FinetuningOptions:
     """Options of fine-tuning alone."""
 
     finetune_epochs: int = 20
-    """Fine-tuning: number of passes over the labelled series. Raise it if the loss still falls at the end, lower it
-    to save time. --minutes decides instead, if given."""
+    """Fine-tuning: number of passes over the labelled training series. Raise it if the loss still falls at the end,
+    lower it to save time. --minutes decides instead, if given."""
     finetune_batch_size: int | None = None
     """Fine-tuning: number of series per step; without it, that of --batch-size. Lower it if memory suffices for
     pre-training, but not for fine-tuning."""
@@ -262,8 +264,8 @@ class FinetuningOptions:
     """Fine-tuning: highest learning rate; without it --base-lr, or 30 times that with --tune probe. Lower it if the
     loss of fine-tuning jumps, and that of pre-training does not."""
     loss: TargetLoss = "auto"
-    """Fine-tuning: loss for numbers as labels: squared errors (auto), or absolute errors (absolute_error), which
-    outliers among the labels move less. Classes always have cross-entropy."""
+    """Fine-tuning: loss for numbers as labels: squared errors (auto) or absolute errors (absolute_error). Set the
+    latter if outliers among the labels spoil predictions. Classes always have cross-entropy."""
     tune: Literal["full", "probe"] = "full"
     """Fine-tuning: train all weights (full), or only the new head on the unchanged encoder (probe). Set probe to
     save time, or to judge what pre-training learnt."""
@@ -272,13 +274,13 @@ class FinetuningOptions:
     the series (features), or the average of all methods (combined). auto: whichever is best on validation series.
     Set model for the network alone."""
     members: int | None = None
-    """Pre-training and fine-tuning: number of networks that are trained from different seeds and averaged; without it
-    3 if a class is rare and no --minutes are given, else 1. Raise it for better predictions; it multiplies the
-    time."""
+    """Pre-training and fine-tuning: number of networks, trained from different seeds, whose predictions are averaged.
+    Without it 1, or 3 if --decide is or becomes f1, the rarest class has few series and there is no --minutes. Raise
+    it for better predictions; it multiplies the time."""
     pool: Literal["auto", HeadPool] = "auto"
-    """Fine-tuning and prediction: how the head sums up a series' tokens: the [CLS] token (cls), their mean, maximum
-    (max), or attention-weighted mean (attention). auto: attention, for sounds max. Set another one to compare
-    them."""
+    """Fine-tuning: what the head, which predicts the label, reads: the [CLS] token (cls), or the mean (mean), maximum
+    (max) or attention-weighted mean (attention) of a series' tokens. auto: attention, for sounds max. Set another one
+    to compare them."""
     static: tuple[str, ...] = ()
     """Fine-tuning and prediction: columns of TABLE or of --objects with one value per series, such as age or redshift,
     that help to predict the label: numbers or categories, also with missing cells. Name those that will be known when
@@ -311,11 +313,11 @@ class ClassificationOptions:
     """Fine-tuning: the loss counts every series equally (none), or those of rare classes more, by the inverse of
     the class's frequency (balanced). Set balanced if rare classes are missed."""
     decide: Literal["auto", "accuracy", "f1", "balanced", "cost"] = "auto"
-    """Prediction: how a class is chosen by probabilities: the most probable (accuracy), for the best F1 (f1), rare
-    classes as readily as frequent ones (balanced), or by --costs (cost). auto: f1 if one of two classes is rare,
-    else accuracy."""
+    """Prediction: which class is chosen: the most probable (accuracy), that for the best F1 (f1), rare classes as
+    readily as frequent ones (balanced), or by --costs (cost). auto: f1 if one of two classes is rare, else accuracy.
+    Set balanced if rare classes matter."""
     costs: tuple[float, ...] = ()
-    """Prediction: with --decide cost, the cost of missing a series of each class: one positive number per class, in
+    """Prediction: cost of missing a series of each class, for --decide cost alone: one positive number per class, in
     the order of the sorted classes. Set them if some mistakes are worse than others."""
 
 
@@ -327,8 +329,8 @@ class RunOptions:
     """Pre-training and fine-tuning: number that fixes every random choice: split, order, masks, augmentation, first
     weights. Equal seeds repeat a run; try several to see how much its results vary."""
     minutes: float | None = None
-    """Pre-training and fine-tuning: length of the whole run in minutes, with reading and report; as many steps are
-    made as fit. Set it if time is limited; options of epochs and --min-steps then have no effect."""
+    """Pre-training and fine-tuning: length of the whole run in minutes, with reading and report: as many steps are
+    made as fit, whatever --min-steps and the numbers of epochs; without it, these decide. Set it if time is limited."""
     checkpoint_minutes: float = 1.0
     """Pre-training and fine-tuning: minutes between two checkpoints, from which --resume goes on. Lower it if the
     run may be killed at any time and little work should be lost."""
