@@ -126,9 +126,9 @@ class Observations:
 
     @property
     def time_step(self) -> float:
-        """The smallest difference of times near the largest one, where it may matter, as numbers were rounded; else 0.
+        """Return the distance of neighbouring numbers at the largest time, in its unit; 0 where that cannot matter.
 
-        That is for floats of 32 bits, and for whole numbers beyond 2^53, such as Unix times in nanoseconds.
+        It can for floats of 32 bits, and for numbers beyond 2^53, such as Unix times in nanoseconds.
         """
         largest = np.abs(self.times[np.isfinite(self.times)]).max(initial=0.0)
         if self.time_bits == 32:
