@@ -118,7 +118,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def listed(items: Iterable[Any], limit: int = 8) -> str:
-    """Return the first `limit` items as text, with the count where there are more: "'u', 'g', ... (6 in all)"."""
+    """Return the first `limit` items in Python's notation; of more also their number: "'u', 'g', ... (6 in all)"."""
     plain = [item.item() if hasattr(item, "item") else item for item in items]  # numpy's scalars as Python's
     text = ", ".join(repr(item) for item in plain[:limit])
     return text if len(plain) <= limit else f"{text}, ... ({len(plain)} in all)"
