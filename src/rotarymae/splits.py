@@ -159,12 +159,12 @@ class Fold:
 
     @property
     def name(self) -> str:
-        """Return the split in words, such as "fold 2 of 5 by patient", which stand among the settings of a run."""
+        """Return the name of the split in the settings of a run, such as "fold 2 of 5 by patient"."""
         return f"fold {self.number} of {self.folds}" + ("" if self.column is None else f" by {self.column.name}")
 
     @property
     def values(self) -> np.ndarray:
-        """Return the groups of the series [S]; an empty array without groups."""
+        """Return the values of the column [S], by which series are grouped; an empty array without a column."""
         return np.zeros(0) if self.column is None else self.column.values
 
 
@@ -194,9 +194,10 @@ def make_split(
             are then trained on.
 
     Returns:
-        The parts; and how they were made, for metrics.json: {"by": column or None, "method": "random", "fold",
-        "column", "groups" or "latest", "drawn": parts drawn one by one though a column splits, "left_out": number,
-        "parts": {name: number}}, with a fold also "fold" and "folds".
+        The parts, and a dictionary for metrics.json on how they were made: "by" is the column or None; "method" one of
+        "random", "fold", "column", "groups" and "latest"; "drawn" the parts that were drawn series by series although
+        there is a column; "left_out" the number of such series; "parts" {name: number of series}. With a fold there are
+        also "fold" and "folds".
 
     Raises:
         InputError: a share outside 0 to 1, or one that leaves too few series; a class that would be held out

@@ -143,7 +143,10 @@ class EventTimes(Target):
         return len(self.edges)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return the weight of each class in the likelihood of each series, float32 [S, classes]; the class says which.
+        """Return the weight of each class in the likelihood of each series, float32 [S, classes].
+
+        For an observed event it is 1 for its interval; for a censored series 1 for each later class, and for the
+        interval of censoring the share that was left of it. All others are 0.
 
         Args:
             targets: durations and events, a structured array [S].
@@ -165,7 +168,12 @@ class EventTimes(Target):
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module that holds the model; `encoded` and `config` are not used."""
+        """Return the loss of fine-tuning as a module that holds the model: the likelihood of `encode`'s weights.
+
+        Args:
+            model: the classifier to train.
+            encoded, config: not used; other kinds of labels need them.
+        """
         return Supervised(model, event_time, tempered=True)
 
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:

@@ -101,7 +101,7 @@ class Target(ABC):
         """
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Return float64 [S, outputs], as users get it, from the model's outputs [S, outputs]; here the softmax."""
+        """Convert the model's outputs to answers, float64 [S, outputs]; here to probabilities, by softmax."""
         return outputs.double().softmax(-1)
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
@@ -177,8 +177,9 @@ def as_targets(targets: Any) -> np.ndarray:
 def has_label(targets: Any) -> np.ndarray:
     """Return a mask bool [S], True where a label is neither None nor NaN.
 
-    Where a structured array has several fields, its last one, the duration, decides. In an array of several outputs
-    every row has a label.
+    Args:
+        targets: a list or array. Of a structured array the last field, the duration, decides. In an array of several
+            outputs every row has a label.
     """
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
     if given.dtype.names is not None:

@@ -85,13 +85,14 @@ class Preprocessor(nn.Module):
         return DatasetExamples(dataset, self, **options)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return tokens [B, K] that pre-training hides one by one; here the same tokens, unsplit."""
+        """Return tokens [B, K], of which pre-training hides single ones, for tokens [B, N]; here the same ones."""
         return tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return tokens as a model reads them; here the same.
+        """Return tokens as a model reads them; here they are returned as they are.
 
-        They are tokens of `tokens_of`, of which some may have been hidden since.
+        Args:
+            tokens: those of `tokens_of`, without the ones that have been hidden since.
         """
         return tokens
 

@@ -61,7 +61,7 @@ class Inputs:
 
         Args:
             channel_one_hot: whether the channel is given as a one-hot vector, if there are 2 to 64 channels.
-            signal_to_noise: whether value / error is given for each value column with a column of errors.
+            signal_to_noise: whether asinh(value / error) is given for each value column with a column of errors.
             errors: columns of standard errors, one for each value column, in their order; if empty, they are recognised
                 by their names (`error_columns`).
         """
@@ -137,8 +137,8 @@ class ObservationPreprocessor(Preprocessor):
             encoder then reads of each value whether it is one (-1 for upper limits, 1 for lower ones, else 0).
         window, overlap: length of the windows that longer series are cut into, and the observations that two share at
             least; None cuts nothing.
-        dates: whether times were dates or durations, which count in days; None is not known.
-        values, positions: the fitted scalings.
+        dates: whether times were dates or durations, which count in days; None if that is not known.
+        values, positions: the scalings of values and of positions, with their statistics.
     """
 
     kind: ClassVar[str] = "observations"

@@ -71,7 +71,7 @@ class ValueScaling(nn.Module):
     """The scaling of V value columns in C channels (1 without channels). Its methods take tensors or numpy arrays.
 
     Attributes:
-        transforms: V names out of `KNEES`; "none" leaves a column as it is.
+        transforms: V names, "robust", "standard", "asinh" or "none", which leaves a column as it is.
         centre, width, mean, std, limit, knee: float64 [C, V], as in the module's formulas.
         as_is: bool [V], True for the transform "none".
 
@@ -88,7 +88,15 @@ class ValueScaling(nn.Module):
     as_is: Tensor
 
     def __init__(self, transforms: tuple[TransformKind, ...], channels: int) -> None:
-        """Create a scaling with one transform for each value column, whose statistics are NaN until they are loaded."""
+        """Create a scaling with statistics that are NaN until they are loaded.
+
+        Args:
+            transforms: one for each of the V value columns.
+            channels: number C of channels; 1 without channels.
+
+        Raises:
+            InputError: an unknown transform.
+        """
         super().__init__()
         for name in transforms:
             choose("a transform", name, get_args(TransformKind))
@@ -105,10 +113,11 @@ class ValueScaling(nn.Module):
         in all channels, and where there are none either, of its limits: they say at least of what size it is.
 
         Args:
+            dataset: the training set.
             transforms: {column: transform}; the other columns get "robust", which compresses heavy tails only.
 
         Raises:
-            InputError: an unknown column.
+            InputError: an unknown column or transform.
 
         Warns:
             InputWarning: single values that lie far from all others, named by series and time.

@@ -163,9 +163,11 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
     """Parse a column of texts as numbers, also as limits, with decimal commas, marks between thousands, or a unit.
 
+    The words true and false become 1 and 0 if nothing else stands in the column.
+
     Args:
         name: of the column, for messages.
-        na: texts that mean "missing", besides the usual ones; numbers among them are left to `numbers`.
+        na: texts that mean "missing", besides the usual ones; a number among them may still be read as a value.
         limits: whether texts such as "<0.01" are read as limits.
 
     Raises:
@@ -200,7 +202,7 @@ def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool)
 
 
 def _replaced(column: pa.Array, pattern: str, by: str, only: str | None = None) -> pa.Array:
-    """Replace each match of the regular expression `pattern` in the texts of a column by `by`.
+    """Return a column of texts with each match of the regular expression `pattern` replaced by `by`.
 
     With `only`, a regular expression too, texts without a match of it stay as they are.
     """

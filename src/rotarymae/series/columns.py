@@ -42,7 +42,8 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
 def channel_index(observed: Any) -> np.ndarray:
     """Return the channel number of each observation, int [n] from 0; zeros without channels.
 
-    Observed is a data set, a series or `Columns`.
+    Args:
+        observed: a data set, a series or `Columns`.
     """
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 

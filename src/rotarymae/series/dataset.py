@@ -187,6 +187,7 @@ class SeriesDataset:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __len__(self) -> int:
+        """Return the number of series."""
         return len(self.ids)
 
     def __getitem__(self, index: SupportsIndex) -> Series:
@@ -217,6 +218,7 @@ class SeriesDataset:
         )
 
     def __iter__(self) -> Iterator[Series]:
+        """Iterate over the series, in their order."""
         return (self[i] for i in range(len(self)))
 
     @property
@@ -235,6 +237,7 @@ class SeriesDataset:
         return "time" if self.channels is None else "channel"
 
     def __repr__(self) -> str:
+        """Return the line of `describe` within "SeriesDataset(...)"."""
         return f"SeriesDataset({self.describe()})"
 
     def describe(self) -> str:
@@ -596,7 +599,8 @@ class SeriesDataset:
     ) -> SeriesDataset:
         """Make a data set of lists with one array per series.
 
-        Labels are matched by order, so that no series, and no cell that cannot be used, is left out.
+        No series and no cell is left out, so that labels in the order of the lists fit: what cannot be used is
+        refused.
 
         Parameters
         ----------

@@ -357,7 +357,7 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
         day: the days.
         clock: the times of day [n]: texts such as 10:15, Arrow times, or numbers, also as texts. Numbers are hours, or
             1015 for 10:15 if one is beyond 24 or written with four digits.
-        name: of the column, for messages.
+        name: of the column of days, for messages.
 
     Returns:
         `day` with other values: NaN where the clock is missing or, among texts with colons, no time of day.

@@ -11,7 +11,7 @@ from rotarymae.series.dataset import SeriesDataset
 
 
 def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
-    """Return the series as known at a time of each: without their later observations.
+    """Return the series without their observations after a time, which is given for each series.
 
     Args:
         when: [S], in the unit of the data set; observations at this time stay.

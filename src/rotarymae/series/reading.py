@@ -23,7 +23,7 @@ class ReadingReport:
         left_out: {reason: rows} with a cell that cannot be used: {"'flux' is infinite": 2}.
         doubts: {sentence: count} of what is used but may be wrong or was changed: {"series had times that did not
             ascend": 1}.
-        first: {reason: first row or series} for all of these.
+        first: {reason or sentence: first row or series} for all in `missing`, `left_out` and `doubts`.
         limits: {column: number of cells} that are limits of the value, and not the value: {"lactate": 12}.
         words: texts among numbers, by column: {"value": {"NEG": 3}}. They count as missing values.
         lost: values that were observed and are dropped because another value of their row is missing.
@@ -32,7 +32,7 @@ class ReadingReport:
         empty: ids of series that are left out because none of their rows could be used.
         notes: sentences on how the file was read, where that was guessed.
         units: {column: unit}, as far as the file gives units.
-        counted: what the numbers count.
+        counted: what `total` and the reasons count: "rows", or "cells" of a wide table.
     """
 
     total: int = 0

@@ -138,7 +138,7 @@ class Observations:
     def name(self, at: int) -> str:
         """Describe row number `at` for messages: "series 615 at time 59750.4, channel 'u'".
 
-        Without series or time it is "row 7".
+        A row without series is "row 7", one without time "row 7, series 615".
         """
         if self.series[at] < 0:
             return f"row {self.row[at]}"
@@ -276,7 +276,7 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 
 
 def far_times(rows: Observations) -> Observations:
-    """Add a doubt to the report if series have a first or last row that lies far away in time from all others.
+    """Return the rows with a doubt in the report if series have a first or last row far away in time from all others.
 
     No row is changed. Series of fewer than six rows are not judged.
 
@@ -305,9 +305,12 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Add a doubt to the report if most gaps between times are hardly longer than what the times were rounded to.
+    """Return the rows with a doubt in the report if most gaps between times are hardly longer than their rounding.
 
-    "Hardly" is at most 100 times. The rows, sorted by series and time, are not changed.
+    "Hardly" is at most 100 times. No row is changed.
+
+    Args:
+        rows: sorted by series and time.
     """
     step = rows.time_step
     if not step:
@@ -329,10 +332,10 @@ def _coarse(rows: Observations) -> str:
 
 
 def suspects(rows: Observations) -> Observations:
-    """Add a doubt to the report for values that look like codes for "not observed", such as -999. No row is changed.
+    """Return the rows with a doubt in the report for values that look like codes for "not observed", such as -999.
 
     Such a value is the largest or smallest of its column (and channel), nothing else is near it, and it is tens of
-    deviations away from the median, or hundreds if it occurs only a few times.
+    deviations away from the median, or hundreds if it occurs only a few times. No row is changed.
     """
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
@@ -427,10 +430,13 @@ def sort(rows: Observations) -> Observations:
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
-    """Return the numbers of series that go back in time in few rows (5 %), and always by more than half of their span.
+    """Return the numbers of the series that go back in time seldom, and always by more than half of their span.
+
+    Seldom is in at most 5 % of their rows.
 
     Args:
-        rows: sorted by series. Only each series' first channel counts: the others may stand behind it.
+        rows: sorted by series, and within each in the order of the table. Only each series' first channel counts: the
+            others may stand behind it.
 
     Returns:
         Indices of series, ascending.

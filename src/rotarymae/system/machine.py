@@ -74,6 +74,9 @@ def _left_in_groups(root: Path) -> Iterator[int]:
     """Yield the bytes left in each limited control group (version 2) of the process, from its own up to the root.
 
     Cached files count as free. Yields nothing on a system without such groups.
+
+    Args:
+        root: the folder in which proc and sys lie.
     """
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text().splitlines()

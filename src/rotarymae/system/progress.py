@@ -77,7 +77,7 @@ class Reporter:
             task = progress.add_task(title, total=None, loss="")
 
             def on_step(done: int, total: int, loss: float | None = None) -> None:
-                """Move the bar to `done` of `total`, with the loss next to it."""
+                """Move the bar to `done` of `total`, with the loss next to it if there is one."""
                 progress.update(task, completed=done, total=total, loss="" if loss is None else f"loss {loss:.4f}")
 
             yield on_step
@@ -94,7 +94,10 @@ class Reporter:
         steps, ended = "", ""
 
         def on_step(done: int, total: int, loss: float | None = None) -> None:
-            """Print how far the stage is, unless a line was printed less than `every` seconds ago."""
+            """Print `done` of `total`, with the time left, unless a line was printed less than `every` seconds ago.
+
+            The last loss is kept for the line at the end.
+            """
             nonlocal said, steps, ended
             now = time.monotonic()
             if loss is not None:
