@@ -305,7 +305,7 @@ class NumberTargets(Target):
 
     @property
     def outputs(self) -> int:
-        """Number of numbers per series."""
+        """Number of outputs of the model: the numbers of each series' target."""
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ class Preprocessor(nn.Module):
     static_features: ClassVar[int] = 0
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
-        """Create the object and initialise it as a torch module, before the dataclass sets its fields."""
+        """Create the object as a torch module, so that the dataclass, which sets the fields later, may hold tensors."""
         self = super().__new__(cls)
         nn.Module.__init__(self)
         return self

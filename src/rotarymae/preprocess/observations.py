@@ -423,8 +423,8 @@ class ObservationPreprocessor(Preprocessor):
         """Refuse a data set that the model was not made for, and warn of one that looks unlike training.
 
         Raises:
-            InputError: other values, channels or positions than in training; a negative standard error; limits, if the
-                model was trained without.
+            InputError: other value columns, channels or positions than in training, or in another order; a negative
+                standard error; limits, if the model was trained without.
 
         Warns:
             InputWarning: dates instead of numbers or the other way round; times or positions far from those of

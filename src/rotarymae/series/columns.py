@@ -87,16 +87,15 @@ def listed_column(values: Any, name: str) -> pa.Array:
 
 
 def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Convert ids [S] to an Arrow array of labels, as `cells.labels` does.
+    """Convert ids [S] to an Arrow array of int64, double, large_string or bool, by `cells.labels`.
 
     Raises InputError if an id is missing or repeats, and for ids of mixed types or numbers too large to be exact.
     """
     labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
     twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
     if labels.null_count or twice:
-        raise InputError(
-            f"ids must differ and none may be missing; {listed(twice or [None])} is given to several series."
-        )
+        wrong = f"{listed(twice)} is given to several series" if twice else f"{labels.null_count:,} are missing"
+        raise InputError(f"ids must differ and none may be missing; {wrong}.")
     return labels
 
 

@@ -202,7 +202,7 @@ class SeriesDataset:
                 f"a series is taken by one integer, not by {type(index).__name__}; use select(...) for several"
             ) from None
         if not -len(self) <= at < len(self):
-            raise IndexError(f"series {at} of {len(self)}")
+            raise IndexError(f"there is no series {at}; the data set has {len(self)}, counted from 0")
         at %= len(self)
         rows = slice(self.offsets[at], self.offsets[at + 1])
         static = {name: plain(column[at]) for name, column in self.static.items()}
@@ -421,7 +421,7 @@ class SeriesDataset:
         Returns
         -------
         SeriesDataset
-            The same observations with these columns.
+            The same observations with these columns; this data set itself if it has just these.
 
         Raises
         ------

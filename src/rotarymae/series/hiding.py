@@ -23,7 +23,7 @@ def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
 
 
 def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the S series, followed by copies of them that end early, each after the time of a random observation.
+    """Return the S series, followed by copies of them that end early, each cut after the time of a random observation.
 
     Args:
         copies: copies of each series; all S come once, then once more, and so on.
@@ -101,6 +101,8 @@ def hide(
     visible = np.maximum(count - np.ceil(count * share).astype(np.int64), 1)
     hidden = (rank_within(owner, draw) >= visible[owner])[unit]
     usable = np.unique(series[hidden])
+    if not len(usable):
+        raise InputError("nothing can be hidden: every series has a single observation or time; give longer series.")
     part, inside = dataset.select(usable), np.isin(series, usable)
     return part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside]), hidden
 

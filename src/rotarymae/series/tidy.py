@@ -278,7 +278,8 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 def far_times(rows: Observations) -> Observations:
     """Return the rows with a doubt in the report if series have a first or last row far away in time from all others.
 
-    No row is changed. Series of fewer than six rows are not judged.
+    Far is more than five times the span of the series' other rows, and of a usual series'. No row is changed. Series of
+    fewer than six rows are not judged.
 
     Args:
         rows: sorted by series and time.
@@ -463,9 +464,9 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
     Args:
         rows: sorted by series, time, positions and channel.
-        duplicates: "mean" averages, weighted by standard errors if there are any, and keeps the first where one is a
-            limit; "first" and "last" keep one; "error" keeps the first, with a doubt in the report, if at most one row
-            in a hundred is concerned.
+        duplicates: "mean" averages, weighted by standard errors if there are any, which become that of the average, and
+            keeps the first row where one is a limit; "first" and "last" keep one; "error" keeps the first, with a doubt
+            in the report, if at most one row in a hundred is concerned.
         strict: whether "error" refuses few rows, too.
 
     Raises:
