@@ -369,8 +369,8 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 
     Args:
         targets: labels of all labelled series.
-        name: "classification", "regression", "survival" or "auto": survival for structured arrays (durations with a
-            status), regression where some number is not whole, else classification.
+        name: of the task, "classification", "regression" or "survival"; "auto" is survival for structured arrays
+            (durations with a status), regression if some number is not whole, and else classification.
 
     Raises:
         InputError: an unknown task; another task than survival for structured arrays; text mixed with numbers; with

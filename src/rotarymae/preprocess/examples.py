@@ -141,15 +141,18 @@ class DatasetExamples:
         """Draw by `masking` which tokens of the members at `index` are hidden; return (visible tokens, hidden tokens).
 
         For epoch None, in evaluation, the same ones are hidden each time. If nothing can be hidden, all tokens are
-        visible, and the hidden ones are padding.
+        visible, and the hidden ones are padding [B, 1].
         """
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
         # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
         phase = None if epoch is None else float(counter_uniform(self.seed, epoch, [-1])(1))
         mask = masking(self.preprocessor.units(tokens), hidden, phase)
+        if mask.any():
+            return hide_units(tokens, mask)
         # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
-        return hide_units(tokens, mask) if mask.any() else (tokens, _nothing(tokens))
+        values, positions = tokens.values[:, :1] * 0, tokens.positions[:, :1] * 0
+        return tokens, Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 
 
 def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
@@ -193,12 +196,6 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
     # A row that would become empty keeps the token with the largest draw.
     largest = uniform.masked_fill(~tokens.real, -1.0).argmax(1, keepdim=True)
     return compact(tokens, keep.scatter(1, largest, True))
-
-
-def _nothing(like: Tokens) -> Tokens:
-    """Return tokens [B, 1] that are all padding, with as many rows, values and axes as `like` has."""
-    values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
-    return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 
 
 def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:

@@ -163,6 +163,8 @@ class ObservationPreprocessor(Preprocessor):
     def __post_init__(self) -> None:
         """Check the settings and create buffers for the statistics, NaN until they are loaded.
 
+        Without transforms every value gets "robust".
+
         Raises:
             InputError: an unknown transform or origin; not one transform for each value; too many values and channels.
         """

@@ -46,7 +46,10 @@ class StaticColumn:
     def __post_init__(self) -> None:
         """Raise InputError for a deviation of zero, or no category."""
         if not self.std > 0 or not self.width:
-            raise InputError(f"the static column {self.name!r} has no spread, or no category.")
+            raise InputError(
+                f"the static column {self.name!r} has the deviation {self.std} and the categories {self.categories}; "
+                "wanted a positive deviation, and None or at least one category."
+            )
 
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> StaticColumn:

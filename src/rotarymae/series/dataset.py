@@ -599,8 +599,8 @@ class SeriesDataset:
     ) -> SeriesDataset:
         """Make a data set of lists with one array per series.
 
-        No series and no cell is left out, so that labels in the order of the lists fit: what cannot be used is
-        refused.
+        No series is left out, so that labels in the order of the lists fit. NaN among the values is no observation,
+        and a row needs all of its V values; anything else that cannot be used is refused.
 
         Parameters
         ----------
@@ -634,14 +634,16 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            Lists or arrays whose lengths differ; arrays without numbers; a series without observations; values or
-            times that are missing throughout a series, infinite, or beyond 32 bits; a channel that is none of
-            `channel_names`; many duplicates.
+            Lists or arrays whose lengths differ; arrays without numbers; a series without observations, or without
+            values; a time, channel or position that is missing; numbers that are infinite or beyond 32 bits; a channel
+            that is none of `channel_names`; different values of one series, time and channel, unless `duplicates` says
+            which counts.
 
         Warns
         -----
         InputWarning
-            Once, where times were not ascending and have been sorted.
+            Once for each kind of what is left out, changed or looks wrong, such as times that were not ascending and
+            have been sorted.
         """
         tables = importlib.import_module("rotarymae.tables")
         count = len(times)
