@@ -126,7 +126,7 @@ class PatchPreprocessor(Preprocessor):
         """Raise InputError if an option that a user gives differs from that of the model.
 
         Args:
-            patch_size: cells along each axis, or one number for all two axes of pictures; None if not given.
+            patch_size: cells along each axis, or one number for both axes of pictures; None if not given.
             sample_rate: in Hz; None if not given.
             longest_side: in pixels; None if not given.
         """

@@ -21,7 +21,9 @@ Origin = Literal["first", "zero"]
 COARSE = 0.1  # units: positions that float32 cannot tell apart better are worth a warning
 FENCE = 10.0  # interquartile ranges; a time beyond as many of its series is far from the others
 MIN_TIMES = 4  # of a series, to tell which of them is far
-MAX_UNITS = 1000.0  # in a series' span: of bursts of times the gaps within them are no unit
+# In a series' span: of bursts of times the gaps within them are no unit. Beyond some 3,000 to 4,000 units (size light)
+# the slowest rotated frequency has gone round once.
+MAX_UNITS = 1000.0
 
 
 class PositionScaling(nn.Module):
@@ -63,11 +65,11 @@ class PositionScaling(nn.Module):
         """Create a scaling with the units and origins of a training set; a large set is sampled.
 
         The unit of time is the median over series of each series' median gap, or a thousandth of the median span if
-        that is larger; beyond some 3,000 to 4,000 units (size light) the slowest rotated frequency has gone round once.
-        The unit of another position is its span divided by the number of points along one axis of a grid with as many
-        points as a series has different positions.
+        that is larger. The unit of another position is about the distance of neighbouring places: its span divided by
+        the number of points along one axis of a grid with as many points as a series has different positions.
 
         Args:
+            dataset: the training set.
             unit: the unit of time; None measures it.
             origin: "first" counts from each series' first observation, "zero" from the table's zero.
 

@@ -44,7 +44,7 @@ class StaticColumn:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for a deviation of zero, or no category."""
+        """Raise InputError for a deviation that is not positive, or no category."""
         if not self.std > 0 or not self.width:
             raise InputError(
                 f"the static column {self.name!r} has the deviation {self.std} and the categories {self.categories}; "

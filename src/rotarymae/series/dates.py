@@ -384,16 +384,16 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError if a column has texts that are all dates, some of them no ISO dates.
+    """Raise InputError if a column's texts are all dates, and some are not ISO dates; the name is for the message.
 
     Sorted as texts these would be in a wrong order. Empty cells do not count; any other column passes.
     """
     there = [text for text in column.unique().to_pylist() if text]
-    if there and all(map(OTHER_DATE.match, there)):
-        other = next((text for text in there if not re.match(r"\d{4}-", text)), there[0])
+    others = [text for text in there if not re.match(ISO, text)]
+    if others and all(map(OTHER_DATE.match, there)):
         raise InputError(
-            f"column {name!r} holds dates such as {other!r}, which come in no order as they are written; write them as "
-            "ISO dates, such as 2024-03-31 or 2024-03-31T10:00."
+            f"column {name!r} holds dates such as {others[0]!r}, which come in no order as they are written; write "
+            "them as ISO dates, such as 2024-03-31 or 2024-03-31T10:00."
         )
 
 
