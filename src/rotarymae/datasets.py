@@ -16,9 +16,9 @@ AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
 
 
 def is_flat(X: Any) -> bool:
-    """Return whether X is in scikit-learn's form, a table [cases, time] and no data frame.
+    """Return whether X is in scikit-learn's form, a table [cases, features or times], and no data frame.
 
-    It is for an array with at most two axes, a sparse matrix, or a list of rows whose first elements are scalars.
+    It is for an array of one or two axes, a sparse matrix, or a list of rows that are not empty and begin with scalars.
     """
     if is_frame(X):
         return False

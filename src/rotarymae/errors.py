@@ -30,20 +30,21 @@ class RotaryMAEError(Exception):
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
-        """Keep the message, its code and the settings that would help, as the class describes them."""
+        """Keep the message, escaped and shortened, its code, and the settings that would avoid the error."""
         self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
     def advise(self, write: Callable[[str, object], str]) -> str:
-        """Return the message, followed by "Use ... or ... ." for the settings that would avoid the error, if any.
+        """Return the message, followed by "Use ... or ... ." if there are settings that would avoid the error.
 
-        Each setting is written by `write(option, value)`.
+        Args:
+            write: function (option, value) → text, which writes a setting.
         """
         advice = " or ".join(write(name, value) for name, value in self.settings)
         return f"{self.message} Use {advice}." if advice else self.message
 
     def within(self, where: object) -> Self:
-        """Return a copy of the error, of the same class and code, with `where`, such as a file, before its message."""
+        """Return a copy of the error, with its code and settings, whose message begins with `where`, such as a file."""
         error = type(self).__new__(type(self))
         error.__dict__.update(self.__dict__)
         RotaryMAEError.__init__(error, f"{where}: {self.message}", code=self.code, settings=self.settings)
@@ -59,7 +60,7 @@ def _shorten(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with control codes escaped: a name from a file must not steer the terminal that shows it."""
+    """Return a text with control codes escaped, except newlines and tabs: they could steer a terminal."""
     return "".join(c if c.isprintable() or c in "\n\t\u00a0" else ascii(c)[1:-1] for c in text)
 
 
@@ -100,15 +101,15 @@ class InputWarning(UserWarning):
     """
 
     def __init__(self, message: object = "", *, code: str = "invalid") -> None:
-        """Keep the message, and a `code` by which programs tell kinds of warnings apart."""
+        """Keep the message and the code."""
         self.code = code
         super().__init__(message)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Return " Did you mean 'flux'?" for the most similar known name, or "" where none is similar.
+    """Return " Did you mean 'flux'?", to be appended to a message, for the known name that is most similar to `name`.
 
-    It is appended to a message. Names must be nearly equal: with Python's usual cutoff of 0.6, 'gcs' would suggest
+    Case is ignored. It is "" if no name is nearly equal: with Python's usual cutoff of 0.6, 'gcs' would suggest
     'glucose'.
     """
     by_lower = {str(k).lower(): str(k) for k in known}
@@ -117,14 +118,18 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def listed(items: Iterable[Any], limit: int = 8) -> str:
-    """Return the first `limit` items as text, with the count where there are more: "'u', 'g', ... (6 in all)"."""
+    """Return the first `limit` items in Python's notation; of more also their number: "'u', 'g', ... (6 in all)"."""
     plain = [item.item() if hasattr(item, "item") else item for item in items]  # numpy's scalars as Python's
     text = ", ".join(repr(item) for item in plain[:limit])
     return text if len(plain) <= limit else f"{text}, ... ({len(plain)} in all)"
 
 
 def choose(name: str, value: object, options: Sequence[str]) -> None:
-    """Raise InputError unless `value` is among the options; the message names the option, the value and the choices."""
+    """Raise InputError ("unknown-option") unless `value` is among the options.
+
+    Args:
+        name: of the option that has the value, for the message.
+    """
     if value not in options:
         raise InputError(
             f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}",

@@ -51,7 +51,8 @@ class ClassLabels(Target):
 
     Attributes:
         classes: names in the order of the model's outputs.
-        weights: factors for the probabilities before the largest is taken (`partners.decide`); empty for none.
+        weights: factors for the probabilities before the largest is taken (`partners.decide`); empty if the most
+            probable class is predicted.
     """
 
     task: ClassVar[str] = "classification"
@@ -70,6 +71,8 @@ class ClassLabels(Target):
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
         """Return class labels as an array [series], after checking that they can be learnt.
+
+        The array is one of strings, numbers or booleans.
 
         Args:
             targets: labels, in the order of the series.
@@ -105,7 +108,9 @@ class ClassLabels(Target):
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
         """Raise InputError for a `loss` that classification lacks, or `decide` and `costs` that do not fit the classes.
 
-        `targets` are the labels [S] of all series.
+        Args:
+            config: the options of the fit, of which these three are read.
+            targets: labels [S] of all series.
         """
         choose("loss", config.loss, ("auto",))
         classes, costs = len(np.unique(targets)), config.costs
@@ -123,17 +128,21 @@ class ClassLabels(Target):
 
     @staticmethod
     def default_members(decide: str, targets: np.ndarray) -> int:
-        """Return the number of networks to fine-tune and average: 3 where a rare class has few series, else 1.
+        """Return the number of networks to fine-tune and average: 3 if a rare class is sought, else 1.
 
-        A class is sought as rare with `decide` "f1", or "auto" if less than a fifth of the training series are of it.
-        Their labels are `targets` [S]; fewer than 200 of the rarest class are few.
+        It is sought if the rarest class has fewer than 200 series, and `decide` is "f1" or, with two classes of which
+        one has less than a fifth of the series, "auto".
+
+        Args:
+            decide: the option for how a class is decided.
+            targets: labels [S] of the training series.
         """
         counts = np.unique(targets, return_counts=True)[1]
         return MEMBERS if resolve(decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create from training labels [S], with the classes sorted and without weights."""
+        """Create from training labels [S]: their different values, sorted, are the classes; without weights."""
         return cls(tuple(plain(name) for name in np.unique(targets)))
 
     @property
@@ -152,8 +161,8 @@ class ClassLabels(Target):
 
         Args:
             model: the classifier to train.
+            encoded: class numbers [S] of the training series, which `class_weights` "balanced" counts.
             config: its `class_weights` and `label_smoothing` are read.
-            encoded: class numbers [S] of the training series, for `class_weights`.
         """
         weights = None
         if config.class_weights == "balanced":
@@ -163,12 +172,12 @@ class ClassLabels(Target):
         return Supervised(model, loss, tempered=True)
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
-        """Return the labels with the weights by which classes are decided from probabilities.
+        """Return a copy with the weights by which classes are decided from probabilities.
 
         Args:
             truth: class numbers [S] of the training and the validation series, which are only counted.
-            unseen: probabilities [validation series, classes], by methods that have not learnt these series. Without
-                any, the rule "f1" warns, and the most probable class is predicted.
+            unseen: probabilities [n, classes] of the n validation series, by methods that have not learnt these series.
+                Without any (n = 0), the rule "f1" warns, and the most probable class is predicted.
             config: its `decide` and `costs` give the rule.
             reporter: shows what decide="auto" comes to, and the warning.
         """
@@ -191,7 +200,11 @@ class ClassLabels(Target):
     def averaged(cls, each: Sequence[Self]) -> Self:
         """Return the labels for the average of several models' probabilities: the first's, with averaged weights.
 
-        The labels of all models have the same classes; the geometric mean of their weights decides.
+        These are geometric means of the models' weights; a model without weights counts as 1 for each class. If no
+        model has weights, the first's labels are returned.
+
+        Args:
+            each: the labels of each model, all with the same classes.
         """
         if not any(one.weights for one in each):
             return each[0]
@@ -199,22 +212,27 @@ class ClassLabels(Target):
         return replace(each[0], weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return by how much the log-probability of the predicted class falls, in nats [n]; see `Target.change`."""
+        """Return by how much the log-probability of the predicted class falls without each observation, in nats [n].
+
+        Args:
+            whole: the model's outputs [1, classes] for the series, before softmax.
+            without: those for the series without each of its n observations [n, classes].
+        """
         predicted = int(whole.argmax())
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return, for probabilities [S, classes], the class numbers [S] of the largest one, times `weights` if any."""
+        """Return the class numbers [S] whose probability [S, classes], times the class's weight, is largest."""
         return decide(probabilities, self.weights)
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the decided class [S] for probabilities [S, classes]."""
+        """Return the names of the decided classes [S] for probabilities [S, classes]."""
         return np.array(self.classes)[self.decide(probabilities)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table for probabilities [S, classes].
+        """Return {name: list [S]}, the columns of an output table for probabilities [S, classes].
 
-        They are "predicted", the decided classes, and "probability_NAME" for each class, as lists [S].
+        They are "predicted", the decided classes, and "probability_NAME" for each class.
         """
         best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
@@ -235,7 +253,7 @@ class NumberTargets(Target):
     std: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Raise InputError unless there is a mean and a positive deviation for each of at least one output."""
+        """Raise InputError unless there are as many positive deviations as means, and at least one."""
         if not self.mean or len(self.mean) != len(self.std) or min(self.std) <= 0:
             raise InputError(f"targets have means {self.mean} and deviations {self.std}; wanted positive deviations.")
 
@@ -255,12 +273,18 @@ class NumberTargets(Target):
         empty = np.atleast_1d(np.isnan(numbers).all(0))
         if empty.any():
             which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
-            raise InputError(f"every {which} is missing (NaN); a regression needs numbers. Check its column.")
+            raise InputError(
+                f"every {which} is missing (NaN); a regression needs numbers. Check the name of the column, and that "
+                "it holds numbers."
+            )
         return numbers
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for an option that only classification has, such as class_weights, or an unknown `loss`."""
+        """Raise InputError for an option that only classification has, such as class_weights, or an unknown `loss`.
+
+        The targets are not used; other kinds of labels need them.
+        """
         refuse_class_options(config, "a regression")
         choose("loss", config.loss, tuple(REGRESSION_LOSSES))
 
@@ -281,11 +305,11 @@ class NumberTargets(Target):
 
     @property
     def outputs(self) -> int:
-        """Number of numbers per series."""
+        """Number of outputs of the model: the numbers of each series' target."""
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs], with NaN where they have it.
+        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs]; NaN, for a missing one, stays.
 
         Raises InputError for another number of outputs than in training.
         """
@@ -297,31 +321,38 @@ class NumberTargets(Target):
         return ((numbers - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units."""
+        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units; NaN stays."""
         return numbers_of(targets, len(targets))
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning that `config.loss` names, as a module that holds the model."""
+        """Return the loss of fine-tuning that `config.loss` names, as a module that holds the model.
+
+        The encoded targets are not used; other kinds of labels need them.
+        """
         return Supervised(model, partial(regression, loss=config.loss))
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Return values float64 [S, outputs] in the units of the targets, from the model's outputs [S, outputs]."""
+        """Return values in the units of the targets, float64 [S, outputs], from the model's standardised outputs."""
         mean, std = (torch.tensor(part, dtype=torch.float64, device=outputs.device) for part in (self.mean, self.std))
         return outputs.double() * std + mean
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return how far the prediction moves [n], in deviations of the training targets; see `Target.change`.
+        """Return how far the prediction for a series moves without each of its observations, float [n].
 
-        It is the root mean square over outputs.
+        It is in deviations of the training targets, the root mean square over outputs.
+
+        Args:
+            whole: the model's outputs [1, outputs] for the series.
+            without: those for the series without each of its n observations [n, outputs].
         """
         return (whole - without).square().mean(1).sqrt().cpu().numpy()
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
-        """Return values [S, outputs]; [S] for a single output."""
+        """Return decoded values [S, outputs] as a user gets them: of a single output [S], else as they are."""
         return values[:, 0] if self.outputs == 1 else values
 
     def columns(self, values: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table for values [S, outputs], as lists [S].
+        """Return {name: list [S]}, the columns of an output table for values [S, outputs].
 
         They are "predicted", or "predicted_0", "predicted_1", ... for several outputs.
         """
@@ -338,12 +369,12 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 
     Args:
         targets: labels of all labelled series.
-        name: "classification", "regression", "survival" or "auto": survival for structured arrays (durations with a
-            status), regression where some number is not whole, else classification.
+        name: of the task, "classification", "regression" or "survival"; "auto" is survival for structured arrays
+            (durations with a status), regression if some number is not whole, and else classification.
 
     Raises:
         InputError: an unknown task; another task than survival for structured arrays; text mixed with numbers; with
-            "auto", whole numbers or texts of which more than half the series have a different one.
+            "auto", whole numbers or texts of which more than half are different, if there are ten series or more.
 
     Warns:
         InputWarning: with "auto", ten or more different whole numbers, which are taken as classes.
@@ -382,9 +413,9 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the index int64 [S] of each label in `classes`; 1 and "1" are the same label.
+    """Return the index of each label in `classes`, int64 [S]; 1 and "1" are the same label.
 
-    Raises InputError naming the labels that are no class.
+    Raises InputError, naming the labels, if some are no class.
     """
     numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
     texts = {label: as_text(label) for label in set(labels.tolist())}

@@ -23,10 +23,12 @@ SPLIT_METHODS = {"column": "as it says", "groups": "whole groups held out", "lat
 
 @dataclass(frozen=True)
 class Split:
-    """Indices of the series used for training, for choosing the best epoch, and for scoring only.
+    """Indices of the series used for training, for choosing the best epoch, and for scoring only; each part int [k].
 
-    With partly labelled data `train`, `validation` and `test` hold labelled series only; `unlabelled` holds the others,
-    which pre-training also uses, and `left_out` those that belong to a held-out group, which are not used at all.
+    Attributes:
+        train, validation, test: labelled series; ascending.
+        unlabelled: the others, which pre-training also uses.
+        left_out: series without a label that belong to a held-out group, which are not used at all.
     """
 
     train: np.ndarray
@@ -47,12 +49,12 @@ class Split:
 
     @property
     def scored(self) -> np.ndarray:
-        """Return the indices of the series of the part that is scored."""
+        """Return the indices of the series that are scored: those of `scored_part`."""
         return getattr(self, self.scored_part)
 
     @property
     def scored_part(self) -> str:
-        """Return the part that is scored: "test", or where that is empty "validation", or else "train"."""
+        """Return the name of the part that is scored: "test", or where that is empty "validation", or else "train"."""
         return next((name for name in ("test", "validation") if len(getattr(self, name))), "train")
 
 
@@ -75,7 +77,13 @@ class SplitColumn:
     def groups(self, rows: np.ndarray) -> np.ndarray:
         """Return a group number for each series, int [S], in the order of the values; equal values share one.
 
-        Series without a value are groups by themselves. Raises InputError for one in `rows`.
+        Series without a value are groups by themselves, numbered behind the others.
+
+        Args:
+            rows: indices of series that must have a value.
+
+        Raises:
+            InputError: a series in `rows` without a value.
         """
         known = self._known
         if not known[rows].all():
@@ -101,9 +109,10 @@ class SplitColumn:
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
     def named_parts(self) -> np.ndarray | None:
-        """Return the part of each series, TRAIN, VALIDATION or TEST, int [S], if the column names parts; else None.
+        """Return the part of each series, TRAIN, VALIDATION or TEST, int [S], if all values are words for parts.
 
-        Series without a value are TRAIN. Raises InputError for a word for train or test, and other words next to it.
+        Series without a value are then TRAIN. Returns None for other columns. Raises InputError if some words name
+        train or test, and others no part.
         """
         there = self.values[self._known].tolist()
         words = {value.strip().lower() for value in there if isinstance(value, str)}
@@ -128,12 +137,12 @@ class Fold:
     series with equal values in the column stay together.
 
     Attributes:
-        number: of this fold, from 1.
+        number: of this fold, from 1 to `folds`.
         folds: number of folds.
-        column: groups of series; None without groups.
+        column: its values are the groups of series; None without groups.
 
     Raises:
-        InputError: a column that names train and test.
+        InputError: a column whose words name the parts, such as train and test.
     """
 
     number: int
@@ -150,12 +159,12 @@ class Fold:
 
     @property
     def name(self) -> str:
-        """Return the description of the split among the settings of a run."""
+        """Return the name of the split in the settings of a run, such as "fold 2 of 5 by patient"."""
         return f"fold {self.number} of {self.folds}" + ("" if self.column is None else f" by {self.column.name}")
 
     @property
     def values(self) -> np.ndarray:
-        """Return the groups of the series [S]; an empty array without groups."""
+        """Return the values of the column [S], by which series are grouped; an empty array without a column."""
         return np.zeros(0) if self.column is None else self.column.values
 
 
@@ -168,20 +177,27 @@ def make_split(
     seed: int,
     by: SplitColumn | Fold | None = None,
 ) -> tuple[Split, dict[str, Any]]:
-    """Split a data set for training, validation and scoring; return the parts, and how they were made (metrics.json).
+    """Split a data set for training, validation and scoring.
 
     Series without a label go with their group; if it is held out, they are not used for training. Every class is in
     each part if possible, and always in train.
 
     Args:
-        series: number of series.
+        series: number of series S.
         rows: indices of the labelled ones.
-        classes: their classes, or None.
-        holdout: share of them that is only scored; not read with a fold.
+        classes: their classes, in the order of `rows`; None without classes.
+        holdout: share of the labelled series that is only scored; not read with a fold, or where the column names the
+            part.
         validation: share of the others that chooses the best epoch.
         seed: for random draws.
         by: a column or fold that decides the parts. None draws them at random; with fewer than ten labelled series all
-            are trained on.
+            are then trained on.
+
+    Returns:
+        The parts, and a dictionary for metrics.json on how they were made: "by" is the column or None; "method" one of
+        "random", "fold", "column", "groups" and "latest"; "drawn" the parts that were drawn series by series although
+        there is a column; "left_out" the number of such series; "parts" {name: number of series}. With a fold there are
+        also "fold" and "folds".
 
     Raises:
         InputError: a share outside 0 to 1, or one that leaves too few series; a class that would be held out
@@ -233,7 +249,12 @@ def make_split(
 
 
 def split_words(split: dict[str, Any]) -> str:
-    """Return in words, such as "fold 2 of 5 is held out", what `make_split` returned next to the parts."""
+    """Return in words how series were split, such as "at random" or "fold 2 of 5 is held out".
+
+    Args:
+        split: what `make_split` returns next to the parts; of a whole cross-validation {"method": "folds", "folds":
+            number, "by": column or None}.
+    """
     by = "" if split["by"] is None else f", with series of the same {split['by']!r} in one fold"
     if split["method"] == "fold":
         return f"fold {split['fold']} of {split['folds']} is held out{by}"
@@ -254,9 +275,11 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
     """Return the fold of each series, int [S] from 0 to folds - 1, with classes in proportion and groups whole.
 
     Args:
-        series: number of series.
-        classes, groups: [S]; None means one class, and no groups.
-        seed: of the random assignment.
+        series: number of series S.
+        classes: [S]; None for one class. Without groups, classes all rarer than `folds` are not kept in proportion.
+        groups: [S]; None without groups.
+        folds: number of folds.
+        seed: for the random assignment.
 
     Raises:
         InputError: fewer than two folds, or more folds than series or groups.
@@ -284,11 +307,16 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 
 
 def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> np.ndarray:
-    """Return a mask [S] of groups to hold out, with about this share of the series and no class completely.
+    """Choose whole groups of series to hold out, with about a given share of the series and no class completely.
 
     Args:
         groups: [S] the group of each series.
         classes: [S], or None without classes.
+        share: of the series, more than 0 and less than 1.
+        seed: for the random assignment.
+
+    Returns:
+        A mask, bool [S], True for series of these groups.
 
     Raises:
         InputError: no groups can be held out without losing a class.
@@ -307,9 +335,16 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
 
 
 def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by: str) -> Split:
-    """Return the split that `part_of` [S] describes, of the labelled series `rows` with their classes or None.
+    """Return the `Split` into the parts of the series, and check that there is something to train on.
 
-    Raises InputError, with a message that begins with `by`, where a class or the whole has no training series.
+    Args:
+        part_of: [S], TRAIN, VALIDATION or TEST.
+        rows: indices of the labelled series.
+        classes: their classes, in the order of `rows`; None without classes.
+        by: how the parts were made, in words that begin messages.
+
+    Raises:
+        InputError: no labelled series is in TRAIN, or none of some class.
     """
     if classes is not None:
         trained = part_of[rows] == TRAIN
@@ -330,10 +365,11 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
 def latest(number: np.ndarray, share: float) -> int:
     """Return the threshold at or above which the share of the numbers is nearest to `share`.
 
-    Equal numbers stay together, and the smallest is never held out.
+    It is one of the numbers, but not the smallest, which is never held out.
 
     Args:
-        number: of each series, with at least two different ones.
+        number: int [S], of each series, with at least two different ones; equal ones stay together.
+        share: 0 to 1.
     """
     different, counts = np.unique(number, return_counts=True)
     held = np.cumsum(counts[::-1])[::-1]  # series with this number or a larger one
@@ -341,14 +377,16 @@ def latest(number: np.ndarray, share: float) -> int:
 
 
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a random share of the rows; return (rest, part), both ascending.
+    """Draw a random share of the rows; return (rest, part), both in the order of `rows`.
 
     Every class is in both if possible, and always in the rest, because a class without training series cannot be
     learnt.
 
     Args:
         rows: indices into `classes`.
-        classes: of all series [S], or None.
+        classes: of all series [S]; None without classes.
+        share: of the rows that go to the part, more than 0 and less than 1.
+        seed: for the draw.
 
     Raises:
         InputError: too few rows for two parts.

@@ -49,7 +49,7 @@ class EventTimes(Target):
     (Kvamme & Borgan 2021, doi:10.1007/s10985-021-09532-6).
 
     Attributes:
-        edges: of the intervals, ascending from 0: quantiles of the observed training events.
+        edges: of the intervals, one more than these, ascending from 0: quantiles of the observed training events.
     """
 
     task: ClassVar[str] = "survival"
@@ -66,7 +66,8 @@ class EventTimes(Target):
         """Return durations and events as a structured array `EVENT_TIME` [series], after checking them.
 
         Args:
-            targets: structured array [series] with two fields, the event first and the duration second.
+            targets: structured array [series] with two fields, the event first and the duration second, under any
+                names.
             series: number of series.
 
         Raises:
@@ -86,7 +87,10 @@ class EventTimes(Target):
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for an option that only classification has, or a `loss` other than "auto"."""
+        """Raise InputError for an option that only classification has, or a `loss` other than "auto".
+
+        The targets are not used; other kinds of labels need them.
+        """
         refuse_class_options(config, "a time to an event")
         choose("loss", config.loss, ("auto",))
 
@@ -94,8 +98,12 @@ class EventTimes(Target):
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
         """Warn, with an InputWarning, where observations seem to go on until the event, and so reveal the duration.
 
-        They do if durations and `spans` [S], from the first to the last observation, have nearly the same order. Fewer
-        than ten series are not judged.
+        They do if durations and spans have nearly the same order (rank correlation above 0.9). Fewer than ten series
+        are not judged.
+
+        Args:
+            targets: durations and events [S].
+            spans: [S], time from the first to the last observation of each series.
         """
         from scipy.stats import spearmanr  # which takes long to import
 
@@ -114,7 +122,7 @@ class EventTimes(Target):
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return whether each series has the event, bool [S]; a split keeps the proportions."""
+        """Return whether each series has the event, bool [S], from `EVENT_TIME` [S]; a split keeps the proportions."""
         return targets["event"]
 
     @classmethod
@@ -135,7 +143,14 @@ class EventTimes(Target):
         return len(self.edges)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return the weight of each class in the likelihood of each series, float32 [S, classes]; see the class."""
+        """Return the weight of each class in the likelihood of each series, float32 [S, classes].
+
+        For an observed event it is 1 for its interval; for a censored series 1 for each later class, and for the
+        interval of censoring the share that was left of it. All others are 0.
+
+        Args:
+            targets: durations and events, a structured array [S].
+        """
         known = _event_times(targets)
         edges, time = np.array(self.edges), known["time"][:, None]
         left = np.clip((edges[1:] - time) / np.diff(edges), 0, 1)
@@ -145,15 +160,20 @@ class EventTimes(Target):
         return np.where(known["event"][:, None], observed, censored).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return durations and events as a structured array `EVENT_TIME` [S], a copy if they have that form already."""
+        """Return durations and events, a structured array [S], as a new one of the type `EVENT_TIME`, checked."""
         return _event_times(targets)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return the weights that boosted trees learn [S, classes], as `encode`, of durations and events [S]."""
+        """Return what boosted trees learn from durations and events [S]: the weights of `encode`, [S, classes]."""
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module that holds the model; `encoded` and `config` are not used."""
+        """Return the loss of fine-tuning as a module that holds the model: the likelihood of `encode`'s weights.
+
+        Args:
+            model: the classifier to train.
+            encoded, config: not used; other kinds of labels need them.
+        """
         return Supervised(model, event_time, tempered=True)
 
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
@@ -169,18 +189,22 @@ class EventTimes(Target):
         return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Return probabilities [S, classes] of the classes of `source` as probabilities of these classes.
+        """Convert probabilities [S, K] of the classes of other intervals to probabilities [S, classes] of these.
 
-        The survival curve of `source`, times to an event with other intervals, is read at the edges of these.
+        The survival curve of the others is read at the edges of these.
+
+        Args:
+            decoded: the probabilities.
+            source: the labels with the other intervals.
         """
         curve = source.survival(decoded, self.edges)
         return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)
 
     @property
     def times(self) -> np.ndarray:
-        """The times by which a quarter, a half and three quarters of the training events happened, rounded.
+        """Return the times by which a quarter, a half and three quarters of the training events happened, ascending.
 
-        Read from the edges, to three digits; there are fewer than three where they are equal.
+        They are read from the edges and rounded to three digits; there are fewer than three where they are equal.
         """
         return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
 
@@ -193,12 +217,17 @@ class EventTimes(Target):
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return by how much each observation lengthens the expected time [n]; see `Target.change`."""
+        """Return by how much each observation of a series lengthens the expected time, [n], in its unit.
+
+        Args:
+            whole: the model's outputs [1, classes] for the series, before softmax.
+            without: those for the series without each of its n observations [n, classes].
+        """
         before, after = (self.predicted(self.decode(logits.cpu()).numpy()) for logits in (whole, without))
         return before - after
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table for probabilities [S, classes], as lists [S].
+        """Return {name: list [S]}, the columns of an output table for probabilities [S, classes].
 
         They are "predicted", the expected time, and "survival_TIME", the survival at each of `times`.
         """
@@ -208,13 +237,14 @@ class EventTimes(Target):
 
 
 def event_times(time: Any, event: Any, time_name: str = "time", event_name: str = "event") -> np.ndarray:
-    """Combine durations and events to one structured array, `EVENT_TIME` [S].
+    """Combine durations and events in one structured array, `EVENT_TIME` [S].
 
     A series without a duration, or without a status, gets the time NaN.
 
     Args:
         time: durations [S]; None or NaN for none.
-        event: status [S], whether each duration ended in the event: booleans, or 0, 1, "true" and "false".
+        event: status [S], whether each duration ended in the event: booleans, or 0, 1, "true" and "false"; None or NaN
+            for none.
         time_name, event_name: names of these columns, for messages.
 
     Raises:
@@ -246,9 +276,9 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
 
 
 def _event_times(given: np.ndarray) -> np.ndarray:
-    """Return targets [S] as `EVENT_TIME` [S], checked as by `event_times`.
+    """Convert a structured array [S] of events and durations, in this order, to the type `EVENT_TIME`, checked.
 
-    Raises InputError for no structured array with two fields, the event first.
+    Raises InputError for an array without two fields, and for a duration or a status that cannot be one.
     """
     names = given.dtype.names or ()
     if len(names) != 2:
@@ -263,10 +293,10 @@ def _event_times(given: np.ndarray) -> np.ndarray:
 
 
 def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
-    """Return the share [T] of series without the event after each time (Kaplan & Meier 1958).
+    """Return the share of series without the event after each of T times, [T] (Kaplan & Meier 1958).
 
     Args:
-        time, event: duration of each series, and whether it ended in the event.
+        time, event: [S], duration of each series, and whether it ended in the event.
         at: times [T]; beyond the longest duration the share stays constant.
     """
     from scipy.stats import CensoredData, ecdf  # which take long to import
@@ -276,9 +306,13 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
 
 
 def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
-    """Return the share [T] of series not yet censored at each time `at` [T], by Kaplan and Meier's estimate.
+    """Return the share of series not yet censored after each of T times, [T], by Kaplan and Meier's estimate.
 
-    At equal times events come before censoring. Arguments are those of `kaplan_meier`.
+    At equal times events come before censoring.
+
+    Args:
+        time, event: [S], duration of each series, and whether it ended in the event; the others were censored.
+        at: times [T].
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
     return kaplan_meier(np.where(event, np.nextafter(time, -np.inf), time), ~event, at)
@@ -314,12 +348,12 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
 def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
     """Return the Brier score of predicted survival, weighted for censoring, averaged over the span of the times.
 
-    For one time it is the score itself. Each series has as weight the inverse of the probability that it was not
-    censored before; one that was censored before a time counts nothing there (Graf et al. 1999).
+    For one time it is the score itself; lower is better. Each series has as weight the inverse of the probability that
+    it was not censored before; one that was censored before a time counts nothing there (Graf et al. 1999).
 
     Args:
-        time, event: duration [S] of each series, and whether it ended in the event.
-        survival: probabilities [S, T] of no event until each time.
+        time, event: [S], duration of each series, and whether it ended in the event.
+        survival: [S, T], predicted probabilities of no event until each time.
         at: ascending times [T], before the last duration.
     """
     time, event, at = np.asarray(time, np.float64), np.asarray(event, bool), np.asarray(at, np.float64)

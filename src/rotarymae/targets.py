@@ -27,6 +27,10 @@ class Target(ABC):
 
     One of them is fitted on the training targets and kept with the model. What most share is here; a kind overrides
     where it differs.
+
+    Attributes:
+        head: class of the model that predicts such targets.
+        output: name of the output in exported programs.
     """
 
     head: ClassVar[type[Classifier | Regressor]] = Classifier
@@ -34,19 +38,21 @@ class Target(ABC):
 
     @staticmethod
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
-        """Warn where the spans of time [S] over which series were observed reveal their targets; here do nothing."""
+        """Warn if the time from first to last observation, `spans` [S], reveals the `targets` [S]; here do nothing."""
         return  # classes and numbers have nothing to warn of
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return the group of each series [S], which a split keeps in proportion; here None, for no groups."""
+        """Return the group of each series [S], by targets [S], that a split keeps in proportion; here None."""
         return None
 
     @staticmethod
     def default_members(decide: str, targets: np.ndarray) -> int:
-        """Return the number of networks to fine-tune and average, where no option says it; here 1.
+        """Return the number of networks to fine-tune and average, where no option says it; here always 1.
 
-        It may depend on `decide`, the option for how a class is decided, and the `targets` of the training series [S].
+        Args:
+            decide: the option for how a class is decided.
+            targets: those of the training series [S].
         """
         return 1
 
@@ -55,7 +61,7 @@ class Target(ABC):
 
         Args:
             truth: encoded targets of the training and the validation series.
-            unseen: outputs [validation series, K] of a model that has not learnt these series.
+            unseen: outputs [n, K] for the n validation series, by methods that have not learnt these series.
             config: the options of the fit.
             reporter: shows what was decided.
         """
@@ -69,19 +75,20 @@ class Target(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Number of outputs of the model."""
+        """Number of outputs of the model for each series."""
 
     def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier | Regressor:
-        """Return the encoder, not copied, with a new head of `outputs` outputs.
+        """Return the classifier or regressor: the encoder, not copied, with a new head of `outputs` outputs.
 
         Args:
+            encoder: reads the tokens.
             pool: how the head pools tokens: "cls", "mean", "max" or "attention".
             static_features: numbers per series that the head also reads; 0 for none.
         """
         return self.head(encoder, self.outputs, pool, static_features=static_features)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return values [S, ...], as `truth` returns them, in the form that boosted trees learn; here unchanged."""
+        """Return what boosted trees and the like learn, from what `truth` returns [S, ...]; here the same."""
         return truth
 
     @abstractmethod
@@ -94,13 +101,17 @@ class Target(ABC):
         """
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Return float64 [S, outputs] from the model's outputs [S, outputs]; here probabilities, by softmax."""
+        """Convert the model's outputs to answers, float64 [S, outputs]; here to probabilities, by softmax."""
         return outputs.double().softmax(-1)
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Convert outputs [S, K], decoded by other labels, `source`, to these labels, so that both can be averaged.
+        """Convert decoded outputs [S, K] of a model with other labels to these labels; here return them as they are.
 
-        Here they are returned as they are; times to an event may have other intervals.
+        So the outputs of both models can be averaged; times to an event may have other intervals.
+
+        Args:
+            decoded: what `source.decode` returned.
+            source: the labels of that model, of the same kind as these.
         """
         return decoded
 
@@ -108,16 +119,18 @@ class Target(ABC):
 def refuse_class_options(config: FitConfig, task: str) -> None:
     """Raise InputError for an option that only classification has, if it is not at its default.
 
-    `task` names the other task in the message, such as "a regression".
+    Args:
+        task: the other task, for the message, such as "a regression".
     """
     for name in config.changed(ClassificationOptions):
         raise InputError(f"{name}={getattr(config, name)!r} is for classification only; leave it out of {task}.")
 
 
 def numbers_of(targets: Any, series: int) -> np.ndarray:
-    """Return targets [series] or [series, outputs] as float64 [series, outputs]; NaN stays.
+    """Return targets [series] or [series, outputs] as float64 [series, outputs]; NaN and None become NaN.
 
     Args:
+        targets: one row per series.
         series: the number of series.
 
     Raises:
@@ -150,10 +163,10 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
 
 
 def as_targets(targets: Any) -> np.ndarray:
-    """Return targets, as a user gives them, as an array; arrays, tables' columns and the like keep their type.
+    """Return targets, as a user gives them, as an array; arrays and columns of tables keep their type.
 
-    A flat list in which some targets are missing becomes an array of objects. Otherwise numpy would make NaN among
-    strings the text "nan".
+    A flat list in which some targets are missing becomes an array of objects: numpy would make NaN among strings the
+    text "nan".
     """
     if hasattr(targets, "dtype"):
         return np.asarray(targets)
@@ -164,7 +177,9 @@ def as_targets(targets: Any) -> np.ndarray:
 def has_label(targets: Any) -> np.ndarray:
     """Return a mask bool [S], True where a label is neither None nor NaN.
 
-    Of a structured array the last field, the duration, decides. In an array of several outputs every row has a label.
+    Args:
+        targets: a list or array. Of a structured array the last field, the duration, decides. In an array of several
+            outputs every row has a label.
     """
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
     if given.dtype.names is not None:
@@ -183,9 +198,10 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return an array of objects as one of numbers, strings or booleans; with None, or text among others, as it is.
+    """Return an array of objects as one of numbers, strings or booleans.
 
-    Arrays of other types, and empty ones, are returned as they are.
+    If a label is missing, or some are text and others not, it is returned as it is, and so are arrays of other types
+    and empty ones.
     """
     if labels.dtype != object or not labels.size or are_mixed(labels) or not has_label(labels).all():
         return labels
@@ -198,7 +214,7 @@ def are_mixed(labels: np.ndarray) -> bool:
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array [series, ...]; one of objects becomes one of numbers, strings or booleans.
+    """Return targets as an array [series, ...]; one of objects becomes numbers, strings or booleans (`narrowed`).
 
     Raises InputError for a scalar, or another number of targets than `series`.
     """
@@ -210,18 +226,18 @@ def one_per_series(targets: Any, series: int) -> np.ndarray:
 
 
 def truth_at(labels: Any, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the true values of the series at `rows`, in an array [S, ...] for all series that is 0 elsewhere.
+    """Return the true values of some series in an array for all series, [S, ...], that is 0 elsewhere.
 
     Args:
         labels: a fitted `ClassLabels`, `NumberTargets` or `EventTimes`, whose method `truth` converts targets.
         targets: [S, ...], the targets of all series as the caller gave them.
-        rows: indices of series with a target.
+        rows: indices of the series with a target.
 
     Returns:
-        What `labels.truth` returns: class numbers, numbers, or durations and events.
+        What `labels.truth` returns: class numbers [S], numbers [S, outputs], or durations and events [S].
 
     Raises:
-        InputError: as `labels.truth`.
+        InputError: a target that these labels do not know, such as another class.
     """
     known = labels.truth(targets[rows])
     truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)

@@ -175,9 +175,12 @@ def test_far_predictions_stay_finite():
     assert np.isfinite(scaling.inverse(np.array([[1e6], [-1e6]]), np.array([0, 0]))).all()
 
 
-def test_a_transform_of_no_column_is_refused():
-    with refuses("'z'", "x, y"):
-        ValueScaling.fit(two_channels(30)[0], {"z": "asinh"})
+@pytest.mark.parametrize(
+    ("transforms", "parts"), [({"z": "asinh"}, ("'z'", "x, y")), ({"x": "arsinh"}, ("'arsinh'", "Did you mean"))]
+)
+def test_a_transform_of_no_column_or_of_no_known_name_is_refused(transforms, parts):
+    with refuses(*parts):
+        ValueScaling.fit(two_channels(30)[0], transforms)
 
 
 # ── what one row can spoil ──────────────────────────────────────────────────────────────────────────────────────────

@@ -570,7 +570,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"static": {"ra": [1.0, "x"]}}, ["ra", "mixed type"]),
         ({"ids": ["x", "x"]}, ["must differ", "'x'"]),
         ({"ids": ["x", 1]}, ["ids", "mixed type"]),
-        ({"ids": ["x", None]}, ["ids", "missing"]),
+        ({"ids": ["x", None]}, ["ids", "1 are missing"]),
         ({"values": [[1.0, 2.0], [1.0, 2.0]]}, ["series 1", "(2, 1)"]),
         ({"values": [[1.0, 2.0], [[1.0, 2.0]]]}, ["series 1", "(1, 2)"]),
         ({"values": [["a", "b"], [1.0]]}, ["series 0", "values", "<U1"]),
@@ -641,7 +641,7 @@ def test_items_and_iteration():
     assert last.channels is not None and last.channels.tolist() == [0, 0] and last.values.shape == (2, 2)
     assert data[np.int64(1)].id == "a"
     for index in (2, -3):
-        with pytest.raises(IndexError, match=f"series {index} of 2"):
+        with pytest.raises(IndexError, match=f"no series {index}; the data set has 2"):
             data[index]
     with pytest.raises(TypeError, match="select"):
         data[0:1]  # pyright: ignore

@@ -44,3 +44,5 @@ def test_whole_times_are_hidden_and_a_series_of_one_time_is_left_out():
     assert len({*visible.times}) == len({*hidden.times}) == 2 and not {*visible.times} & {*hidden.times}
     with refuses("by='row'"):
         hide(data, 0.5, seed=3, by="row")  # type: ignore[arg-type]
+    with refuses("nothing can be hidden", "single observation or time"):
+        hide(data.select([1]), 0.5, by="time")

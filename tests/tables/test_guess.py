@@ -204,7 +204,7 @@ def test_the_begin_of_a_span_is_the_time_and_no_word_of_a_load(between, tmp_path
     table = pd.DataFrame({"MTU": begin + between + end, "Day-ahead Load [MW]": DRAW.normal(size=100)})
     schema, _, dataset = looked_at(table, tmp_path)
     assert schema.time == "MTU" and schema.values == ("Day-ahead Load [MW]",)
-    assert dataset.times[:2] == pytest.approx([19742, 19742 + 1 / 24]) and "the begin is the time" in str(
+    assert dataset.times[:2] == pytest.approx([19742, 19742 + 1 / 24]) and "the start is the time" in str(
         dataset.reading
     )
 

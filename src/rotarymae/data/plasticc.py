@@ -45,11 +45,12 @@ CLASSES = {
 
 
 def sample() -> tuple[SeriesDataset, np.ndarray]:
-    """Load the sample in the package, 1,400 light curves or so of all 14 classes, mostly from the wide survey.
+    """Load the sample in the package, about 1,400 light curves of all 14 classes, mostly from the wide survey.
 
     Returns:
-        dataset: S objects; values float32 [n, 3], see the top of this file.
-        labels: int64 [S] class codes, keys of `CLASSES`. Rare classes are more frequent than in the full set.
+        dataset: S objects as a `SeriesDataset` with the value columns `VALUES` and the channels `BANDS`.
+        labels: int64 [S] class codes, keys of `CLASSES`, in the order of the objects. Rare classes are more frequent
+            than in the full set.
 
     Raises:
         InputError: the files are missing from the installation.
@@ -68,7 +69,7 @@ def sample() -> tuple[SeriesDataset, np.ndarray]:
 
 
 def refuse_unknown_classes(labels: np.ndarray) -> None:
-    """Raise InputError, naming them, for labels int [S] that are no key of `CLASSES`."""
+    """Raise InputError if some of the labels, int [S], are no key of `CLASSES`; the message names them."""
     unknown = sorted(set(labels.tolist()) - set(CLASSES))
     if unknown:
         raise InputError(

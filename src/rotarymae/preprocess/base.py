@@ -25,10 +25,10 @@ class Preprocessor(nn.Module):
     saved with a model's weights. Scaling is done in float64, on the CPU: some devices have none.
 
     Attributes:
-        kind: the name of the class in config.json.
-        noun: what messages call its data.
+        kind: the name of the class in config.json; that of a data set it reads.
+        noun: what messages call its data, such as "series".
         parts: what messages call the parts of a series or array, such as observations.
-        axes, features, input_features: of its tokens, as in `RoMAEConfig`.
+        axes, features, input_features: numbers A of position axes, V of values and E of further inputs of its tokens.
         static: the fitted columns with one value per series; empty where the data have none.
         static_features: number of features of each series that a head reads in addition to its tokens.
         errors: names of the columns of standard errors; empty where there are none.
@@ -53,7 +53,7 @@ class Preprocessor(nn.Module):
     static_features: ClassVar[int] = 0
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
-        """Create the object and initialise it as a torch module, before the dataclass sets its fields."""
+        """Create the object as a torch module, so that the dataclass, which sets the fields later, may hold tensors."""
         self = super().__new__(cls)
         nn.Module.__init__(self)
         return self
@@ -65,48 +65,58 @@ class Preprocessor(nn.Module):
             PREPROCESSORS[cls.kind] = cls
 
     def lengths(self, dataset: Any) -> np.ndarray:
-        """Return the number of tokens of each of the S members of a data set, int [S]."""
+        """Return the number of tokens of each of the S members of a data set (series or arrays), int [S]."""
         return np.asarray(dataset.lengths)
 
     def windows(self, dataset: Any) -> Windows:
-        """Cut series that are longer than `window` into overlapping pieces of this many observations.
+        """Cut series that are longer than `window` into overlapping pieces of so many observations.
 
-        Short series, and arrays, are one piece. Raises InputError for series if the model was trained on arrays, or the
-        other way round.
+        Short series, and arrays, are one piece each. Raises InputError for series if the model was trained on arrays,
+        or the other way round.
         """
         if dataset.kind != self.kind:
             raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
         return Windows.cut(dataset, self.window, self.overlap)
 
     def examples(self, dataset: Any, **options: Any) -> Any:
-        """Return the `DatasetExamples` that make batches of a data set; the options are its further arguments."""
+        """Return `DatasetExamples` of a data set and this preprocessor; `options` are their further arguments."""
         from rotarymae.preprocess.examples import DatasetExamples
 
         return DatasetExamples(dataset, self, **options)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return the tokens that pre-training hides one by one: `tokens` themselves, unless a subclass splits them."""
+        """Return tokens [B, K], of which pre-training hides single ones, for tokens [B, N]; here the same ones."""
         return tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return what a model reads, given the tokens that are visible after others were hidden; here the same."""
+        """Return tokens as a model reads them; here they are returned as they are.
+
+        Args:
+            tokens: those of `tokens_of`, without the ones that have been hidden since.
+        """
         return tokens
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
-        """Return this preprocessor with the static columns `names`, fitted; itself where its data have no columns."""
+        """Return a preprocessor with the static columns `names`, fitted on the data set.
+
+        Here it is this one: its data have no columns.
+        """
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings, as JSON."""
+        """Return {setting: value} of the dataclass's fields, which JSON can hold; statistics are not among them."""
         return dataclasses.asdict(self)  # type: ignore[call-overload]
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Any:
-        """Return a preprocessor with these settings and no statistics; raise InputError for unknown or missing ones."""
+        """Return a preprocessor with the settings of `to_dict`, whose statistics are NaN until they are loaded.
+
+        Raises InputError for a setting that is unknown, missing or of another type.
+        """
         return from_fields(cls, settings, "preprocessor")
 
     def replace(self, **changes: Any) -> Any:
-        """Return a copy with other settings and the same statistics; `changes` are {setting: value}."""
+        """Return a copy with other settings, `changes` {setting: value}, and a copy of the same statistics."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         copy = type(self)(**(fields | changes))
         copy.load_state_dict(self.state_dict())
@@ -114,14 +124,17 @@ class Preprocessor(nn.Module):
 
 
 def preprocessor_class(kind: str) -> type[Preprocessor]:
-    """Return the preprocessor class for the `kind` in config.json. Raises InputError for an unknown kind."""
+    """Return the preprocessor class of a `kind`, such as "patches". Raises InputError for an unknown kind."""
     if kind not in PREPROCESSORS:
         raise InputError(f"there is no preprocessor of kind {kind!r}; there are {', '.join(PREPROCESSORS)}.")
     return PREPROCESSORS[kind]
 
 
 def require_positive(**statistics: torch.Tensor) -> None:
-    """Raise InputError if a tensor, given by keyword as its name, holds zero, a negative number, NaN or infinity."""
+    """Raise InputError unless every number in all tensors is positive and finite; keywords name them in the message."""
     for name, tensor in statistics.items():
         if not bool(((tensor > 0) & torch.isfinite(tensor)).all()):
-            raise InputError(f"the preprocessor's {name} are not all positive and finite.")
+            raise InputError(
+                f"the preprocessor's {name} are not all positive and finite: the saved model is damaged or was edited; "
+                "take another copy of it."
+            )

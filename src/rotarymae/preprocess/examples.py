@@ -32,6 +32,8 @@ class DatasetExamples:
 
     Attributes:
         lengths: int [S], number of tokens of each member (series or array), by which batches are made.
+        targets: [S, ...], a tensor; None without.
+        static: float32 [S, F], features of each series that a head reads next to its tokens; None without.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class DatasetExamples:
         self.static = torch.from_numpy(static_features(columns, dataset)) if columns else None
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the ids of the members at `index`, as text."""
+        """Return the ids of the members at `index`, int [B], as text."""
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
@@ -90,7 +92,7 @@ class DatasetExamples:
         return self.preprocessor(self.transform([self.dataset.arrays[i] for i in index], seeds))
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the members at `index`: tokens to read, and hidden tokens to predict or targets, if any.
+        """Return the batch of the members at `index`, int [B]: tokens to read, and hidden tokens or targets if any.
 
         It also has the static features, and the log standard errors of hidden values and the sides of hidden limits,
         where the preprocessor has some. A new epoch draws new augmentation and masks; None means evaluation, with the
@@ -111,13 +113,13 @@ class DatasetExamples:
         return Batch(index, tokens, masked, targets, static, errors, sides)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
-        """Return the tokens with the augmentations that are on: series cut early, tokens dropped, noise added.
+        """Return the tokens with the augmentations that are on: values or tokens dropped, series cut, noise added.
 
-        Members (`index`) and epoch decide the random numbers.
+        What is drawn depends on the seed, the epoch and each member alone, `index` int [B].
         """
 
         def draw(stream: int) -> Noise:
-            """Return the random numbers of one kind of augmentation."""
+            """Return a function from k to uniform random numbers [B, k] in [0, 1), for one augmentation."""
             return counter_uniform(self.seed, epoch, index, stream)
 
         if self.drop > 0 and tokens.observed is not None:  # tokens of times, of which single values are dropped, too
@@ -139,29 +141,39 @@ class DatasetExamples:
         """Draw by `masking` which tokens of the members at `index` are hidden; return (visible tokens, hidden tokens).
 
         For epoch None, in evaluation, the same ones are hidden each time. If nothing can be hidden, all tokens are
-        visible, and the hidden ones are padding.
+        visible, and the hidden ones are padding [B, 1].
         """
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
         # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
         phase = None if epoch is None else float(counter_uniform(self.seed, epoch, [-1])(1))
         mask = masking(self.preprocessor.units(tokens), hidden, phase)
+        if mask.any():
+            return hide_units(tokens, mask)
         # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
-        return hide_units(tokens, mask) if mask.any() else (tokens, _nothing(tokens))
+        values, positions = tokens.values[:, :1] * 0, tokens.positions[:, :1] * 0
+        return tokens, Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 
 
 def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-    """Split tokens into (visible, hidden) by a mask, True where something is hidden.
+    """Split tokens into (visible, hidden) by a mask [B, K], True where something is hidden.
 
-    K is the number of tokens N; or, of tokens that hold all channels of a time (`observed` is given), N · V.
+    K is the number of tokens N. For tokens that hold all channels of a time (`observed` is not None) it is N · V, and
+    single values are hidden.
     """
     return split(tokens, mask) if tokens.observed is None else split_joined(tokens, mask)
 
 
 def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
-    """Cut half of the rows, drawn at random, after a random number of tokens, at least one; an augmentation.
+    """Augment tokens in order of time: cut half of the rows after a random share of their tokens.
 
-    Tokens are in order of time.
+    Both rows and shares are drawn; at least one token of each row stays.
+
+    Args:
+        draw: function from k to uniform random numbers [B, k] in [0, 1).
+
+    Returns:
+        The tokens that are left, padded at the end.
     """
     uniform, real = draw(2), tokens.real
     kept = torch.where(uniform[:, :1] < 0.5, 1.0, uniform[:, 1:]) * real.sum(1, keepdim=True)
@@ -169,7 +181,15 @@ def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share of each row's tokens, uniform from 0 to `most`; one token always stays. An augmentation."""
+    """Augment tokens: drop a random share of each row's tokens; at least one token of each row stays.
+
+    Args:
+        most: shares are drawn uniformly from 0 to this.
+        draw: function from k to uniform random numbers [B, k] in [0, 1).
+
+    Returns:
+        The tokens that are left, in their order and padded at the end.
+    """
     uniform = draw(tokens.length + 1)
     share, uniform = most * uniform[:, :1], uniform[:, 1:]
     keep = tokens.real & (uniform >= share)
@@ -178,16 +198,11 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
     return compact(tokens, keep.scatter(1, largest, True))
 
 
-def _nothing(like: Tokens) -> Tokens:
-    """Return tokens [B, 1] that are all padding, for the B rows of `like` and with its features and axes."""
-    values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
-    return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
-
-
 def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     """Return a mask [S], True for series or arrays of a data set in which `masking` can hide something.
 
-    Hiding single tokens needs two of them; hiding whole times, channels or patches needs two different ones.
+    Single tokens can be hidden where there are two of them; whole times, channels or patches where there are two
+    different ones.
     """
     if masking.kind in ("ratio", "blocks"):
         return dataset.lengths >= 2
@@ -200,7 +215,7 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
 
 
 def require_maskable(dataset: Any, preprocessor: Any, masking: Masking) -> None:
-    """Raise InputError ("nothing-to-hide") if `maskable` is False for every member of the data set."""
+    """Raise InputError ("nothing-to-hide") if `masking` can hide nothing in any member of the data set."""
     blocks = (np.arange(start, min(start + BLOCK, len(dataset))) for start in range(0, len(dataset), BLOCK))
     if not any(maskable(dataset.select(block), preprocessor, masking).any() for block in blocks):
         raise InputError(

@@ -25,13 +25,14 @@ def join(
     channels: int,
     real: Bool[Tensor, "B N"],
 ) -> Tokens:
-    """Make one token of all observations of a row with equal keys (time, further positions).
+    """Make one token of all observations of a row that have equal keys (time, further positions).
 
     Args:
-        values, positions: of single observations, in any order; positions of one token are equal.
+        values, positions: of single observations, in any order; where keys are equal, positions are too.
         keys: tokens are sorted by the first, then the second, and so on.
-        channel: of each observation, from 0 to `channels` - 1.
-        real: True where there is an observation.
+        channel: of each observation, from 0 to `channels` - 1; no two observations with equal keys have the same.
+        channels: number of channels.
+        real: True where there is an observation; the other places are not read.
 
     Returns:
         Tokens [B, N] with channels · V values each, those of a channel side by side, padded at the end. `observed` says
@@ -60,10 +61,13 @@ def join(
 
 
 def observations(joined: Tokens, columns: int) -> Tokens:
-    """Split tokens of times [B, N, V] into [B, N · V] tokens of one number, so that single values can be masked.
+    """Split tokens of times [B, N, V] into [B, N · V] tokens of one value each, so that single values can be hidden.
 
-    Their number is 1 where the value was observed; the others are padding. Positions are time and channel, from 1. Each
-    channel has `columns` value columns.
+    They have 1 in place of the value; values that were not observed are padding. Positions are time and the number of
+    the channel, from 1.
+
+    Args:
+        columns: value columns of each channel, V over the number of channels.
     """
     observed = joined.observed_values
     channel = (1.0 + torch.arange(joined.features) // columns).expand_as(joined.values)
@@ -72,9 +76,11 @@ def observations(joined: Tokens, columns: int) -> Tokens:
 
 
 def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
-    """Drop a random share of each row's values, as if they had not been observed; an augmentation.
+    """Augment tokens of times: drop a random share of each row's values, as if they had not been observed.
 
-    The share is uniform from 0 to `most`.
+    Args:
+        most: shares are drawn uniformly from 0 to this.
+        draw: function from k to uniform random numbers [B, k] in [0, 1).
     """
     uniform = draw(1 + joined.length * joined.features)
     left_out = uniform[:, 1:].view(joined.values.shape) < most * uniform[:, :1, None]
@@ -82,7 +88,7 @@ def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
-    """Return the tokens as if only the values where `kept` is True had been observed; the others are 0."""
+    """Return the tokens as if only values where `kept` is True had been observed; the others become 0."""
     observed = joined.observed_values & kept
     return replace(joined, values=joined.values * observed, observed=observed, check_values=False)
 
@@ -90,7 +96,11 @@ def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
 def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
     """Split tokens, each with the V values of one time, into (visible, hidden) by a mask over single values.
 
-    A time with both hidden and visible values has a token in both. K is N · V, with the values of a token side by side.
+    Args:
+        mask: K is N · V, with the values of a token side by side; True where a value is hidden.
+
+    Returns:
+        Two sets of tokens, padded at the end. A time with both hidden and visible values has a token in both.
     """
     hidden = mask.unflatten(1, (joined.length, joined.features))
     visible, masked = (keep_values(joined, kept) for kept in (~hidden, hidden))
@@ -100,8 +110,9 @@ def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tok
 def carry_forward(tokens: Tokens) -> Tokens:
     """Replace the V values of each token by 3 V: the latest values so far, whether each is new, and their recency.
 
-    The latest value is 0, the mean, before the first observation; recency is 1 / (1 + age / HALF_AS_RECENT), and 0
-    before the first. Tokens are in the order of time, their first position.
+    The latest value is 0, the mean, before the first observation; new is 1 or 0; recency is 1 / (1 + age /
+    HALF_AS_RECENT), and 0 before the first. Tokens are in the order of time, their first position, which also gives the
+    age.
     """
     observed = tokens.observed_values
     count = observed.cumsum(1)  # of each value's observations so far

@@ -57,10 +57,13 @@ class Inputs:
         signal_to_noise: bool = False,
         errors: Sequence[str] = (),
     ) -> Inputs:
-        """Choose the further inputs of tokens for a data set: one-hot channels if they are 2 to 64, and value / error.
+        """Choose the further inputs of tokens for a data set.
 
-        Errors are columns of standard errors, one for each value column; if empty, they are recognised by their names,
-        as `error_columns` says.
+        Args:
+            channel_one_hot: whether the channel is given as a one-hot vector, if there are 2 to 64 channels.
+            signal_to_noise: whether asinh(value / error) is given for each value column with a column of errors.
+            errors: columns of standard errors, one for each value column, in their order; if empty, they are recognised
+                by their names (`error_columns`).
         """
         count = len(dataset.channel_names or ()) if channel_one_hot else 0
         pairs = zip(dataset.value_names, errors, strict=False) if errors else error_columns(dataset.value_names)
@@ -76,7 +79,10 @@ class Inputs:
     ) -> Float[Tensor, "*shape E"]:
         """Return the further inputs of observations, float64, the one-hot channel first.
 
-        Values are in the table's units, columns of errors among them; channels are numbers from 0.
+        Args:
+            values: in the table's units, also the standard errors.
+            channel: number of each observation's channel, from 0.
+            value_names: names of the W columns of `values`.
         """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
@@ -87,7 +93,7 @@ class Inputs:
         return torch.cat(parts, -1)
 
     def describe(self) -> str:
-        """Return a list of the further inputs in words, such as "asinh(flux / flux_err)"; "none" without any."""
+        """Return the further inputs in words, with commas, such as "asinh(flux / flux_err)"; "none" without any."""
         words = [f"the channel as a one-hot vector of {self.channels}"] if self.channels else []
         words += [f"asinh({column} / {error})" for column, error in self.signal_to_noise]
         return ", ".join(words) or "none"
@@ -119,8 +125,8 @@ class ObservationPreprocessor(Preprocessor):
         value_names: the V columns that are predicted.
         channel_names: of the training set; None without channels.
         position_names: the further position columns, next to time; each has an axis of its own.
-        transforms: how each value is scaled, see `values.KNEES`.
-        origin: from which times count, see `PositionScaling`.
+        transforms: how each of the V values is scaled: "robust", "standard", "asinh" or "none", see `values.WORDS`.
+        origin: "first" counts times from each series' first observation, "zero" from the table's zero.
         channel_spacing: distance of neighbouring channels on the channel axis; the first channel is at this position.
         inputs: what the encoder reads of an observation in addition to its values.
         join_times: whether the observations of one time are one token, with all channels' values as its features.
@@ -131,8 +137,8 @@ class ObservationPreprocessor(Preprocessor):
             encoder then reads of each value whether it is one (-1 for upper limits, 1 for lower ones, else 0).
         window, overlap: length of the windows that longer series are cut into, and the observations that two share at
             least; None cuts nothing.
-        dates: whether times were dates or durations, which count in days; None is not known.
-        values, positions: the fitted scalings.
+        dates: whether times were dates or durations, which count in days; None if that is not known.
+        values, positions: the scalings of values and of positions, with their statistics.
     """
 
     kind: ClassVar[str] = "observations"
@@ -157,12 +163,12 @@ class ObservationPreprocessor(Preprocessor):
     def __post_init__(self) -> None:
         """Check the settings and create buffers for the statistics, NaN until they are loaded.
 
+        Without transforms every value gets "robust".
+
         Raises:
             InputError: an unknown transform or origin; not one transform for each value; too many values and channels.
         """
         self.transforms = self.transforms or ("robust",) * len(self.value_names)
-        for name in self.transforms:
-            choose("a transform", name, get_args(TransformKind))
         choose("origin", self.origin, get_args(Origin))
         channels = len(self.channel_names or (None,))
         if len(self.transforms) != len(self.value_names):
@@ -196,16 +202,23 @@ class ObservationPreprocessor(Preprocessor):
         """Create a preprocessor with the statistics of a training set.
 
         Args:
-            transforms, time_unit, origin: see `ValueScaling.fit` and `PositionScaling.fit`.
+            dataset: the training set; its last value columns are the `errors`.
+            transforms: {value column: how it is scaled}, such as "none"; the others get "robust", see `values.WORDS`.
+            time_unit: the unit of positions in time, in the table's unit; None measures it (`PositionScaling.fit`).
+            origin: "first" counts times from each series' first observation, "zero" from the table's zero.
             channel_spacing: distance of neighbouring channels on the channel axis, a positive number.
             inputs: further inputs, from `Inputs.fit`; None means none.
             join_times: one token for each time instead of one for each observation.
-            errors: columns of standard errors.
+            errors: columns of standard errors, one for each other value column.
             settings: window and overlap.
 
         Raises:
-            InputError: as the two `fit` methods; `join_times` for a data set without channels, with further inputs,
-                errors or limits; `errors` that are negative or not the last value columns, one for each other column.
+            InputError: `join_times` for a data set without channels, with further inputs, errors or limits; `errors`
+                that are negative or not the last value columns, one for each other column; `transforms` with an unknown
+                column or name; times too large for 32 bits.
+
+        Warns:
+            InputWarning: single values far from all others; a unit of time too small for 32 bits.
         """
         single = "errors" if errors else "limits" if dataset.sides is not None else None
         if join_times and single:
@@ -254,17 +267,20 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def axes(self) -> int:
-        """A: time, further positions, and the channel where each has tokens of its own."""
+        """Number A of position axes: time, further positions, and the channel where each has tokens of its own."""
         return 1 + len(self.position_names) + (self.channel_names is not None and not self.join_times)
 
     @property
     def features(self) -> int:
-        """Number V of values of a token, which are predicted."""
+        """Number V of values of a token, which are predicted; of joined times, those of all channels."""
         return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
 
     @property
     def input_features(self) -> int:
-        """Number E of further inputs of a token; of joined times, whether and how lately each value was observed."""
+        """Number E of further inputs of a token: errors, those of `inputs`, and sides of limits.
+
+        Of joined times, whether each value is new and how recent it is.
+        """
         if self.join_times:
             return 2 * self.features
         return len(self.errors) + self.inputs.width + (self.features if self.limits else 0)
@@ -275,20 +291,26 @@ class ObservationPreprocessor(Preprocessor):
         return sum(column.width for column in self.static)
 
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the number of tokens of each of the S series of a data set, int [S]."""
+        """Return the number of tokens of each of the S series of a data set, int [S].
+
+        These are its observations; where times are joined, its different times.
+        """
         if not self.join_times:
             return dataset.lengths
         first = np.asarray(dataset.offsets[:-1])
         return np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
 
     def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
-        """Return a copy with the static columns `names`, fitted on the data set. Raises InputError as `fit_static`."""
+        """Return a copy with the static columns `names`, fitted on the data set.
+
+        Raises InputError for a column that the data set does not have, or from which nothing can be learnt.
+        """
         return self.replace(static=fit_static(dataset, names))
 
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, dataset: SeriesDataset, index: np.ndarray) -> Rows:
-        """Collect the series at `index`, int [B], as arrays, padded to the longest."""
+        """Collect the series at `index`, int [B], as `Rows`, in the table's units and padded to the longest."""
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
         values = np.asarray(columns.values)
         if self.limits:
@@ -305,7 +327,7 @@ class ObservationPreprocessor(Preprocessor):
         )
 
     def tokens_of(self, dataset: SeriesDataset, index: np.ndarray) -> Tokens:
-        """Return the tokens of the series at `index`, int [B], of which some may be hidden before `complete`.
+        """Return the tokens of the series at `index`, int [B], before `complete`: some may be hidden first.
 
         Raises InputError for NaN or infinity.
         """
@@ -315,9 +337,10 @@ class ObservationPreprocessor(Preprocessor):
         return Tokens(*parts)
 
     def forward(self, rows: Rows) -> Tokens:
-        """Return tokens as the model takes them: scaled values, errors' logarithms, further inputs, sides of limits.
+        """Return tokens as the model takes them, from observations in the table's units.
 
-        Of joined times, each token has every channel's latest value.
+        They hold scaled values, the logarithms of their errors, further inputs, and sides of limits; of joined times,
+        every channel's latest value, whether it is new, and how recent it is.
         """
         return self.complete(self.tokens(rows))
 
@@ -355,7 +378,8 @@ class ObservationPreprocessor(Preprocessor):
     def complete(self, tokens: Tokens) -> Tokens:
         """Return what the model reads of visible tokens: of joined times, every channel's latest value at each time.
 
-        Limits do not count as observed, so that no query takes one for the value of its neighbour.
+        With `limits`, the tokens say that limits are not observed, so that no query takes one for the value of its
+        neighbour.
         """
         if self.limits:
             return replace(tokens, observed=self.sides(tokens) == 0, check_values=False)
@@ -366,7 +390,10 @@ class ObservationPreprocessor(Preprocessor):
         return tokens.values[..., -self.features :]
 
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
-        """Return the time from which each of B series counts its times (`PositionScaling`), in the table's units."""
+        """Return the time from which each of B series counts its times, in the table's units.
+
+        It is 0, or that of its first observation that is not far before its others (`PositionScaling`).
+        """
         return self.positions.origins_of_rows(rows.times.double(), rows.real)
 
     def positions_of(
@@ -378,8 +405,13 @@ class ObservationPreprocessor(Preprocessor):
     ) -> Float[Tensor, "B M A"]:
         """Return the model's positions, float32, of times and channels in the table's units.
 
-        The axes are time, which counts from each series' origin, further positions and the channel, which has none if
-        times are joined. Channels are numbers from 0; None without, as for further positions.
+        The axes are time, further positions, and the channel; joined times have no axis of the channel.
+
+        Args:
+            times: in the table's unit.
+            channels: numbers from 0; None without channels.
+            positions: further positions in the table's units; None without any.
+            origins: the time from which each row counts, as `origins` returns it.
         """
         at = self.positions(times, positions, origins)
         if channels is not None and not self.join_times:
@@ -393,7 +425,8 @@ class ObservationPreprocessor(Preprocessor):
         """Refuse a data set that the model was not made for, and warn of one that looks unlike training.
 
         Raises:
-            InputError: other values, channels or positions than in training; a negative standard error.
+            InputError: other value columns, channels or positions than in training, or in another order; a negative
+                standard error; limits, if the model was trained without.
 
         Warns:
             InputWarning: dates instead of numbers or the other way round; times or positions far from those of
@@ -427,7 +460,8 @@ class ObservationPreprocessor(Preprocessor):
     def warn_of_other_times(self, unit: str | None) -> None:
         """Warn (InputWarning) if times are dates here and were numbers in training, or the other way round.
 
-        Dates are counted in a `unit`, which is None for numbers.
+        Args:
+            unit: the data set's `time_unit`: "day" for dates and durations; None for numbers.
         """
         if self.dates is None or self.dates == (unit is not None):
             return
@@ -440,7 +474,10 @@ class ObservationPreprocessor(Preprocessor):
         )
 
     def warn_if_far(self, dataset: SeriesDataset) -> None:
-        """Warn (InputWarning), for each axis of positions, if series of `dataset` reach far beyond the training's."""
+        """Warn (InputWarning), once for each axis of positions, if series reach far beyond those of training.
+
+        Far is more than 1.5 times training's largest distance from an origin, plus one unit.
+        """
         reaches, limits = self.positions.reaches(dataset), 1.5 * self.positions.training_reach.numpy() + 1.0
         units = self.positions.units.numpy()
         for axis, name in enumerate(("times", *self.position_names)):
@@ -461,7 +498,8 @@ class ObservationPreprocessor(Preprocessor):
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
         """Warn (InputWarning) of channels whose values lie far from training's, or spread unlike them.
 
-        They may be in another unit. Fewer than ten series, or than a hundred values of a channel, are not compared.
+        They may be in another unit. Fewer than ten series, or than a hundred values of a channel, are not compared; nor
+        are columns that are used as they are.
         """
         if len(dataset) < MIN_SERIES_TO_COMPARE:
             return
@@ -488,7 +526,7 @@ class ObservationPreprocessor(Preprocessor):
             )
 
     def check_statistics(self) -> None:
-        """Raise InputError for statistics that no training set has, such as a deviation of 0."""
+        """Raise InputError for a width, deviation, limit or unit that is not positive and finite."""
         values, positions = self.values, self.positions
         require_positive(width=values.width, std=values.std, limit=values.limit, units=positions.units)
 
@@ -513,10 +551,12 @@ class ObservationPreprocessor(Preprocessor):
 
 
 def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
-    """Return a mask over all n observations, True at the first of each different time (and place) of a series.
+    """Return a mask [n], True at the first observation of each different time (and place) of a series.
 
-    Where times are joined, these are the observations with which a new token begins. `first` [S] are the indices of the
-    first observation of each series.
+    Where times are joined, a new token begins there.
+
+    Args:
+        first: int [S], index of each series' first observation.
     """
     opens = np.concatenate([[True], np.diff(dataset.times) != 0])
     if dataset.positions is not None:
@@ -526,9 +566,10 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that a user gives of the columns of standard errors, as a tuple, () for none.
+    """Return given names of the columns of standard errors as a tuple.
 
-    Raises InputError if they are not the last value columns, one per other column, or one is negative.
+    Raises InputError if they are not the last value columns, in order, one for each other column, or an error is
+    negative.
     """
     errors, names = tuple(errors), dataset.value_names
     if errors and (tuple(names[len(names) - len(errors) :]) != errors or len(names) != 2 * len(errors)):
@@ -541,7 +582,11 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str]) -> tuple[str, .
 
 
 def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
-    """Raise InputError for a negative standard error in the last columns, `errors`, naming column, series and time."""
+    """Raise InputError, naming column, series and time, if a standard error is negative.
+
+    Args:
+        errors: names of the columns of errors, which are the last value columns of the data set.
+    """
     rest = len(dataset.value_names) - len(errors)
     for rows in row_chunks(dataset.offsets) if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)

@@ -27,8 +27,8 @@ class PatchPreprocessor(Preprocessor):
     """The preprocessor of arrays of any number of axes.
 
     Attributes:
-        patch_size: cells of a patch along each axis.
-        channels: values of a cell.
+        patch_size: number of cells of a patch along each axis.
+        channels: number of values of a cell.
         sample_rate: of sounds, in Hz; None of anything else.
         longest_side: pictures from files are scaled down to this, in pixels; None leaves them as they are.
         mean, std: float64 [channels], of each channel over all cells of the training arrays.
@@ -56,6 +56,9 @@ class PatchPreprocessor(Preprocessor):
     @classmethod
     def fit(cls, dataset: ArrayDataset) -> PatchPreprocessor:
         """Create a preprocessor with mean and deviation of each channel; a constant channel gets the deviation 1.
+
+        Args:
+            dataset: the training arrays, whose patch size, sample rate and longest side it takes.
 
         Warns:
             InputWarning: once, for constant channels.
@@ -96,7 +99,8 @@ class PatchPreprocessor(Preprocessor):
         """Raise InputError for arrays whose patch size, sample rate or number of channels is not that of training.
 
         Warns:
-            InputWarning: pictures that seem to be in another unit, such as 0 to 1 instead of 0 to 255.
+            InputWarning: arrays that seem to be in another unit, such as pictures from 0 to 1 instead of 0 to 255:
+                their cells spread by over twenty times more or less than those of training. Sounds are not judged.
         """
         for name in ("patch_size", "channels", "sample_rate"):
             given, trained = getattr(dataset, name), getattr(self, name)
@@ -119,7 +123,13 @@ class PatchPreprocessor(Preprocessor):
     def refuse_other(
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
     ) -> None:
-        """Raise InputError if an option that a user gives (not None) differs from the model's attribute of its name."""
+        """Raise InputError if an option that a user gives differs from that of the model.
+
+        Args:
+            patch_size: cells along each axis, or one number for both axes of pictures; None if not given.
+            sample_rate: in Hz; None if not given.
+            longest_side: in pixels; None if not given.
+        """
         size = None if patch_size is None else sides(patch_size)
         for name, value in {"patch_size": size, "sample_rate": sample_rate, "longest_side": longest_side}.items():
             trained = getattr(self, name)
@@ -131,9 +141,10 @@ class PatchPreprocessor(Preprocessor):
         return self([dataset.arrays[i] for i in index])
 
     def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
-        """Cut arrays [*sizes, C], cropped to whole patches, into standardised patches; return their tokens.
+        """Cut arrays [*sizes, C] in their own units into standardised patches; return these as tokens.
 
-        Positions count patches from 1 on every axis. Padding follows the tokens of smaller arrays.
+        What goes beyond whole patches is cropped, evenly on both sides. Positions count patches from 1 on every axis.
+        The rows of smaller arrays are padded at the end.
         """
         scaled = [self.scale(torch.tensor(np.ascontiguousarray(crop(array, self.patch_size)))) for array in rows]
         if len({array.shape for array in scaled}) == 1:
@@ -153,7 +164,7 @@ class PatchPreprocessor(Preprocessor):
         return ((array.double() - self.mean) / self.std).float()
 
     def unscale(self, scaled: np.ndarray) -> np.ndarray:
-        """Return a standardised array [*sizes, C] in its own units, float32: undo `scale`."""
+        """Return a standardised array [*sizes, C] in its own units, float32; the inverse of `scale`."""
         return (torch.from_numpy(np.asarray(scaled, np.float32)) * self.std.float() + self.mean.float()).numpy()
 
     def describe(self) -> dict[str, Any]:

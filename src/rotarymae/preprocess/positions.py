@@ -21,7 +21,9 @@ Origin = Literal["first", "zero"]
 COARSE = 0.1  # units: positions that float32 cannot tell apart better are worth a warning
 FENCE = 10.0  # interquartile ranges; a time beyond as many of its series is far from the others
 MIN_TIMES = 4  # of a series, to tell which of them is far
-MAX_UNITS = 1000.0  # in a series' span: of bursts of times the gaps within them are no unit
+# In a series' span: of bursts of times the gaps within them are no unit. Beyond some 3,000 to 4,000 units (size light)
+# the slowest rotated frequency has gone round once.
+MAX_UNITS = 1000.0
 
 
 class PositionScaling(nn.Module):
@@ -31,9 +33,10 @@ class PositionScaling(nn.Module):
     origins of further columns are their medians in the training set.
 
     Attributes:
-        units: [1 + P] in the table's units; the first is that of time.
-        column_origins: [P].
-        training_reach: [1 + P] largest |position| of the training set, without times far from their series.
+        origin: "first" or "zero", from which time counts.
+        units: float64 [1 + P] in the table's units; the first is that of time.
+        column_origins: float64 [P].
+        training_reach: float64 [1 + P], largest |position| of the training set, without times far from their series.
     """
 
     units: Tensor
@@ -49,12 +52,12 @@ class PositionScaling(nn.Module):
 
     @property
     def unit(self) -> float:
-        """The unit of time."""
+        """Return the unit of time, in the table's unit."""
         return float(self.units[0])
 
     @property
     def reach(self) -> float:
-        """The largest |position| in time of the training set."""
+        """Return the largest |position| in time of the training set."""
         return float(self.training_reach[0])
 
     @classmethod
@@ -62,11 +65,11 @@ class PositionScaling(nn.Module):
         """Create a scaling with the units and origins of a training set; a large set is sampled.
 
         The unit of time is the median over series of each series' median gap, or a thousandth of the median span if
-        that is larger; beyond some 3,000 to 4,000 units (size light) the slowest rotated frequency has gone round once.
-        The unit of another position is its span divided by the number of points along one axis of a grid with as many
-        points as a series has different positions.
+        that is larger. The unit of another position is about the distance of neighbouring places: its span divided by
+        the number of points along one axis of a grid with as many points as a series has different positions.
 
         Args:
+            dataset: the training set.
             unit: the unit of time; None measures it.
             origin: "first" counts from each series' first observation, "zero" from the table's zero.
 
@@ -115,9 +118,11 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the time that is subtracted from the times of each of B padded series: `origins` for tensors.
+        """Return the time that is subtracted from the times of each of B padded series: `origins`, for tensors.
 
-        Times may be in any order.
+        Args:
+            times: in the table's unit, in any order.
+            real: True where there is an observation; other times are not read.
         """
         if self.origin == "zero":
             return torch.zeros_like(times[:, :1])
@@ -130,7 +135,7 @@ class PositionScaling(nn.Module):
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
         """Return how far each series reaches from its origin on each axis, in units of position, float64 [S, 1 + P].
 
-        Time is the first axis. Times far from the others of their series are ignored.
+        Time is the first axis. Times far from the others of their series (`fences`) are ignored.
         """
         low, high = fences(dataset)
         origins, lengths = self.origins(dataset), np.diff(dataset.offsets)
@@ -153,9 +158,11 @@ class PositionScaling(nn.Module):
         columns: Float[Tensor, "B N P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B N A"]:
-        """Return positions, float64 [B, N, 1 + P], of times and further columns (None without) in the table's units.
+        """Return positions, float64 [B, N, 1 + P], of times and P further columns; time is the first axis.
 
-        Each row counts from its origin.
+        Args:
+            times, columns: in the table's units; columns are None without further positions.
+            origins: the time from which each row counts, as `origins_of_rows` returns it.
         """
         at = ((times.double() - origins) / self.units[0])[..., None]
         if columns is None:
@@ -164,7 +171,7 @@ class PositionScaling(nn.Module):
 
 
 def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (low, high) [S]: times outside of which an observation is far from the others of its series.
+    """Return two arrays (low, high), float64 [S]: times of a series outside of them are far from its others.
 
     They lie ten interquartile ranges beyond the quartiles of the series' times, and are infinite for a series of fewer
     than four times, or whose quartiles are equal.
@@ -176,15 +183,19 @@ def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quartiles(count: Any) -> tuple[Any, Any]:
-    """Return the indices (lower, upper) of the quartiles of `count` sorted numbers; `count` is an array or a tensor."""
+    """Return the indices (lower, upper) of the quartiles of `count` sorted numbers, elementwise.
+
+    Args:
+        count: an array or a tensor of whole numbers, each at least 1.
+    """
     return ((count + 2) // 4).clip(max=count - 1), (3 * (count - 1)) // 4
 
 
 def _time_unit(dataset: SeriesDataset) -> float:
     """Return a unit of time for a data set: the median over series of each one's median gap between observations.
 
-    It is at least a thousandth of the median span of the series, and 1 if no series has two times. Times far from the
-    others of their series do not count.
+    It is at least a thousandth of the median span of the series, and 1 if no series has two different times. Times far
+    from the others of their series do not count.
     """
     low, high = fences(dataset)
     lengths = np.diff(dataset.offsets)
@@ -209,9 +220,14 @@ def _time_unit(dataset: SeriesDataset) -> float:
 
 
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
-    """Return the unit of each of P further position columns [n, P]: about the distance of neighbouring places.
+    """Return a unit for each of P further positions, [P]: about the distance of neighbouring places.
 
-    That is the column's span over the number of places along one axis, if they lay on a grid; 1 for a constant column.
+    It is the column's span over the number of places along one axis, if a series' places lay on a grid; the places of
+    all series, if each stays at one. The span is twice the interquartile range, or the whole one where that is 0. A
+    constant column gets 1.
+
+    Args:
+        columns: [n, P], in the table's units.
     """
     places = [len(np.unique(part, axis=0)) for part in np.split(columns, dataset.offsets[1:-1])]
     series_alike = len(places) > 1 and np.median(places) < 2  # stations: each series stays at its place

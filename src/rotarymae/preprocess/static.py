@@ -22,17 +22,17 @@ EDGES = (0.001, 0.999)  # quantiles of the training values beyond which a number
 
 @dataclass(frozen=True)
 class StaticColumn:
-    """One column, fitted on training series.
+    """A column with one value per series, fitted on training series.
 
     A number is moved between `low` and `high` and standardised; where it is missing it is 0. A category is a one-hot
-    vector; unknown and missing values are all zeros. Where training had missing values, a flag
-    says which.
+    vector; unknown and missing values are all zeros. If training had missing values, one more feature is 1 where the
+    value is missing.
 
     Attributes:
         name: of the column.
         categories: sorted; None for a number.
         low, high, mean, std: of the training values of a number.
-        missing: whether there is a flag.
+        missing: whether training had missing values.
     """
 
     name: str
@@ -44,19 +44,26 @@ class StaticColumn:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for a deviation of zero, or no category."""
+        """Raise InputError for a deviation that is not positive, or no category."""
         if not self.std > 0 or not self.width:
-            raise InputError(f"the static column {self.name!r} has no spread, or no category.")
+            raise InputError(
+                f"the static column {self.name!r} has the deviation {self.std} and the categories {self.categories}; "
+                "wanted a positive deviation, and None or at least one category."
+            )
 
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> StaticColumn:
         """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.
 
         Text, booleans, and at most twelve different whole numbers (1.0 is one) that occur twice on average become
-        categories. None and NaN in the column [S] are missing values.
+        categories.
+
+        Args:
+            name: of the column.
+            column: [S], None or NaN where a value is missing.
 
         Raises:
-            InputError: only missing values; a single value, and none missing; too many categories.
+            InputError: only missing values; a single value, and none missing; more than 256 categories.
         """
         known = column[~_missing(column)]
         missing = len(known) < len(column)
@@ -83,14 +90,14 @@ class StaticColumn:
 
     @property
     def width(self) -> int:
-        """Number of features that the column becomes."""
+        """Number of features that the column becomes: one-hot, or one for a number; and one for missing values."""
         return (1 if self.categories is None else len(self.categories)) + self.missing
 
     def codes(self, column: np.ndarray) -> np.ndarray:
         """Return a column [S] as float64: numbers themselves, categories as their index in `categories`.
 
-        A category unknown from training is -1, of which an InputWarning tells; a missing value is NaN. Raises
-        InputError for text where training had numbers.
+        A missing value is NaN. A category unknown from training is -1, and an InputWarning names it. Raises InputError
+        for text where training had numbers.
         """
         gone = _missing(column)
         if self.categories is None:
@@ -117,9 +124,9 @@ class StaticColumn:
         return index
 
     def features(self, codes: Float[Tensor, " S"]) -> Float[Tensor, "S width"]:
-        """Return the features, float64, that the head reads, for a column's `codes`: one-hot, or standardised.
+        """Return the features that the head reads, float64, from `codes`: a one-hot vector, or a standardised number.
 
-        If training had missing values, the last feature is 1 where the value is missing.
+        If training had missing values, the last feature is 1 where the value is missing, else 0.
         """
         gone = codes.isnan()
         if self.categories is None:
@@ -132,12 +139,20 @@ class StaticColumn:
 
 
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
-    """Return the static columns with these names, fitted on a training set; InputError as `StaticColumn.fit`."""
+    """Return the static columns with these names, fitted on a training set.
+
+    Raises InputError for a column that the data set does not have, or from which nothing can be learnt.
+    """
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
 
 def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) -> Float[Tensor, "S F"]:
-    """Return what a head reads of S series, float32: the features of all columns side by side, from their codes."""
+    """Return what a head reads of S series, float32 [S, F]: the features of all columns side by side.
+
+    Args:
+        columns: K fitted columns; none give F = 0.
+        codes: [S, K], as `StaticColumn.codes` returns them.
+    """
     parts = [column.features(codes[:, i]) for i, column in enumerate(columns)]
     return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
 
@@ -145,7 +160,11 @@ def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) 
 def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
     """Return what a head reads of every series of a data set, float32 [S, F]: the features of its static columns.
 
-    Raises InputError for a column that the data set does not have, and as `StaticColumn.codes`.
+    Warns, with an InputWarning, of unknown categories. Raises InputError for a column that the data set does not have,
+    and for text where training had numbers.
+
+    Args:
+        columns: the fitted columns.
     """
     codes = [column.codes(_column(dataset, column.name)) for column in columns]
     table = np.stack(codes, axis=1) if codes else np.zeros((len(dataset), 0))

@@ -14,14 +14,14 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index, measured
 from rotarymae.series.dataset import SeriesDataset
@@ -47,7 +47,10 @@ WILD_WIDTHS, WILD_RATIO, MAX_WILD = 100.0, 10.0, 1e-3  # a few values so far awa
 
 
 def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
-    """Decorate a method of tensors so that it also takes numpy arrays, for which it returns an array."""
+    """Decorate a method of tensors so that it also takes numpy arrays, for which it returns an array.
+
+    The first argument decides; positional arguments only.
+    """
 
     @functools.wraps(method)
     def either(self: Any, *args: Any) -> Any:
@@ -68,9 +71,12 @@ class ValueScaling(nn.Module):
     """The scaling of V value columns in C channels (1 without channels). Its methods take tensors or numpy arrays.
 
     Attributes:
-        transforms: V names out of `KNEES`; "none" leaves a column as it is.
+        transforms: V names, "robust", "standard", "asinh" or "none", which leaves a column as it is.
         centre, width, mean, std, limit, knee: float64 [C, V], as in the module's formulas.
         as_is: bool [V], True for the transform "none".
+
+    Raises:
+        InputError: an unknown transform.
     """
 
     centre: Tensor
@@ -82,8 +88,18 @@ class ValueScaling(nn.Module):
     as_is: Tensor
 
     def __init__(self, transforms: tuple[TransformKind, ...], channels: int) -> None:
-        """Create a scaling with one transform for each value column, whose statistics are NaN until they are loaded."""
+        """Create a scaling with statistics that are NaN until they are loaded.
+
+        Args:
+            transforms: one for each of the V value columns.
+            channels: number C of channels; 1 without channels.
+
+        Raises:
+            InputError: an unknown transform.
+        """
         super().__init__()
+        for name in transforms:
+            choose("a transform", name, get_args(TransformKind))
         self.transforms = transforms
         for name in ("centre", "width", "mean", "std", "knee", "limit"):  # NaN until they are fitted or loaded
             self.register_buffer(name, torch.full((channels, len(transforms)), torch.nan, dtype=torch.float64))
@@ -97,10 +113,11 @@ class ValueScaling(nn.Module):
         in all channels, and where there are none either, of its limits: they say at least of what size it is.
 
         Args:
+            dataset: the training set.
             transforms: {column: transform}; the other columns get "robust", which compresses heavy tails only.
 
         Raises:
-            InputError: an unknown column.
+            InputError: an unknown column or transform.
 
         Warns:
             InputWarning: single values that lie far from all others, named by series and time.
@@ -131,9 +148,14 @@ class ValueScaling(nn.Module):
         return scaling
 
     def _fit_column(self, c: int, v: int, part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-        """Set the statistics of channel number `c` and column `v`, in place, from its training values `part`.
+        """Set the statistics of one channel and column, in place.
 
-        Returns the distance of each value from the median, in widths of the distribution.
+        Args:
+            c, v: numbers of channel and column.
+            part: their training values, at least one, all finite.
+
+        Returns:
+            The distance of each value from the median, in widths of the distribution.
         """
         low, centre, high = np.quantile(part.numpy(), (MIDDLE[0], 0.5, MIDDLE[1]))
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
@@ -155,10 +177,12 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Standardise values, after cutting off those far beyond the training values of their channel; float64.
+        """Standardise values of the table, cut off far beyond the training values of their channel; return float64.
+
+        They are cut off at y = ±`limit` of the module's formulas. Columns with `as_is` come back unchanged.
 
         Args:
-            values: in the table's units. Columns that are used as they are (`as_is`) are not cut off.
+            values: in the table's units.
             channel: number of each value's channel, from 0.
         """
         limit = self.limit[channel]
@@ -168,14 +192,24 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def without_limits(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values, float64, without limiting those far beyond the training values."""
+        """Standardise values of the table without cutting off any; return float64. Columns with `as_is` stay unchanged.
+
+        Args:
+            values: in the table's units.
+            channel: number of each value's channel, from 0.
+        """
         values = values.double()
         y = _bend((values - self.centre[channel]) / self.width[channel], self.knee[channel])
         return torch.where(self.as_is, values, (y - self.mean[channel]) / self.std[channel])
 
     @numpy_too
     def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values in the table's units, float64: undo `transform` within its limits."""
+        """Return standardised values in the table's units, float64; the inverse of `without_limits`.
+
+        Args:
+            scaled: standardised.
+            channel: number of each value's channel, from 0.
+        """
         scaled = scaled.double()
         u = _unbend(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
         return torch.where(self.as_is, scaled, self.centre[channel] + self.width[channel] * u)
@@ -184,11 +218,15 @@ class ValueScaling(nn.Module):
     def standard_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return standard errors in standardised units, float64, for values and errors in the table's units.
+        """Return standard errors in standardised units, float64.
 
         This is half the standardised distance between one error below the value and one above. Where values are
         compressed and the slope changes within a large error, that is closer to the true deviation than the slope at
-        the value. A negative error counts as 0.
+        the value.
+
+        Args:
+            values, errors: in the table's units; a negative error counts as 0.
+            channel: number of each value's channel, from 0.
         """
         values, errors = values.double(), errors.double().clamp(min=0.0)
         upper, lower = (self.without_limits(edge, channel) for edge in (values + errors, values - errors))
@@ -198,12 +236,24 @@ class ValueScaling(nn.Module):
     def log_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return the natural logarithms of `standard_errors` (same arguments), of at least `LEAST_ERROR` each."""
+        """Return the natural logarithm of standard errors in standardised units, float64; each error is at least 0.001.
+
+        Args:
+            values, errors: in the table's units; a negative error counts as 0.
+            channel: number of each value's channel, from 0.
+        """
         return self.standard_errors(values, errors, channel).clamp(min=LEAST_ERROR).log()
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return the root mean square distance of a channel's training values from given ones; all are standardised."""
+        """Return the root mean square distance of a channel's training values from given ones, float64.
+
+        The distance is standardised, too.
+
+        Args:
+            scaled: the given values, standardised.
+            channel: number of each one's channel, from 0.
+        """
         # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
         centre = torch.where(self.as_is, self.centre[channel], 0.0)
         width = torch.where(self.as_is, self.width[channel], 1.0)
@@ -211,7 +261,7 @@ class ValueScaling(nn.Module):
 
 
 def _bend(u: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
-    """Compress large numbers: return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it."""
+    """Compress large numbers: return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it; knee is at least 0."""
     return _within(u, knee) + u.sign() * asinh((u.abs() - knee).clamp(min=0.0))
 
 
@@ -223,7 +273,7 @@ def _unbend(y: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float
 
 
 def _extreme(part: Float[Tensor, " n"]) -> float:
-    """Return the distance from 0 that all but one value in a thousand, or but one, stay within."""
+    """Return the largest |value| but for one value in a thousand, the largest; of 2 to 1,000 the second largest."""
     return float(np.quantile(part.abs().numpy(), EXTREME, method="lower"))
 
 
@@ -233,10 +283,10 @@ def _within(x: Float[Tensor, "*shape"], bound: Float[Tensor, "*#shape"]) -> Floa
 
 
 def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-    """Limit values to their 1 % and 99 % quantiles; fewer than five values are returned as they are.
+    """Move values beyond the 1 % or 99 % quantile to it; return fewer than five values as they are.
 
-    The quantiles are taken inwards, so that of few values the largest and the smallest are limited, too: between the
-    last two values the last one, however wild, would have a say.
+    The quantiles are taken inwards, so that of few values the largest and the smallest are moved, too: between the last
+    two values the last one, however wild, would have a say.
     """
     if len(part) < 5:
         return part
@@ -250,7 +300,11 @@ def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
 def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, " n"]) -> Iterator[str]:
     """Yield, as text for a warning, the few values of a channel that lie far from its median and all other values.
 
-    They are in column number `v` of the training set, at the `rows` of the channel, and so many widths `away`.
+    Args:
+        dataset: the training set.
+        rows: the observations of the channel, as indices; of fewer than twenty nothing is yielded.
+        v: number of the value column.
+        away: distance of the value in each of these rows from the median, in widths of the distribution.
     """
     most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
     if len(rows) < 20:  # with fewer nothing stands out
@@ -269,7 +323,7 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, 
 
 
 def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return, for each channel, the ascending indices of its observations."""
+    """Return, for each channel, the ascending indices of its observations; without channels one list of all."""
     channels = channel_index(dataset)
     order = np.argsort(channels, kind="stable")
     return np.split(order, np.searchsorted(channels[order], np.arange(1, len(dataset.channel_names or (None,)))))

@@ -34,10 +34,15 @@ MAX_WORD = 60  # characters of a cell that is named
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column as numbers [n], NaN where a cell is missing or no number; float32 if the column was, else float64.
+    """A column of n cells as numbers.
 
-    `words` counts the cells that are not numbers. `sides` int8 [n] is -1 for upper limits ("<0.01"), 1 for lower ones,
-    and 0 elsewhere, where `values` has the limit as a number; None without limits.
+    Attributes:
+        values: [n], NaN where a cell is missing or no number; float32 if the column was, else float64. They may be
+            Arrow's memory, which is read-only.
+        words: {text: count} of the cells that are neither numbers nor missing.
+        note: a text on what was assumed of decimal marks or units; None if nothing was.
+        sides: int8 [n], -1 for an upper limit ("<0.01"), 1 for a lower one, else 0; at a limit, `values` has its
+            number. None without limits.
     """
 
     values: np.ndarray
@@ -47,22 +52,24 @@ class Numbers:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether an Arrow type is one of text."""
+    """Return whether an Arrow type is a string type: string, large_string or string_view."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Return whether a type is one of lists, of any length or a fixed one."""
+    """Return whether an Arrow type is one of lists, of any length or a fixed one."""
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Return whether a type is one of numbers; booleans are not."""
+    """Return whether an Arrow type is integer, floating point or decimal; bool is not."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
 def to_arrow(values: Any) -> pa.Array:
-    """Return values as one contiguous Arrow array; dictionary-encoded arrays are decoded.
+    """Convert values to one contiguous Arrow array.
+
+    Dictionary-encoded arrays are decoded; dates and durations in units longer than a second become seconds.
 
     Args:
         values: a numpy array, a list, or an Arrow array, chunked or not.
@@ -87,33 +94,33 @@ def to_arrow(values: Any) -> pa.Array:
 
 
 def trimmed(column: pa.Array) -> pa.Array:
-    """Return a column of texts without surrounding blanks; another column as it is."""
+    """Return a column of texts without whitespace around each; a column of another type as it is."""
     return pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
 
 
 def matches(column: pa.Array, pattern: str) -> np.ndarray:
-    """Return a mask [n], True where a text matches a regular expression."""
+    """Return a mask [n], True where a text contains a match of a regular expression (RE2); False where it is null."""
     return pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)  # pyright: ignore
 
 
 def where(mask: np.ndarray, column: pa.Array) -> pa.Array:
-    """Return a column with null where the mask [n] is False."""
+    """Return a column [n] with null where the mask, bool [n], is False."""
     return pc.if_else(pa.array(mask), column, pa.scalar(None, column.type))  # pyright: ignore
 
 
 def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
-    """Return a column with null in place of these words."""
+    """Return a column with null in place of each cell that equals one of the words."""
     wrong = pc.is_in(column, value_set=pa.array(words, column.type))  # pyright: ignore
     return pc.if_else(wrong, pa.scalar(None, column.type), column)  # pyright: ignore
 
 
 def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
-    """Return a column with null in place of words for "missing": the usual ones and those in `na`."""
+    """Return a column of texts with null in place of words for "missing": the usual ones and those in `na`."""
     return without(column, (*MISSING, *na))
 
 
 def counted(cells: pa.Array) -> dict[str, int]:
-    """Return {text: count} of texts, cut to 60 characters, the most frequent first."""
+    """Return {text: count} of a column of texts, the most frequent first; each text is cut to 60 characters before."""
     table = pc.value_counts(pc.utf8_slice_codeunits(cells, 0, MAX_WORD))  # pyright: ignore
     pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
@@ -123,19 +130,19 @@ def counted(cells: pa.Array) -> dict[str, int]:
 
 
 def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
-    """Convert a column to floats; booleans, also the words true and false, become 1 and 0, and texts are parsed.
+    """Convert a column to floats; texts are parsed, and booleans, also as words (true, false), become 1 and 0.
 
     Args:
         name: of the column, for messages.
         na: cells that mean "missing", besides the usual ones: texts, or numbers in any spelling.
-        limits: whether cells such as "<0.01" are read as limits; otherwise they count as words.
+        limits: whether texts such as "<0.01" are read as limits; otherwise they count as words.
 
     Returns:
-        The values, NaN where a cell is missing or no number; {word: count} of cells that were not numbers; a note, or
-            None, on what was assumed of decimal marks or units; and the sides of limits.
+        The values, NaN where a cell is missing or no number, and what was met on the way, as `Numbers` describes it.
 
     Raises:
-        InputError: the column holds no numbers at all ("not-numeric").
+        InputError: the column holds no numbers, but other cells; or it is of another type, such as dates
+            ("not-numeric").
     """
     kind = column.type
     if is_text(kind):
@@ -154,9 +161,17 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 
 
 def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
-    """Parse texts [n] as numbers: plain ones, limits, those with decimal commas, marks between thousands, or a unit.
+    """Parse a column of texts as numbers, also as limits, with decimal commas, marks between thousands, or a unit.
 
-    The arguments, and the error if none is a number, are those of `numbers`.
+    The words true and false become 1 and 0 if nothing else stands in the column.
+
+    Args:
+        name: of the column, for messages.
+        na: texts that mean "missing", besides the usual ones; a number among them may still be read as a value.
+        limits: whether texts such as "<0.01" are read as limits.
+
+    Raises:
+        InputError: there are texts that are not missing, and none is a number ("not-numeric").
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
@@ -186,16 +201,21 @@ def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool)
     return Numbers(values, counted(texts.filter(pa.array(strange))), note, sides if sides.any() else None)
 
 
-def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) -> pa.Array:
-    """Replace a regular expression in the texts that match the pattern `of`, or in all if that is None."""
+def _replaced(column: pa.Array, pattern: str, by: str, only: str | None = None) -> pa.Array:
+    """Return a column of texts with each match of the regular expression `pattern` replaced by `by`.
+
+    With `only`, a regular expression too, texts without a match of it stay as they are.
+    """
     replaced = pc.replace_substring_regex(column, pattern, by)  # pyright: ignore
-    return replaced if of is None else pc.if_else(pa.array(matches(column, of)), replaced, column)  # pyright: ignore
+    return replaced if only is None else pc.if_else(pa.array(matches(column, only)), replaced, column)  # pyright: ignore
 
 
 def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
-    """Return numbers without the unit that stands behind each, or the currency before, and a note on it.
+    """Remove the unit behind the numbers in a column of texts, or the currency before them: "5 mg" and "$5" become "5".
 
-    Cells of several units, or with a unit in some of the numbers alone, are returned as they are, with None.
+    Returns:
+        The texts, and a note that names the unit. Texts with several units, or with a unit behind some of the numbers
+        only, keep them (a currency is moved behind its number), and the note is None.
     """
     cells = _replaced(cells, r"^([-+]?)([A-Z]{0,3}\p{Sc})\s*(\d.*)$", r"\1\3 \2")  # -$5 and US$5
     measured = matches(cells, BEFORE_UNIT) & ~matches(cells, rf"^{MARKED}$")
@@ -208,7 +228,7 @@ def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def alike(labels: pa.Array) -> list[Any]:
-    """Return the labels, all different, that differ from another only in capitals."""
+    """Return a list of those of distinct labels that equal another if case is ignored; [] for other types than text."""
     if not is_text(labels.type):
         return []
     codes, _ = encode(pc.utf8_lower(labels))  # pyright: ignore
@@ -216,9 +236,12 @@ def alike(labels: pa.Array) -> list[Any]:
 
 
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
-    """Convert "1.234,5" or "1,234.5" to plain numbers, as far as the column shows which mark is the decimal one.
+    """Convert numbers such as "1.234,5" or "1,234.5" to "1234.5", where the column shows which mark is the decimal one.
 
-    "1,234" by itself may be one thousand or not, and then stays. A note says what was assumed.
+    If it does not, the texts stay: "1,234" by itself may be one thousand or not.
+
+    Returns:
+        The texts, and a note on which marks were assumed; None without any.
     """
     note = None
     if matches(cells, SPACED).any():
@@ -242,7 +265,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def is_code(number: float) -> bool:
-    """Return whether a number has nines alone, and several, as -999 and 99.99 have, which often mean "not observed"."""
+    """Return whether a number consists of nines, at least two, as -999 and 99.99, which often mean "not observed"."""
     return re.fullmatch(r"-?9*\.?9+", text := f"{number:.10g}") is not None and text.count("9") > 1
 
 
@@ -259,10 +282,16 @@ def is_number(cell: Any) -> bool:
 
 
 def labels(column: pa.Array, name: str) -> pa.Array:
-    """Return a column of ids or channels as int64, double, string or bool; null where missing or empty.
+    """Convert a column of ids or channels to int64, double, large_string or bool, with null where a cell is missing.
 
-    Floats with gaps that are all whole become integers. Raises InputError, which calls the column `name`, for integers
-    or floats too large to be exact, and for another type.
+    Texts lose the whitespace around them; empty ones are missing, as are NaN and infinity. Floats become int64 if some
+    are missing and all others whole.
+
+    Args:
+        name: of the column, for messages.
+
+    Raises:
+        InputError: integers beyond 64 bits; floats above 2^53, which are not exact; a column of another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):
@@ -298,10 +327,15 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 
 
 def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
-    """Return texts, without blanks around them, as numbers if all that are not null are written so (1, but not 01).
+    """Convert a column of texts to numbers, if all that are not null are written as numbers without whitespace.
 
-    Otherwise, and where all are null, they are returned unchanged. With `integers` they become int64 if all are whole
-    (1, but not 1.0) and fit; else float64.
+    A number with a leading zero, such as 01, is none.
+
+    Args:
+        integers: whether they become int64 if all are whole (1, but not 1.0) and have at most 18 digits; else float64.
+
+    Returns:
+        The numbers; the column itself if some text is no number, or all are null.
     """
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():
@@ -311,7 +345,10 @@ def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
 
 
 def as_integers(column: pa.Array) -> pa.Array:
-    """Return a column of labels as integers if all are written as such, or are empty; else unchanged."""
+    """Return a column of labels as int64 if each text is an integer or empty; otherwise return the column itself.
+
+    Empty texts become null.
+    """
     if not is_text(column.type):
         return column
     head = labels(column[:1000], "").drop_null()
@@ -323,13 +360,26 @@ def as_integers(column: pa.Array) -> pa.Array:
 
 
 def encode(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """Number the different cells of a column: codes int64 [n], -1 where null, and these cells as they first appear."""
+    """Number the distinct cells of a column: return codes int64 [n], -1 where null, and the distinct cells they index.
+
+    The distinct cells are in order of first appearance.
+    """
     coded = column.dictionary_encode()
     return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary
 
 
 def encode_labels(column: pa.Array, name: str) -> tuple[np.ndarray, pa.Array]:
-    """Number the different labels of a column of ids or channels, which are read by `labels`, as `encode` does."""
+    """Convert a column of ids or channels by `labels`, and number the distinct ones.
+
+    Args:
+        name: of the column, for messages.
+
+    Returns:
+        Codes int64 [n], -1 where a label is missing, and the distinct labels that they index, as they first appear.
+
+    Raises:
+        InputError: numbers too large to be exact, or a column of a type that holds no labels.
+    """
     if not is_text(column.type):
         return encode(labels(column, name))
     codes, texts = encode(column)
@@ -338,13 +388,13 @@ def encode_labels(column: pa.Array, name: str) -> tuple[np.ndarray, pa.Array]:
 
 
 def label_values(column: pa.Array) -> np.ndarray:
-    """Return labels as a numpy array: int64, float64, bool, or str objects (numpy's own strings are all as wide as the
-    widest, and lose a NUL at their end)."""
-    return column.to_numpy(zero_copy_only=False).copy()  # Arrow's own memory is read-only
+    """Return a column of labels without nulls as a new numpy array: int64, float64, bool, or objects of str."""
+    # Not numpy's own strings: all are as wide as the widest, and lose a NUL at their end. Arrow's memory is read-only.
+    return column.to_numpy(zero_copy_only=False).copy()
 
 
 def plain(label: Any) -> Any:
-    """Return a label as a Python value that JSON can hold."""
+    """Return a label as Python's int, float, bool or str, which JSON can hold; numpy's scalars are converted."""
     return label.item() if isinstance(label, np.generic) else label
 
 

@@ -17,7 +17,7 @@ ERROR_ENDINGS = ("_err", "_error", "err")
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:
-    """Raise InputError for a name that occurs twice; `where` names the list of names in the message."""
+    """Raise InputError if a name occurs twice in `names`; the message calls the list `where`, such as "value_names"."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
@@ -29,9 +29,10 @@ def free_name(name: str, *taken: Iterable[str]) -> str:
 
 
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs (value column, column of its standard errors), recognised by name.
+    """Return pairs (value column, column of its standard errors), recognised by name, in the order of `names`.
 
-    The errors of NAME are in NAME_err, NAME_error or NAMEerr, in any case; a value without such a column is in no pair.
+    The errors of NAME are in NAME_err, NAME_error or NAMEerr, whatever the case; with several of these columns there is
+    a pair for each. A value without such a column is in no pair.
     """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
@@ -39,17 +40,27 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def channel_index(observed: Any) -> np.ndarray:
-    """Return the channel number of each observation of a data set or series, int [n] from 0; zeros without channels."""
+    """Return the channel number of each observation, int [n] from 0; zeros without channels.
+
+    Args:
+        observed: a data set, a series or `Columns`.
+    """
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
 def measured(observed: Any) -> np.ndarray:
-    """Return the values [n, V] of a data set, a series or `Columns`, with NaN in place of limits, if there are any."""
+    """Return the values [n, V] of a data set, a series or `Columns`, with NaN where only a limit of the value is known.
+
+    Without limits this is the array itself, not a copy.
+    """
     return observed.values if observed.sides is None else np.where(observed.sides == 0, observed.values, np.nan)
 
 
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
-    """Return given channel names as a tuple of Python values. Raises InputError for no list or repeated names."""
+    """Return given channel names as a tuple of Python's str, int, float or bool.
+
+    Raises InputError if they are a text or no list, or a name repeats.
+    """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"channel_names is {given!r}; give a list of channels.")
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
@@ -62,7 +73,10 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
-    """Return a list or array as an Arrow array. Raises InputError for mixed types, or one that no table holds."""
+    """Convert a list or array to an Arrow array; `name` is its name in messages.
+
+    Raises InputError for values of mixed types, or of one that Arrow lacks.
+    """
     try:
         return cells.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -73,26 +87,32 @@ def listed_column(values: Any, name: str) -> pa.Array:
 
 
 def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Return ids [S] as an Arrow array. Raises InputError for mixed types, missing ids and repeats."""
+    """Convert ids [S] to an Arrow array of int64, double, large_string or bool, by `cells.labels`.
+
+    Raises InputError if an id is missing or repeats, and for ids of mixed types or numbers too large to be exact.
+    """
     labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
     twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
     if labels.null_count or twice:
-        raise InputError(
-            f"ids must differ and none may be missing; {listed(twice or [None])} is given to several series."
-        )
+        wrong = f"{listed(twice)} is given to several series" if twice else f"{labels.null_count:,} are missing"
+        raise InputError(f"ids must differ and none may be missing; {wrong}.")
     return labels
 
 
 def flat_arrays(
     arrays: Sequence[Any], what: str, ids: Sequence[Any], axes: int = 2, lengths: Sequence[int] | None = None
 ) -> np.ndarray:
-    """Join the arrays [n_i] or [n_i, V] of all series into one [n, V], or with axes=1 [n]; masked values become NaN.
+    """Join the arrays of all series, one behind the other, into one array; masked values become NaN.
 
     Args:
-        what: what the arrays are, for messages.
+        arrays: at least one series' array, each [n_i] or [n_i, V] with the same V; with axes=1 only [n_i].
+        what: what the arrays hold, such as "times", for messages.
         ids: names of the series, for messages.
-        axes: the number of axes of the result; with 1 the numbers may also be dates or durations.
+        axes: number of axes of the result; with 1 the numbers may also be dates or durations.
         lengths: the number of rows n_i that each array must have; None for any.
+
+    Returns:
+        An array [n, V], with V = 1 for arrays [n_i]; with axes=1 an array [n]. Of numpy's common type.
 
     Raises:
         InputError: an array without numbers or of another shape; dates in some arrays and numbers in others.
@@ -121,9 +141,15 @@ def flat_arrays(
 
 
 def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> dict[str, pa.Array]:
-    """Return the columns of an array [n, V] as {name: column}; names that are not given are made of `what`.
+    """Return the columns of an array [n, V] as {name: column}.
 
-    Raises InputError for names that repeat, or are not V.
+    Args:
+        what: "value" or "position"; without names, the columns are value_0, value_1, ..., and a single value is
+            "value".
+        names: V names, or one text if V is 1; None makes them of `what`.
+
+    Raises:
+        InputError: a name that repeats; another number of names than V.
     """
     usual = [what] if flat.shape[1] == 1 and what == "value" else [f"{what}_{v}" for v in range(flat.shape[1])]
     names = usual if names is None else (names,) if isinstance(names, str) else tuple(names)
@@ -134,9 +160,15 @@ def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> d
 
 
 def flat_labels(channels: Sequence[Any], lengths: Sequence[int], ids: Sequence[Any]) -> pa.Array:
-    """Join the channel labels [n_i] of all series into one Arrow array of one type.
+    """Join the channel labels [n_i] of all series, one behind the other, into one Arrow array.
 
-    Raises InputError, naming the series, for another number of labels than in `lengths`, or labels of several types.
+    Args:
+        channels: the labels of each series.
+        lengths: n_i, the number of observations of each series.
+        ids: names of the series, for messages.
+
+    Raises:
+        InputError: another number of labels than observations; labels of several types, in a series or over all.
     """
     parts = [listed_column(part, f"channels of series {listed([id])}") for id, part in zip(ids, channels, strict=True)]
     for id, part, length in zip(ids, parts, lengths, strict=True):

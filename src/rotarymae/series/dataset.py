@@ -50,7 +50,33 @@ __all__ = ["Series", "SeriesDataset"]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series of n observations, with the fields of `SeriesDataset`."""
+    """One series of n observations, as `SeriesDataset.__getitem__` returns it.
+
+    Parameters
+    ----------
+    id : str, int, float or bool
+        The series' id.
+    times : ndarray of shape [n]
+        float64, ascending, in the table's unit.
+    channels : ndarray of shape [n] or None
+        int32, index into `channel_names`; None without channels.
+    values : ndarray of shape [n, V]
+        A column for each of `value_names`.
+    channel_names : tuple or None
+        Labels of the data set's channels; None without channels.
+    static : dict
+        {column: the series' value}.
+    value_names : tuple of str
+        Names of the V columns of `values`.
+    time_unit, time_zone : str or None
+        Those of the data set.
+    positions : ndarray of shape [n, P] or None
+        A column for each of `position_names`; None without further positions.
+    position_names : tuple of str
+        Names of the P columns of `positions`.
+    sides : ndarray of shape [n, V] or None
+        int8: -1 for upper limits, 1 for lower ones, 0 for measured values; None without limits.
+    """
 
     id: Any
     times: np.ndarray
@@ -131,7 +157,7 @@ class SeriesDataset:
     kind: ClassVar[str] = "observations"  # that of its preprocessor
 
     def __post_init__(self) -> None:
-        """Check that shapes, offsets and names fit together. Raises InputError."""
+        """Check that shapes, offsets and names fit together. Raises InputError where they do not."""
         n, count = len(self.times), len(self.ids)
         shapes = {"times": (n,), "values": (n, len(self.value_names)), "offsets": (count + 1,)}
         shapes |= {"channels": (n,), "positions": (n, len(self.position_names)), "sides": shapes["values"]}
@@ -161,10 +187,11 @@ class SeriesDataset:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __len__(self) -> int:
+        """Return the number of series."""
         return len(self.ids)
 
     def __getitem__(self, index: SupportsIndex) -> Series:
-        """Return one series by its index; negative ones count from the end.
+        """Return one series by its index; negative ones count from the end. Its arrays are views of the data set's.
 
         Raises TypeError for anything but an integer, and IndexError for a series that does not exist.
         """
@@ -175,7 +202,7 @@ class SeriesDataset:
                 f"a series is taken by one integer, not by {type(index).__name__}; use select(...) for several"
             ) from None
         if not -len(self) <= at < len(self):
-            raise IndexError(f"series {at} of {len(self)}")
+            raise IndexError(f"there is no series {at}; the data set has {len(self)}, counted from 0")
         at %= len(self)
         rows = slice(self.offsets[at], self.offsets[at + 1])
         static = {name: plain(column[at]) for name, column in self.static.items()}
@@ -191,11 +218,12 @@ class SeriesDataset:
         )
 
     def __iter__(self) -> Iterator[Series]:
+        """Iterate over the series, in their order."""
         return (self[i] for i in range(len(self)))
 
     @property
     def columns(self) -> Columns:
-        """Return the columns of all observations, as they are kept."""
+        """Return the columns of all n observations; the arrays themselves, not copies."""
         return Columns(self.times, self.channels, self.values, self.positions, self.sides)
 
     @property
@@ -209,6 +237,7 @@ class SeriesDataset:
         return "time" if self.channels is None else "channel"
 
     def __repr__(self) -> str:
+        """Return the line of `describe` within "SeriesDataset(...)"."""
         return f"SeriesDataset({self.describe()})"
 
     def describe(self) -> str:
@@ -217,7 +246,7 @@ class SeriesDataset:
         Returns
         -------
         str
-            One line.
+            One line, such as "2 series, 9 observations, values 'flux', times 0 to 3, 4 to 5 per series".
         """
         parts = [f"{len(self):,} series", f"{len(self.times):,} observations"]
         if self.channel_names is not None:
@@ -243,7 +272,8 @@ class SeriesDataset:
         Returns
         -------
         str
-            SHA-256 as 64 hex digits: equal exactly where the data sets are.
+            SHA-256 as 64 hex digits: equal exactly where the data sets are. `time_zone`, `id_name` and `reading` do not
+            count.
         """
         digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]
@@ -275,12 +305,13 @@ class SeriesDataset:
         Returns
         -------
         tuple of str
-            What is constant over all series: "channel 'u', column 'flux'", or "column 'flux'" without channels.
+            What is constant over all series, in words: "channel 'u', column 'flux'", or "column 'flux'" without
+            channels. Channels that were never observed are not named here.
 
         Warns
         -----
         InputWarning
-            Once for each kind, naming them all.
+            Once for what is constant and once for what was never observed, naming it all.
         """
         shape = (len(self.channel_names or (None,)), len(self.value_names))
         low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
@@ -315,12 +346,13 @@ class SeriesDataset:
         Parameters
         ----------
         indices : sequence of int, or bool array of shape [S]
-            The series in this order, with repeats if wanted; or True for each series to keep.
+            The series in this order, with repeats if wanted, negative ones counted from the end; or True for each
+            series to keep.
 
         Returns
         -------
         SeriesDataset
-            The selected series.
+            The selected series; their columns are copies.
 
         Raises
         ------
@@ -334,12 +366,12 @@ class SeriesDataset:
         return replace(self, **self.columns.pieces(self.offsets[at], np.diff(offsets))._asdict(), **kept)
 
     def series_chunks(self) -> Iterator[np.ndarray]:
-        """Divide the series into runs of about 260,000 observations.
+        """Divide the series into runs of at most 262,144 observations; a longer series is a run by itself.
 
         Returns
         -------
         iterator of ndarray
-            Indices of series.
+            Indices of the series of each run, int [k], ascending.
         """
         return (np.arange(part.start, part.stop) for part in series_chunks(self.offsets))
 
@@ -349,12 +381,12 @@ class SeriesDataset:
         Parameters
         ----------
         index : int array of shape [k]
-            The series.
+            The series, from 0.
 
         Returns
         -------
         Columns
-            Their observations, one series behind the other.
+            Their observations, one series behind the other, in the order of `index`.
         """
         return self.columns.runs(self.offsets[index], self.offsets[index + 1] - self.offsets[index])
 
@@ -364,7 +396,8 @@ class SeriesDataset:
         Parameters
         ----------
         observations : int
-            About how many observations to draw; a smaller data set is returned whole.
+            Series are drawn until they have at least this many observations. A data set with no more than that is
+            returned itself.
 
         Returns
         -------
@@ -383,12 +416,12 @@ class SeriesDataset:
         Parameters
         ----------
         names : sequence of str
-            The columns, in the order in which they shall be.
+            The columns to keep, in the order that they get.
 
         Returns
         -------
         SeriesDataset
-            The same observations with these columns.
+            The same observations with these columns; this data set itself if it has just these.
 
         Raises
         ------
@@ -413,17 +446,17 @@ class SeriesDataset:
         ----------
         kept : bool
             True for a model that reads limits: `sides` is filled with zeros where it is None. False for others:
-            observations with a limit are left out.
+            observations with a limit are left out, and `sides` is None.
 
         Returns
         -------
         SeriesDataset
-            The same series.
+            The same series; this data set itself if there is nothing to change.
 
         Raises
         ------
         InputError
-            A series has no observation that is no limit.
+            Limits are left out, and a series has nothing but limits.
 
         Warns
         -----
@@ -451,7 +484,7 @@ class SeriesDataset:
         Returns
         -------
         SeriesDataset
-            The same series with these observations.
+            The same series with these observations; columns are copies.
 
         Raises
         ------
@@ -511,7 +544,7 @@ class SeriesDataset:
         values : sequence of str or None
             One or more numeric columns; "value", or of a wide table all others, if None.
         static : sequence of str
-            Columns with one value per series, repeated on each of its rows.
+            Columns with one value per series, which the table repeats on each of its rows.
         channel_names : sequence or None
             The channels known from training, in that order; rows of others are left out and counted.
         memory : float or None
@@ -566,7 +599,8 @@ class SeriesDataset:
     ) -> SeriesDataset:
         """Make a data set of lists with one array per series.
 
-        Labels are matched by order, so that no series, and no cell that cannot be used, is left out.
+        No series is left out, so that labels in the order of the lists fit. NaN among the values is no observation,
+        and a row needs all of its V values; anything else that cannot be used is refused.
 
         Parameters
         ----------
@@ -581,7 +615,7 @@ class SeriesDataset:
         value_names : sequence of str or None
             V names; "value", or "value_0", "value_1", ... if None.
         channel_names : sequence or None
-            As in `from_file`.
+            All channels that may occur, in the order that they get; those that do, sorted, if None.
         positions : sequence of arrays of shape [n_i] or [n_i, P], or None
             Further positions (latitude, depth, ...), finite numbers.
         position_names : sequence of str or None
@@ -600,13 +634,16 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            Lists or arrays whose lengths differ; arrays without numbers; a series without observations; values or
-            times that are missing throughout a series, infinite, or beyond 32 bits; many duplicates.
+            Lists or arrays whose lengths differ; arrays without numbers; a series without observations, or without
+            values; a time, channel or position that is missing; numbers that are infinite or beyond 32 bits; a channel
+            that is none of `channel_names`; different values of one series, time and channel, unless `duplicates` says
+            which counts.
 
         Warns
         -----
         InputWarning
-            Once, where times were not ascending and have been sorted.
+            Once for each kind of what is left out, changed or looks wrong, such as times that were not ascending and
+            have been sorted.
         """
         tables = importlib.import_module("rotarymae.tables")
         count = len(times)

@@ -42,14 +42,16 @@ FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 
 
 @dataclass(frozen=True)
 class Times(cells.Numbers):
-    """A column of times as numbers.
+    """A column of n cells as times.
 
     Attributes:
-        values: float64 [n], NaN where a cell is missing or no time; of dates, days since 1970-01-01 UTC.
+        values: float64 [n], NaN where a cell is missing or no time; of dates, days since 1970-01-01 UTC; of durations,
+            days.
         words: {text: count} of cells that are no times.
         note: a sentence on what was assumed; None if nothing was.
+        sides: always None.
         unit: "day" for dates and durations; None for numbers.
-        zone: of dates; "" where they name none; None for numbers and durations.
+        zone: of dates; "" where they name none and are taken as UTC; None for numbers and durations.
     """
 
     unit: str | None = None
@@ -59,21 +61,22 @@ class Times(cells.Numbers):
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days.
 
-    Single texts that are no times become NaN, and are counted in `Times.words`.
+    Texts are read as what most of them are: numbers, ISO dates or elapsed times such as 26:30. Single ones that are
+    something else become NaN, and are counted in `Times.words`. Spans from one date to another count as their start.
 
     Args:
         name: of the column, for messages.
-        how: format of texts, for strptime; None reads numbers, ISO dates and elapsed times such as 26:30.
+        how: strptime format of the texts, or of dates written as whole numbers (20240331); None for the forms above.
         na: cells that mean "missing", besides the usual ones.
 
     Raises:
         InputError: the column holds neither numbers nor dates ("not-numeric", "time-text", "clock-alone"); dates with
-            and without zone ("mixed-zones").
+            and without zone ("mixed-zones"); a format with %Z.
     """
-    begins = begins_of(column)
-    if begins is not column:
-        read = times(begins, name, how, na)
-        return replace(read, note=f"of spans such as {column.drop_null()[0].as_py()!r} the begin is the time")
+    starts = starts_of(column)
+    if starts is not column:
+        read = times(starts, name, how, na)
+        return replace(read, note=f"of spans such as {column.drop_null()[0].as_py()!r} the start is the time")
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
     if not cells.is_text(column.type):
@@ -103,22 +106,25 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     return replace(read, words=_words(texts, there & np.isnan(read.values)), note=note)
 
 
-def begins_of(column: pa.Array) -> pa.Array:
-    """Return the begin of each span, such as "2024-01-20 00:00 - 2024-01-20 01:00"; the column itself without spans."""
+def starts_of(column: pa.Array) -> pa.Array:
+    """Return texts with each span of time, such as "2024-01-20 00:00 - 2024-01-20 01:00", replaced by its start.
+
+    A column without spans among its first 1,000 cells, or of another type, is returned itself.
+    """
     if not cells.is_text(column.type) or not cells.matches(column[:HEAD_CELLS], SPAN).any():
         return column
     return pc.replace_substring_regex(column, SPAN, r"\1")  # pyright: ignore
 
 
 def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
-    """Return {text: count} of the texts that a mask [n] selects."""
+    """Return {text: count} of the texts where the mask `strange`, bool [n], is True."""
     return cells.counted(texts.filter(pa.array(strange)))
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
-    """Convert a column that already has a numeric, date or duration type; of numbers, those in `na` are missing.
+    """Convert a column whose Arrow type is numeric, a date or a duration; among numbers, those in `na` are missing.
 
-    Raises InputError for times of day ("clock-alone") and any other type ("not-numeric").
+    The name is for messages. Raises InputError for times of day ("clock-alone") and any other type ("not-numeric").
     """
     types, kind = pa.types, column.type
     zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
@@ -141,7 +147,10 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
 
 
 def _from_numbers(texts: pa.Array, name: str) -> Times:
-    """Convert texts [n] that are numbers. Raises InputError ("time-text"), with advice on formats, if none is one."""
+    """Convert texts [n] that are numbers; the others become NaN and are counted. The name is for messages.
+
+    Raises InputError ("time-text"), with advice on formats of dates, if no text is a number.
+    """
     try:
         read = cells.numbers(texts, name)
     except InputError as error:
@@ -159,8 +168,8 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
 def _from_iso(texts: pa.Array, name: str) -> pa.Array:
     """Parse ISO texts as timestamps; null where a text is no ISO date or names a day that does not exist.
 
-    Timestamps are of UTC if the texts have offsets, else without a zone. Raises InputError ("mixed-zones") for some of
-    each.
+    Timestamps are of UTC if the texts have offsets, else without a zone. Raises InputError ("mixed-zones"), with the
+    column's name, if some texts have an offset and some do not.
     """
     texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
     for written, plain in (
@@ -179,10 +188,14 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
 
 
 def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
-    """Compute timestamps [n] of texts [n] by DuckDB, in microseconds; of UTC where the expression gives a zone.
+    """Convert texts [n] to timestamps in microseconds by an SQL expression, which DuckDB computes.
 
-    It is SQL, such as "TRY_CAST(c AS TIMESTAMP)", in which `c` is a text and $name a parameter; where it gives null,
-    the timestamp is null.
+    Args:
+        expression: such as "TRY_CAST(c AS TIMESTAMP)", in which `c` is a text and $NAME the parameter NAME.
+        parameters: values of the parameters.
+
+    Returns:
+        Timestamps [n], of UTC if those of the expression have a zone; null where the expression gives null.
     """
     with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
         stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])
@@ -190,7 +203,10 @@ def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
 
 
 def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
-    """Parse texts as timestamps by the format `how`; null where a text does not match, as 24 does not match %Y.
+    """Parse texts as timestamps by the strptime format `how`; null where a text does not match.
+
+    24 does not match %Y. Timestamps are of UTC if the format has %z, else without a zone. Names of months for %b may be
+    in other languages; 24:00 is the end of the day. The name of the column is for messages.
 
     Raises:
         InputError: no text matches ("time-text"); the format has a zone by name, %Z.
@@ -221,15 +237,19 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 
 
 def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
-    """Parse dates that are written by the strptime format `how`; None for one that is not."""
+    """Parse dates that are written by the strptime format `how`; None for a text that is not.
+
+    Raises InputError if no text is written so, or the format has %Z.
+    """
     return _strptime(pa.array(texts, pa.string()), "date", how).to_pylist()
 
 
 def formats_of(texts: Sequence[str]) -> list[str]:
-    """Return the strptime formats by which all of the texts are dates: several where day and month could be swapped.
+    """Return the strptime formats that all of the texts match as dates: several where day and month could be swapped.
 
-    Names of weekdays are English, and those of months are if they have %B; %b also reads other languages. Words
-    without a digit may stand among the dates. A date without a year has no format.
+    Words without a digit may stand among the texts, if they are less than half. Names of weekdays are English, and
+    those of months are if the format has %B; %b also stands for other languages. A date without a year has no format,
+    and without a common format the list is empty.
     """
     dated = [text for text in texts if re.search(r"\d", text)]
     if 2 * len(dated) <= len(texts):
@@ -242,7 +262,7 @@ def formats_of(texts: Sequence[str]) -> list[str]:
 
 
 def _with_short_months(texts: pa.Array) -> pa.Array:
-    """Return texts with names of months, in short or in full, replaced by the English short ones."""
+    """Return texts with names of months, short or full, in seven languages, replaced by English short ones ("Mar")."""
     texts = pc.replace_substring_regex(texts, r"(\pL)\. ", r"\1 ")  # pyright: ignore
     for name, begins in zip(calendar.month_abbr[1:], MONTHS.split(), strict=True):
         texts = pc.replace_substring_regex(texts, rf"(?i)(^|[^\pL])({begins})\pL*", rf"\1{name}")  # pyright: ignore
@@ -250,7 +270,7 @@ def _with_short_months(texts: pa.Array) -> pa.Array:
 
 
 def is_written(text: str, how: str) -> bool:
-    """Return whether a text is a date by the strptime format `how`."""
+    """Return whether a text is a date by the strptime format `how`, in which 24:00 is the end of a day."""
     try:
         datetime.strptime(re.sub(MIDNIGHT, r"\g<1>00:00", text), how)
     except ValueError:
@@ -259,7 +279,10 @@ def is_written(text: str, how: str) -> bool:
 
 
 def _formats(text: str) -> list[str]:
-    """Return the strptime formats that the words and numbers of one date allow, in any order of day, month and year."""
+    """Return the strptime formats by which one date could be written, a list with one for each order of day and month.
+
+    The list is empty if the text has a word that belongs to no date, or no order of its numbers makes a date.
+    """
     offset = UTC_OFFSET.search(text)
     text = text[: offset.start()] if offset else text
     parts = re.findall(r"\d+|[^\W\d_]+|\W|_", text)
@@ -301,7 +324,10 @@ def _formats(text: str) -> list[str]:
 
 
 def _word_code(word: str) -> str | None:
-    """Return the strptime code of a word in lower case, if it names a month, a weekday or a half of the day."""
+    """Return the strptime code of a word in lower case: %B or %b for a month, %A or %a for a weekday, %p for am and pm.
+
+    The names are English. May counts as the short form. Any other word gives None.
+    """
     for names, whole, short in ((calendar.month_name, "%B", "%b"), (calendar.day_name, "%A", "%a")):
         lower = [name.lower() for name in names if name]
         if word in (name[:3] for name in lower):  # also May, which other texts decide
@@ -325,11 +351,19 @@ def _elapsed(texts: pa.Array) -> np.ndarray:
 
 
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
-    """Add a column with the time of day to times that are whole days.
+    """Add times of day to times that are whole days.
 
-    The clock has texts such as 10:15 and 1015, Arrow times, or numbers: hours, or 1015 where one is beyond 24. The
-    result is NaN for a missing cell, and for a text that is no time of day. Raises InputError for numbers that are
-    neither, and a column of another type.
+    Args:
+        day: the days.
+        clock: the times of day [n]: texts such as 10:15, Arrow times, or numbers, also as texts. Numbers are hours, or
+            1015 for 10:15 if one is beyond 24 or written with four digits.
+        name: of the column of days, for messages.
+
+    Returns:
+        `day` with other values: NaN where the clock is missing or, among texts with colons, no time of day.
+
+    Raises:
+        InputError: numbers that are no hours, and not as 1015 either; a column of another type.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
@@ -350,21 +384,21 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError for a column of texts that are all dates but not all ISO dates, whose order as text is wrong.
+    """Raise InputError if a column's texts are all dates, and some are not ISO dates; the name is for the message.
 
-    Empty cells do not count. Nothing is done for any other column.
+    Sorted as texts these would be in a wrong order. Empty cells do not count; any other column passes.
     """
     there = [text for text in column.unique().to_pylist() if text]
-    if there and all(map(OTHER_DATE.match, there)):
-        other = next((text for text in there if not re.match(r"\d{4}-", text)), there[0])
+    others = [text for text in there if not re.match(ISO, text)]
+    if others and all(map(OTHER_DATE.match, there)):
         raise InputError(
-            f"column {name!r} holds dates such as {other!r}, which come in no order as they are written; write them as "
-            "ISO dates, such as 2024-03-31 or 2024-03-31T10:00."
+            f"column {name!r} holds dates such as {others[0]!r}, which come in no order as they are written; write "
+            "them as ISO dates, such as 2024-03-31 or 2024-03-31T10:00."
         )
 
 
 def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
-    """Convert days since 1970-01-01 UTC to timestamps in a time zone, to the microsecond; the inverse of `times`.
+    """Convert days since 1970-01-01 UTC [n], all finite, to Arrow timestamps of a time zone, to the microsecond.
 
     Beyond the year 2149 a microsecond is finer than a float64 of days; whole seconds and milliseconds stay exact.
     """
@@ -378,11 +412,14 @@ def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
 
 
 def parse_time(text: str, zone: str | None) -> float:
-    """Parse a time that a user typed, as a number in the unit of the times.
+    """Parse a time that a user typed; return a number in the unit of the times.
 
     Args:
         text: a number; where times are dates, an ISO date or a number of days since 1970-01-01 UTC.
         zone: time zone of a date that names none; None where times are numbers.
+
+    Returns:
+        The number; of a date, days since 1970-01-01 UTC.
 
     Raises:
         InputError: the text is neither.
@@ -404,11 +441,14 @@ def parse_time(text: str, zone: str | None) -> float:
 
 
 def parse_span(text: str, unit: str | None) -> float | None:
-    """Parse "+4" or "+4h", a time after each series' first observation; return None for other text.
+    """Parse "+4" or "+4h", a time after each series' first observation; return it in the unit of the times.
 
     Args:
-        unit: unit of the times: with "day", spans may be in d, h, min or s, and become days. With another unit, or
-            None, spans are numbers alone.
+        unit: unit of the times. With "day", spans may be in d, h, min or s, and become days; a number alone is days.
+            With another unit, or None, spans are numbers alone.
+
+    Returns:
+        The span; None for a text that is not of this form.
 
     Raises:
         InputError: a span with a unit where that of the times is not "day".
@@ -422,7 +462,7 @@ def parse_span(text: str, unit: str | None) -> float | None:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Convert days since 1970-01-01, read without a time zone from clocks of `zone`, to days of UTC.
+    """Convert days since 1970-01-01 [n] that clocks of a time zone show to days since 1970-01-01 UTC.
 
     Where these clocks skip a time or show it twice, the earlier one is taken. For UTC or None the days are returned as
     they are.

@@ -11,15 +11,24 @@ from rotarymae.series.dataset import SeriesDataset
 
 
 def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
-    """Return the series without their observations after a time of each, `when` [S], in the unit of the data set.
+    """Return the series without their observations after a time, which is given for each series.
 
-    Raises InputError for a series without an observation until then.
+    Args:
+        when: [S], in the unit of the data set; observations at this time stay.
+
+    Raises:
+        InputError: a series without an observation until then.
     """
     return dataset.mask_observations(dataset.times <= np.repeat(when, dataset.lengths))
 
 
 def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the S series, followed by `copies` · S copies of them, each cut after the time of a random observation."""
+    """Return the S series, followed by copies of them that end early, each cut after the time of a random observation.
+
+    Args:
+        copies: copies of each series; all S come once, then once more, and so on.
+        seed: for the draw.
+    """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     share = np.random.default_rng(seed).random(len(every))
     last = (share * every.lengths).astype(np.int64)
@@ -28,9 +37,13 @@ def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesData
 
 
 def with_thinned(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the S series, followed by `copies` · S copies of them, which lack some observations.
+    """Return the S series, followed by copies of them that lack some observations.
 
     A copy keeps its first observation, and each other one with a probability that is drawn for the copy, from 0.3 to 1.
+
+    Args:
+        copies: copies of each series; all S come once, then once more, and so on.
+        seed: for the draw.
     """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     draw = np.random.default_rng(seed)
@@ -47,19 +60,21 @@ def hide(
     seed: int = 0,
     by: Literal["observation", "stretch", "time", "latest"] = "observation",
 ) -> tuple[SeriesDataset, SeriesDataset, np.ndarray]:
-    """Hide a share of each series; return (visible series, hidden series, mask of the hidden observations).
+    """Split each series into visible and hidden observations; return both data sets and a mask of the hidden ones.
 
     Args:
         dataset: the series.
-        share: of each series' observations or times, more than 0 and less than 1; rounded up, but one stays visible.
-        seed: of the draw.
-        by: "observation" draws single observations, "stretch" consecutive ones, whose number is drawn per series,
-            log-uniformly up to all that is hidden, "time" draws times with all that was observed then, and "latest"
-            takes the last of these times.
+        share: share of each series' observations, or times, to hide: more than 0, less than 1. Rounded up, but one
+            stays visible.
+        seed: for the draw.
+        by: "observation" draws single observations. "stretch" draws runs of consecutive ones, all of one length
+            per series, drawn log-uniformly from 1 to all that is hidden; a run at an end of the series, or the last one
+            drawn, may be shorter. "time" draws times, with everything observed then. "latest" hides the last times.
 
     Returns:
-        Two data sets of the same series, and a mask [n] over the observations of `dataset`. Series with nothing to
-        hide, because they have one observation or time, are in neither data set and not in the mask.
+        Two data sets of the same series, with the visible and with the hidden observations; and a mask, bool [n], over
+        the observations of `dataset`, True where hidden. Series with a single observation or time are in neither data
+        set; the mask is False there.
 
     Raises:
         InputError: a share out of its range; another `by`; no series has anything to hide.
@@ -86,16 +101,18 @@ def hide(
     visible = np.maximum(count - np.ceil(count * share).astype(np.int64), 1)
     hidden = (rank_within(owner, draw) >= visible[owner])[unit]
     usable = np.unique(series[hidden])
+    if not len(usable):
+        raise InputError("nothing can be hidden: every series has a single observation or time; give longer series.")
     part, inside = dataset.select(usable), np.isin(series, usable)
     return part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside]), hidden
 
 
 def rank_within(group: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Return the rank of each of n entries in its group, int [n] from 0, by ascending keys; equal ones stay in order.
+    """Return the rank of each of n entries in its group, int [n] from 0, by ascending keys; equal keys stay in order.
 
     Args:
-        group: int [n], numbers from 0.
-        key: [n].
+        group: int [n], number of each entry's group, from 0.
+        key: [n], what each group is sorted by.
     """
     count, rank = np.bincount(group), np.empty(len(group), np.int64)
     rank[np.lexsort((key, group))] = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)

@@ -18,7 +18,15 @@ SAMPLE = 1 << 22  # observations; statistics of a larger set are taken from so m
 
 
 class Columns(NamedTuple):
-    """The columns of n observations: times [n], channels [n], values and sides [n, V], further positions [n, P]."""
+    """The columns of n observations of a data set, in memory or memory-mapped.
+
+    Attributes:
+        times: float64 [n].
+        channels: int32 [n], numbers from 0; None without channels.
+        values: [n, V].
+        positions: further positions [n, P]; None without any.
+        sides: int8 [n, V], -1 for upper limits, 1 for lower ones, else 0; None without limits.
+    """
 
     times: np.ndarray
     channels: np.ndarray | None
@@ -27,19 +35,23 @@ class Columns(NamedTuple):
     sides: np.ndarray | None = None
 
     def take(self, rows: Any) -> Columns:
-        """Return the rows that a mask, an order or a slice selects."""
+        """Return the rows that a mask [n], indices or a slice select, in their order; of a slice, views."""
         return Columns(*(None if column is None else column[rows] for column in self))  # pyright: ignore
 
     def runs(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Copy runs of consecutive observations into memory, joined; `starts` and `lengths` [k] delimit them."""
+        """Copy runs of consecutive observations into memory, one behind the other.
+
+        Args:
+            starts, lengths: int [k], first observation and number of observations of each run.
+        """
         first = np.cumsum(lengths) - lengths
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Join runs of consecutive observations, in memory or, if they are many, memory-mapped.
+        """Join runs of consecutive observations, one behind the other, in memory or, if they are many, memory-mapped.
 
-        They are memory-mapped, in a temporary file, if the columns are and the runs have more than `SAMPLE`
-        observations in all.
+        They are memory-mapped, in temporary files, if these columns are and the runs have more than `SAMPLE`
+        observations in all; else copied into memory.
 
         Args:
             starts, lengths: int [k], first observation and number of observations of each run.
@@ -51,12 +63,12 @@ class Columns(NamedTuple):
 
 
 def is_mapped(column: np.ndarray) -> bool:
-    """Return whether an array lies in a file rather than in memory."""
+    """Return whether an array is a numpy memmap, which lies in a file rather than in memory."""
     return isinstance(column, np.memmap)
 
 
 def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
-    """Yield slices of consecutive series with at most `size` observations, or one longer series.
+    """Yield slices of consecutive series with at most `size` observations together, or of one longer series.
 
     Args:
         offsets: int [S + 1], where each series begins, and where the last one ends.
@@ -70,18 +82,22 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield slices of observations, each with whole series: at most `MAPPED_CHUNK`, or one longer series."""
+    """Yield slices of observations, each of whole series: at most `MAPPED_CHUNK` observations, or one longer series.
+
+    Offsets are int [S + 1], where each series begins, and where the last one ends.
+    """
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 
 def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:
-    """Write parts of columns to temporary files, and return them joined and memory-mapped, read-only.
-
-    Raises OSError if there is no room.
+    """Write parts of columns to temporary files without names; return them joined and memory-mapped, read-only.
 
     Args:
-        parts: at least one, all with the same columns.
+        parts: at least one, all with the same columns; the first one's types are used for all.
         folder: where the files go; the system's temporary folder if None.
+
+    Raises:
+        OSError: there is no room.
     """
     files: dict[str, Any] = {}
     first: Columns | None = None

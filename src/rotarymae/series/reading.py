@@ -23,16 +23,16 @@ class ReadingReport:
         left_out: {reason: rows} with a cell that cannot be used: {"'flux' is infinite": 2}.
         doubts: {sentence: count} of what is used but may be wrong or was changed: {"series had times that did not
             ascend": 1}.
-        first: {reason: first row or series} for all of these.
+        first: {reason or sentence: first row or series} for all in `missing`, `left_out` and `doubts`.
         limits: {column: number of cells} that are limits of the value, and not the value: {"lactate": 12}.
         words: texts among numbers, by column: {"value": {"NEG": 3}}. They count as missing values.
         lost: values that were observed and are dropped because another value of their row is missing.
-        merged: rows with the same series, time and channel as another row.
+        merged: rows that are merged into another one of the same series, time, further positions and channel.
         series: number of series.
         empty: ids of series that are left out because none of their rows could be used.
         notes: sentences on how the file was read, where that was guessed.
         units: {column: unit}, as far as the file gives units.
-        counted: what the numbers count.
+        counted: what `total` and the reasons count: "rows", or "cells" of a wide table.
     """
 
     total: int = 0
@@ -52,7 +52,7 @@ class ReadingReport:
 
     @property
     def dropped(self) -> int:
-        """Number of rows that are left out, without merged ones."""
+        """Number of rows that are left out, for missing values or other reasons, without merged ones."""
         return sum(self.missing.values()) + sum(self.left_out.values())
 
     @property
@@ -61,13 +61,16 @@ class ReadingReport:
         return self.total - self.merged - self.dropped
 
     def __add__(self, other: ReadingReport) -> ReadingReport:
-        """Add the reports of two parts of one table that share no series, or of two steps of reading it."""
+        """Add the reports of two parts of one table that share no series, or of two steps of reading it.
+
+        Counts are added; of `first`, which says where, the first report's entries stay.
+        """
         return ReadingReport(
             **{one.name: _sum(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
         )
 
     def __str__(self) -> str:
-        """Return one line: "351 of 4,485 rows dropped: 'mag' is missing in 351"."""
+        """Return one line, such as "351 of 4,485 rows dropped: 'mag' is missing in 351"."""
         dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
         parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]
         limits = [f"{count:,} of {name!r}" for name, count in self.limits.items()]
@@ -77,7 +80,7 @@ class ReadingReport:
         return "; ".join([*parts, *self.notes])
 
     def _reasons(self) -> str:
-        """Return why rows were left out, and how many for each reason, as one text; of many reasons the first."""
+        """Return the first twelve reasons for leaving out rows as one text, each with its number of rows."""
         reasons = [f"{reason} in {count:,}" for reason, count in {**self.missing, **self.left_out}.items()]
         more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
         return ", ".join(reasons[:MAX_REASONS]) + more
@@ -89,7 +92,10 @@ class ReadingReport:
             raise InputError(f"{said}. Correct them, or read without strict.", code="unusable-cell")
 
     def _words_by_column(self) -> list[str]:
-        """Return sentences on texts among numbers: which words, how often, in which columns; one for equal words."""
+        """Return sentences on texts among numbers: which words, how often, in which columns.
+
+        Columns with the same words share a sentence.
+        """
         sentences, alike = [], {}
         for column, words in self.words.items():
             alike.setdefault(frozenset(words), []).append(column)
@@ -101,7 +107,10 @@ class ReadingReport:
         return sentences
 
     def losses(self) -> list[str]:
-        """Return sentences on losses and changes that a user would not expect; ordinary missing values are left out."""
+        """Return sentences on losses and changes that a user would not expect, such as rows with an infinite value.
+
+        Rows in which nothing was observed are no loss. The list is empty without any.
+        """
         sentences = []
         if self.lost:
             sentences.append(
@@ -126,12 +135,12 @@ class ReadingReport:
         return sentences + [f"{count:,} {reason} (first: {self.first[reason]})." for reason, count in doubts]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the counts by name, the number of used rows and the sentence, for metrics.json."""
+        """Return {name: value} for metrics.json: all fields, "kept", and the one line of the report as "summary"."""
         return {"summary": str(self), **asdict(self), "kept": self.kept}
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Add two values of a report: numbers; counts key by key; tuples without repeats; of two texts the first stays."""
+    """Add two values of a field: numbers; dictionaries by key; tuples without repeats; of two texts keep the first."""
     if isinstance(one, dict):
         both = one.keys() & other.keys()
         return {**one, **other, **{key: _sum(one[key], other[key]) for key in both}}

@@ -41,7 +41,7 @@ class Observations:
         time_zone: of dates; None where times were none.
         report: what has become of the rows so far.
         positions: float64 [n, P], a column for each of `position_names`; None without further positions.
-        names: the table's names for "id", "time" and "channel".
+        names: {"id", "time" or "channel": the table's name of that column}, for messages.
         errors: {value column: column of its standard errors}.
         time_bits: 32 where the table's times are floats of 32 bits, else 64.
         static: {column: one value for each of `ids`}.
@@ -69,17 +69,23 @@ class Observations:
     sides: np.ndarray | None = None
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Select rows by a mask [n] or by their indices in a new order; ids and static columns stay whole."""
+        """Select rows by a mask [n], or by indices in a new order; return them with `ids` and `static` as they are."""
         columns = ("series", "times", "channels", "values", "positions", "row", "sides")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
     def noting(self, **changes: Any) -> Observations:
-        """Return the observations with fields of a `ReadingReport` added to those of their report."""
+        """Return the observations with `changes`, {field of `ReadingReport`: value}, added to their report."""
         return replace(self, report=self.report + ReadingReport(**changes))
 
     def doubting(self, reason: str, count: int, first: str) -> Observations:
-        """Return the observations with a doubt added to their report: what may be wrong, how often, and where first."""
+        """Return the observations with a doubt added to their report.
+
+        Args:
+            reason: what may be wrong, as a sentence without its number: "series had ...".
+            count: how often.
+            first: where first, such as `name` of a row.
+        """
         return self.noting(doubts={reason: count}, first={reason: first})
 
     def leave_out(
@@ -88,8 +94,8 @@ class Observations:
         """Return the observations without some rows, which are counted by reason in the report.
 
         Args:
-            reasons: pairs (words, mask [n]); a row with several reasons counts for the first.
-            counter: the field of the report that counts them.
+            reasons: pairs (words, mask [n] of the rows); a row with several reasons counts for the first.
+            counter: the field of the report that counts them, "left_out" or "missing".
             strict: whether such rows are refused instead.
 
         Raises:
@@ -115,14 +121,14 @@ class Observations:
 
     @property
     def lengths(self) -> np.ndarray:
-        """The number of rows of every series, int64 [S]."""
+        """Return the number of rows of every series, int64 [S]; all rows have a series."""
         return np.bincount(self.series, minlength=len(self.ids))
 
     @property
     def time_step(self) -> float:
-        """The smallest difference of times near the largest one, where it may matter, as numbers were rounded; else 0.
+        """Return the distance of neighbouring numbers at the largest time, in its unit; 0 where that cannot matter.
 
-        That is for floats of 32 bits, and for whole numbers beyond 2^53, such as Unix times in nanoseconds.
+        It can for floats of 32 bits, and for numbers beyond 2^53, such as Unix times in nanoseconds.
         """
         largest = np.abs(self.times[np.isfinite(self.times)]).max(initial=0.0)
         if self.time_bits == 32:
@@ -130,7 +136,10 @@ class Observations:
         return float(np.spacing(largest)) if largest > 2**53 else 0.0
 
     def name(self, at: int) -> str:
-        """Describe a row for messages: "series 615 at time 59750.4, channel 'u'"."""
+        """Describe row number `at` for messages: "series 615 at time 59750.4, channel 'u'".
+
+        A row without series is "row 7", one without time "row 7, series 615".
+        """
         if self.series[at] < 0:
             return f"row {self.row[at]}"
         series = f"series {listed([self.ids[self.series[at]]])}"
@@ -149,15 +158,17 @@ class Observations:
 
 
 def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True) -> dict[str, Any]:
-    """Clean the rows: drop unusable ones, sort, merge duplicates, reshape; return the fields of a `SeriesDataset`.
+    """Clean the rows, sort them and merge duplicates; return the fields of a `SeriesDataset`.
+
+    Rows that cannot be used are left out, and a wide table gets a row for each value. The report counts all that.
 
     Args:
         rows: the rows as they stand in the table.
-        schema: the `TableSchema`, which says whether the table is wide, what becomes of duplicates, and so on.
+        schema: the `TableSchema`, of which wide, tokens, strict, since, until, time and duplicates are read.
         channels_known: whether channels without rows stay, as they do where a model knows them.
 
     Returns:
-        {field: value}, all fields but the name of the ids.
+        {field: value}, all fields but `id_name`.
 
     Raises:
         NoObservations: no row is left.
@@ -208,7 +219,7 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
 
 
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (reason, mask [n]) for rows that no model can use.
+    """Yield (reason, mask [n]) for rows that no model can use, also where the mask is False throughout.
 
     Those are rows without series, time, channel or position, with an infinite number or one beyond 32 bits, and with a
     negative standard error. A missing value is no such reason.
@@ -231,9 +242,10 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def with_typical_errors(rows: Observations) -> Observations:
-    """Return the rows with the median error of their channel for series that have no standard errors at all.
+    """Return the rows with the median error of their channel for values of series that have no standard errors at all.
 
-    Such series are counted in the report, as a doubt. Without any error in the table nothing is changed.
+    Where the channel has no errors, it is the median of the column's. Such series are counted in the report, as a
+    doubt. Columns of errors that are missing throughout, and series with some errors, are not changed.
     """
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
@@ -264,9 +276,13 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 
 
 def far_times(rows: Observations) -> Observations:
-    """Return sorted rows with a doubt in the report on ends of series that lie far away in time from all others.
+    """Return the rows with a doubt in the report if series have a first or last row far away in time from all others.
 
-    No row is changed. Series of few observations are not judged.
+    Far is more than five times the span of the series' other rows, and of a usual series'. No row is changed. Series of
+    fewer than six rows are not judged.
+
+    Args:
+        rows: sorted by series and time.
     """
     offsets = offsets_of(rows.lengths)
     many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
@@ -290,7 +306,13 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Return rows, sorted by series and time, with a doubt in the report if times are too coarse for most gaps."""
+    """Return the rows with a doubt in the report if most gaps between times are hardly longer than their rounding.
+
+    "Hardly" is at most 100 times. No row is changed.
+
+    Args:
+        rows: sorted by series and time.
+    """
     step = rows.time_step
     if not step:
         return rows
@@ -302,7 +324,7 @@ def coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return the sentence of the report on times that are too coarse for the gaps between them."""
+    """Return the sentence of the report on times that are too coarse for the gaps between them, without its number."""
     advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
         f"gaps are short for the column {rows.names['time']!r}, which is read with {rows.time_bits} bits: "
@@ -336,9 +358,10 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield the extreme values of a column [n], without NaN, that may be codes for "missing", as they lie far away.
+    """Yield the extreme values of a column [n] without NaN that lie so far away that they may be codes for "missing".
 
-    Of a short column only codes, such as -999, are yielded. A negative code next to positive numbers needs not be far.
+    Of fewer than 20 values only codes, such as -999, are yielded. A negative code next to positive numbers needs not be
+    far.
     """
     for value in np.unique([column.min(initial=0.0), column.max(initial=0.0)]):
         others = column[column != value] if cells.is_code(value) else column[:0]
@@ -369,7 +392,10 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
 
 
 def _width(column: np.ndarray) -> float:
-    """Return a robust standard deviation of values [n], or the plain one where that is 0; 0 without values."""
+    """Return 1.4826 times the median distance from the median of values [n]: a robust standard deviation.
+
+    Where that is 0 it is the plain standard deviation; without values 0.
+    """
     return 1.4826 * np.median(np.abs(column - np.median(column))) or column.std() if len(column) else 0.0
 
 
@@ -407,7 +433,14 @@ def sort(rows: Observations) -> Observations:
 def _begin_again(rows: Observations) -> np.ndarray:
     """Return the numbers of the series that go back in time seldom, and always by more than half of their span.
 
-    The rows are sorted by series. Only each series' first channel counts: the others may stand behind it.
+    Seldom is in at most 5 % of their rows.
+
+    Args:
+        rows: sorted by series, and within each in the order of the table. Only each series' first channel counts: the
+            others may stand behind it.
+
+    Returns:
+        Indices of series, ascending.
     """
     times, series = rows.times, rows.series
     if rows.channels is not None:
@@ -425,16 +458,15 @@ def _begin_again(rows: Observations) -> np.ndarray:
 
 
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
-    """Return one row for each series, time, position and channel.
+    """Return one row for each series, time, further positions and channel; the report counts the merged rows.
 
-    Merged rows are counted in the report. Of rows that are equal in all columns one counts. Others are merged as
-    `duplicates` says.
+    Rows that are equal in all values are one; for others `duplicates` says what is done.
 
     Args:
-        rows: sorted by series, time, position and channel.
-        duplicates: "mean" averages, weighted by standard errors if there are any, and keeps the first where one is a
-            limit; "first" and "last" keep one; "error" keeps the first, with a doubt in the report, if few rows are
-            concerned.
+        rows: sorted by series, time, positions and channel.
+        duplicates: "mean" averages, weighted by standard errors if there are any, which become that of the average, and
+            keeps the first row where one is a limit; "first" and "last" keep one; "error" keeps the first, with a doubt
+            in the report, if at most one row in a hundred is concerned.
         strict: whether "error" refuses few rows, too.
 
     Raises:
@@ -489,9 +521,14 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations, np.ndarray]:
-    """Return the rows without those that equal another of their group in all values; and the number left in each.
+    """Remove rows that equal an earlier one of their group in all values and sides of limits.
 
-    The groups are numbered from 0 by `group`, int [n], which ascends.
+    Args:
+        rows: n rows.
+        group: int [n], numbers from 0 that ascend.
+
+    Returns:
+        The rows that are left, in their order, and the number of them in each group.
     """
     sides = [] if rows.sides is None else [rows.sides]
     several = np.flatnonzero(np.bincount(group)[group] > 1)
@@ -503,9 +540,9 @@ def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations
 
 
 def melt(rows: Observations) -> Observations:
-    """Turn value columns into channels: each value [n, C] that is not NaN becomes a row.
+    """Return rows with a row for each value [n, C] that is not NaN; the C value columns become channels.
 
-    The others are counted as missing in the report.
+    The value column is then called "value". NaN is counted as missing in the report.
     """
     row, column = np.nonzero(~np.isnan(rows.values))
     absent = len(rows.times) - np.bincount(column, minlength=len(rows.value_names))
@@ -523,5 +560,5 @@ def melt(rows: Observations) -> Observations:
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Return where each of S series begins in flat columns, and the last ends, int64 [S + 1], by their lengths [S]."""
+    """Return where each of S series begins in flat columns, and where the last one ends: int64 [S + 1]."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

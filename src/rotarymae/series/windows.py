@@ -16,8 +16,9 @@ class Windows:
     """Series cut into overlapping windows; a short series, or an array, is one window.
 
     Attributes:
-        dataset: one member per window; those of a series are together, in order of time, with the series' id.
-        series: int [W], the index of each window's series.
+        dataset: a data set of W members, one per window; those of a series are together, in order of time, with the
+            series' id.
+        series: int [W], the index of each window's series, ascending from 0.
     """
 
     dataset: Any
@@ -25,11 +26,10 @@ class Windows:
 
     @classmethod
     def cut(cls, dataset: SeriesDataset, window: int | None, overlap: int = 0) -> Windows:
-        """Cut series into windows of `window` observations, evenly spread.
-
-        Series of at most `window` observations stay whole.
+        """Cut series into windows of `window` observations, evenly spread; a series of at most so many stays whole.
 
         Args:
+            dataset: series; arrays if `window` is None.
             window: number of observations; None leaves every series whole.
             overlap: the least number of observations that neighbouring windows share; less than `window`.
         """
@@ -71,10 +71,11 @@ class Windows:
 
         Args:
             times: [n], of all queries, series after series.
-            lengths: [S], number of queries of each series.
+            lengths: int [S], number of queries of each series.
 
         Returns:
-            Two window numbers for each query, int [n], often equal, and the weight [n] of the second.
+            Two window numbers for each query, int [n] each, and the weight [n] of the second, 0 to 1; the first one
+            weighs the rest. Where one window answers, the weight of the second is 0.
         """
         first, last = self.dataset.times[self.dataset.offsets[:-1]], self.dataset.times[self.dataset.offsets[1:] - 1]
         stops, begins = np.cumsum(lengths), np.searchsorted(self.series, np.arange(len(lengths) + 1))

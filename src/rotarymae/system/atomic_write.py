@@ -46,9 +46,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder to write to; when the `with` block ends without an error, it replaces the folder `path`.
 
-    Its files get the permissions that the umask allows, and are forced to disk. An older folder at `path` is renamed
-    aside, and back if the new one cannot take its name; then it is removed. On an error `path` is as it was. A process
-    that is killed leaves a hidden folder behind.
+    The files in it get the permissions that the umask allows, and are forced to disk; folders in it are left as they
+    are. An older folder at `path` is renamed aside, and back if the new one cannot take its name; then it is removed.
+    On an error `path` is as it was. A process that is killed leaves a hidden folder behind.
 
     Raises:
         InputError: `path` is a link; what it leads to is left alone.
@@ -82,9 +82,10 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise InputError for a path at which no file or folder can be created: a broken link, or no place to write.
+    """Raise InputError if no file or folder can be created at `path`: a broken link, below a file, or no permission.
 
-    An existing file is not refused. A temporary file is written to the folder, or to the nearest one above that exists.
+    An existing file or folder is not refused. To try, a temporary file is written to the folder, or the nearest one
+    above that exists, and removed.
     """
     if path.is_symlink() and not path.exists():
         raise InputError(f"{path} is a link to {path.readlink()}, which does not exist; remove the link.")
@@ -108,6 +109,7 @@ def remove_leftovers(folder: Path, names: Container[str] | None = None, after: f
     followed.
 
     Args:
+        folder: an existing folder; only what lies directly in it is looked at.
         names: only those meant for these names; None for all.
         after: age in seconds; younger ones stay, as another process may be writing them.
     """
@@ -127,24 +129,24 @@ def remove_leftovers(folder: Path, names: Container[str] | None = None, after: f
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of the file at `path` as hexadecimal digits; raises OSError if it cannot be read."""
+    """Return the SHA-256 of the file at `path` as 64 hexadecimal digits; raise OSError if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of(content: Any) -> str:
-    """Return the SHA-256 of content that JSON can hold, hexadecimal; the order of fields does not matter."""
+    """Return the SHA-256 of content that JSON can hold, as 64 hexadecimal digits; the order of keys does not matter."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8, as `replacing` does: folders above it are created, and a reader never sees a half."""
+    """Write a text file in UTF-8 whole or not at all, and force it to disk; folders above `path` are created."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def flush(path: Path) -> None:
-    """Force a file, or the entries of a folder, to disk; do nothing for folders on Windows, which cannot."""
+    """Force a file, or the entries of a folder, to disk; do nothing for folders on Windows, which cannot do that."""
     windows = os.name == "nt"
     if windows and path.is_dir():
         return

@@ -22,9 +22,9 @@ from rotarymae.errors import InputError, did_you_mean, listed
 
 @functools.cache
 def field_docs(group: type) -> dict[str, str]:
-    """Return the documentation of a dataclass's fields, {field: text}: the string below each in the source.
+    """Return {field: text}, the documentation of a dataclass's fields: the string below each in the source, unwrapped.
 
-    Texts are on one line. Fields of base classes are included; the source must be at hand.
+    Fields of base classes are included, those without a string are not. The source must be at hand.
     """
     docs: dict[str, str] = {}
     for kind in reversed(group.__mro__):
@@ -40,12 +40,19 @@ def field_docs(group: type) -> dict[str, str]:
 
 
 def as_json(content: Any, indent: int | None = 2) -> str:
-    """Return content as strict JSON, after `plain_json`, ending in a newline; on one line if `indent` is None."""
+    """Return content as strict JSON text, which ends in a newline; on one line if `indent` is None.
+
+    `plain_json` converts the content first: NaN and infinity become null.
+    """
     return json.dumps(plain_json(content), indent=indent, allow_nan=False) + "\n"
 
 
 def plain_json(content: Any) -> Any:
-    """Return nested content as JSON holds it: numpy's values as Python's, paths as text, NaN and infinity as None."""
+    """Return nested content as JSON can hold it.
+
+    Numpy's and torch's values become Python's, tuples lists, keys and paths text, NaN and infinity None. Anything else
+    is left as it is.
+    """
     if hasattr(content, "tolist"):
         content = content.tolist()
     if isinstance(content, Mapping):
@@ -58,7 +65,12 @@ def plain_json(content: Any) -> Any:
 
 
 class Range(NamedTuple):
-    """The numbers that a setting may hold: at least `least` and at most `most`, above `above` and below `below`."""
+    """The numbers that a setting may hold.
+
+    Attributes:
+        least, most: the smallest and the largest of them.
+        above, below: limits that are not among them.
+    """
 
     least: float = -math.inf
     most: float = math.inf
@@ -77,14 +89,15 @@ type_hints = functools.cache(get_type_hints)
 
 
 def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
-    """Check every field of a dataclass against its annotation and its range.
+    """Check every field of a dataclass against its annotation and its range, and convert some values in place.
 
-    Scalars of numpy become Python's. Where the annotation is a tuple, a lone text and any other sequence become one;
-    sets and dictionaries do not, whose order means nothing. Where it allows one, a list does.
+    Scalars of numpy become Python's. Where the annotation is a tuple, a lone text becomes a tuple of one, and another
+    sequence a tuple; sets and dictionaries do not, whose order means nothing. Where it is a union with a tuple, a list
+    becomes one.
 
     Args:
         holder: the instance, also of a frozen dataclass.
-        ranges: {field: its range}, for the numbers in that field; None is in every range.
+        ranges: {field: its range}, for the numbers in that field, alone or in a list; None is in every range.
 
     Raises:
         InputError: a value of another type than the annotation, or a number out of range; the first one is named.
@@ -107,9 +120,9 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
 
 
 def without_numpy(value: Any) -> Any:
-    """Return numpy's scalars as Python's int, float, bool or str, and arrays and columns as lists of such.
+    """Return numpy's scalars as Python's int, float, bool or str, and arrays and data frames' columns as lists of such.
 
-    A search over np.array([5, 10]) sets such scalars. Anything else is returned as it is.
+    Lists and tuples keep their type, with their items converted. Anything else is returned as it is.
     """
     if isinstance(value, list | tuple):
         return type(value)(map(without_numpy, value))
@@ -150,8 +163,11 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
     Args:
         kind: the dataclass.
-        fields: the dictionary.
+        fields: {field: value}.
         where: what the fields belong to, for messages.
+
+    Returns:
+        An instance of `kind`.
 
     Raises:
         InputError: no dictionary; a field that is unknown, missing, or of another type than its annotation.
@@ -173,9 +189,10 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Return a JSON value as the annotation `kind` of a field demands: lists become tuples, dictionaries dataclasses.
+    """Convert a JSON value as the annotation `kind` of a field demands: lists to tuples, dictionaries to dataclasses.
 
-    Raises InputError, with the name of the field, for a value that does not fit.
+    Whole numbers become floats where the annotation is float. Raises InputError, with the name of the field, for a
+    value that does not fit.
     """
     origin, options = get_origin(kind), get_args(kind)
     if not fits(value, kind):
@@ -221,6 +238,6 @@ def _words(kind: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a number that 64 bits hold, Python's or numpy's; True and False are none."""
+    """Return whether a value is a finite number that 64 bits hold, Python's or numpy's; True and False are none."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return number and bool(abs(value) <= sys.float_info.max)

@@ -14,7 +14,7 @@ import rotarymae
 
 
 def versions() -> dict[str, str]:
-    """Return {package: version} for Python and the packages that results depend on."""
+    """Return {package: version} for rotarymae, torch, numpy and python."""
     import numpy as np
     import torch
 
@@ -27,7 +27,7 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> str:
-    """Return the accelerator's name if there is one, else "processor, n threads" with PyTorch's number of threads."""
+    """Return the name of the CUDA device if there is one, else "PROCESSOR, 8 threads", those that PyTorch uses."""
     import torch
 
     if torch.cuda.is_available():
@@ -38,7 +38,7 @@ def hardware() -> str:
 
 @cache
 def processor() -> str:
-    """Return the processor's name."""
+    """Return the processor's model name, or its architecture where the system does not say."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8").splitlines():
@@ -61,7 +61,7 @@ def free_memory(root: Path = Path("/")) -> float:
 
 
 def _left_of_addresses() -> Iterator[int]:
-    """Yield the bytes that the process may still map where its address space is limited; nothing without a limit."""
+    """Yield, once, the bytes that the process may still map if its address space is limited; nothing otherwise."""
     with suppress(ImportError):  # Windows has no such limits
         import resource
 
@@ -74,6 +74,9 @@ def _left_in_groups(root: Path) -> Iterator[int]:
     """Yield the bytes left in each limited control group (version 2) of the process, from its own up to the root.
 
     Cached files count as free. Yields nothing on a system without such groups.
+
+    Args:
+        root: the folder in which proc and sys lie.
     """
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text().splitlines()

@@ -16,10 +16,12 @@ from rotarymae.errors import InputWarning
 
 
 class Reporter:
-    """Print progress and warnings to standard error; with quiet=True, warnings of this library alone.
+    """Print progress and warnings to standard error.
 
     Attributes:
+        quiet: whether nothing is printed but warnings of this library.
         every: seconds between the lines of a stage where standard error is no terminal.
+        console: rich's console on standard error.
         warnings: texts of the InputWarnings shown so far, each once; they go into the report.
     """
 
@@ -31,7 +33,7 @@ class Reporter:
         self.warnings: list[str] = []
 
     def say(self, text: str) -> None:
-        """Print a line, unless the reporter is quiet."""
+        """Print a text on a line of its own, unless the reporter is quiet."""
         if not self.quiet:
             self.console.print(text, markup=False, soft_wrap=True)
 
@@ -41,10 +43,14 @@ class Reporter:
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the progress of a stage in a `with` block; yield on_step(done, total, loss=None) for the work to call.
+        """Show the progress of a stage while a `with` block runs; yield the function that the work calls at each step.
 
-        On a terminal it is a bar; elsewhere a line at the start, every `every` seconds, and at the end; nothing if
-        quiet. The title is the name of the stage, such as "reading".
+        It is on_step(done, total, loss=None), with the number of steps done, that of all, and the loss so far. On a
+        terminal the progress is a bar; elsewhere a line at the start, every `every` seconds, and at the end; nothing if
+        quiet.
+
+        Args:
+            title: name of the stage, such as "reading".
         """
         if self.quiet:
             yield lambda *step, **loss: None
@@ -57,7 +63,7 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as a bar on the terminal, in a `with` block; yield on_step(done, total, loss=None)."""
+        """Show a stage as a bar on the terminal while a `with` block runs; yield on_step(done, total, loss=None)."""
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -71,24 +77,27 @@ class Reporter:
             task = progress.add_task(title, total=None, loss="")
 
             def on_step(done: int, total: int, loss: float | None = None) -> None:
-                """Move the bar to `done` of `total`, with the loss next to it."""
+                """Move the bar to `done` of `total`, with the loss next to it if there is one."""
                 progress.update(task, completed=done, total=total, loss="" if loss is None else f"loss {loss:.4f}")
 
             yield on_step
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as lines of text, in a `with` block; yield on_step(done, total, loss=None), which may print one.
+        """Show a stage as lines of text while a `with` block runs; yield on_step(done, total, loss=None).
 
         There is a line at the start, one every `every` seconds, and one at the end. A stage of less than a second has
-        no line at its end, unless it counted steps; nor has one that an error ends.
+        no line at its end, unless on_step was given a loss; nor has one that an error ends.
         """
         self.say(f"{title} ...")
         started = said = time.monotonic()
         steps, ended = "", ""
 
         def on_step(done: int, total: int, loss: float | None = None) -> None:
-            """Print how far the stage is, unless a line was printed less than `every` seconds ago."""
+            """Print `done` of `total`, with the time left, unless a line was printed less than `every` seconds ago.
+
+            The last loss is kept for the line at the end.
+            """
             nonlocal said, steps, ended
             now = time.monotonic()
             if loss is not None:
@@ -105,10 +114,10 @@ class Reporter:
 
     @contextmanager
     def catching_warnings(self) -> Iterator[None]:
-        """Print warnings raised in the `with` block, each once, without their lines of code.
+        """Print warnings raised in the `with` block, without their lines of code, instead of as Python does.
 
-        InputWarnings are printed always and kept in `warnings`; others only if the reporter is not quiet, and no
-        DeprecationWarning, FutureWarning or ResourceWarning. Filters are as before after the block.
+        InputWarnings are printed always, each text once, and kept in `warnings`; others only if the reporter is not
+        quiet, and no DeprecationWarning, FutureWarning or ResourceWarning. Filters are as before after the block.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("default")
@@ -116,7 +125,10 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning, as `warnings.showwarning` gets it; `catching_warnings` says which, and how often."""
+        """Print a warning and keep it, if it is one that `catching_warnings` prints.
+
+        It is called as `warnings.showwarning`; further arguments, the place in the code, are not used.
+        """
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))
@@ -126,7 +138,7 @@ class Reporter:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as text: 0.4 s · 37 s · 12 min 5 s · 3 h 12 min · 5 days 2 h."""
+    """Return a number of seconds as text: "0.4 s", "37 s", "12 min 5 s", "3 h 12 min" or "5 days 2 h"."""
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
@@ -140,7 +152,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(seconds: float) -> str:
-    """Return the local time in `seconds` from now: 14:32, or on another day 2026-11-27 02:10."""
+    """Return the local time that is `seconds` from now: "14:32", or on another day "2026-11-27 02:10"."""
     now = datetime.now()
     then = now + timedelta(seconds=seconds)
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"

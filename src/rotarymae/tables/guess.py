@@ -327,7 +327,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     They are dates, times of day, numbers or text, and some repeat.
     """
     kind, numbers = column.type, None
-    column, text = dates.begins_of(cells.trimmed(column)), cells.is_text(kind)
+    column, text = dates.starts_of(cells.trimmed(column)), cells.is_text(kind)
     is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
     codes = np.zeros(len(column), np.int64)
