@@ -305,7 +305,7 @@ class QueryTable:
         Raises:
             InputError: a file that cannot be read, or a table that `of` refuses.
         """
-        source = open_source(path).with_time(layout.time)
+        source = open_source(path).with_time(layout.time).with_id(layout.id)
         columns = source.read(source.columns)
         table = pa.table(columns)
         if layout.id not in columns and observed.is_file() and layout.id not in open_source(observed).columns:

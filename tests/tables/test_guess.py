@@ -76,7 +76,7 @@ def test_values_are_kept_next_to_a_channel_that_says_one_of_them(tmp_path):
     columns = ["battery", "cycle", "Time", "Voltage", "Temperature", "Capacity"]
     schema, unsure, _ = looked_at(pd.DataFrame(rows, columns=columns), tmp_path)
     assert schema.values == ("Voltage", "Temperature", "Capacity")
-    assert any("'cycle'" in text and "join the two columns to one of ids" in text for text in unsure)
+    assert any("'cycle'" in text and "--id battery+cycle joins the two" in text for text in unsure)
 
 
 def test_columns_that_only_together_say_which_object_it_is_are_named(tmp_path):
@@ -86,6 +86,12 @@ def test_columns_that_only_together_say_which_object_it_is_are_named(tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     unsure = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).unsure
     assert any("but for 'treatment', 'rep': if these say which object" in text for text in unsure)
+    proposed = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).schema
+    assert any(f"--id {proposed.id}+treatment+rep" in text for text in unsure)
+    named = propose(open_source(tmp_path / "t.csv"), TableSchema(id="subject+treatment+rep"), {"id"})
+    assert named.schema.values == ("potato", "buttery") and not any(
+        "repeat the series" in text for text in named.unsure
+    )
 
 
 @pytest.mark.parametrize("plants", [1, 2])

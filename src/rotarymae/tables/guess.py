@@ -24,7 +24,7 @@ from rotarymae.series import cells, dates
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of, is_written
 from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import DATE_PARTS, Source, date_parts, open_source, without_headers
+from rotarymae.tables.source import DATE_PARTS, Source, date_parts, id_parts, open_source, without_headers
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
@@ -470,6 +470,9 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         InputError: a column that the user named is absent ("unknown-column"); none could hold times or values
             ("no-time", "no-values").
     """
+    if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
+        source = source.with_id(schema.id)
+        source = replace(source, kinds={name: kind for name, kind in source.kinds.items() if name not in joined})
     stem = schema.numbered
     if stem is None and "time" not in named:
         stem = _series_per_row(source)
@@ -936,7 +939,7 @@ class _Proposer:
         if bare > self.rows / 20 and telling:
             best = min(telling, key=lambda c: (self.repeats(c.codes), c.distinct))
             text = f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)"
-            several = "; if it numbers series of one object, join the two columns to one of ids (--id)"
+            several = f"; if it numbers series of one object, {self.id_with(best)} joins the two"
             self.unsure.append(text + (several if best.whole else ""))
             return best
         numbers = [c for name, c in self.numeric.items() if c in free and name not in (*self.flags, *self.coordinates)]
@@ -971,10 +974,16 @@ class _Proposer:
             self.unsure.append(f"{text} of one time (--positions)")
         elif channel is None and bare:
             text = f"{bare:,} of {self.rows:,} rows seen repeat the series and time of another"
-            apart = [c.name for c in self.telling_apart(bare)]
+            apart = self.telling_apart(bare)
             if apart:
-                text += f", but for {listed(apart)}: if these say which object it is, join them and --id to one column"
+                names = listed([c.name for c in apart])
+                text += f", but for {names}: if these say which object it is, {self.id_with(*apart)}"
             self.unsure.append(text)
+
+    def id_with(self, *columns: Column) -> str:
+        """Return the value of --id, ready to type, that joins the column of ids, if there is one, and these to one."""
+        named = [c.name for c in (self.column("id"), *columns) if c is not None]
+        return f"--id {shlex.quote('+'.join(named))}"
 
     def telling_apart(self, bare: int) -> Sequence[Column]:
         """Return the fewest columns of classes, at most three, by which nearly all rows of one series and time differ.
@@ -1228,6 +1237,7 @@ def key_column(table: Source, id: str) -> str:
     Raises:
         InputError: the table lacks `id`, and none or several others look like ids ("unknown-column").
     """
+    table = table.with_id(id)
     likely = [name for name in table.columns if looks_like_id(name)]
     if id not in table.columns and len(likely) == 1:
         return likely[0]

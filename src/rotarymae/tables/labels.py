@@ -54,7 +54,7 @@ class Facts:
             InputError: the column of ids among `names` ("column-twice"); an absent column; too many ids with several
                 values ("several-values"); an infinite value ("unusable-cell").
         """
-        table = open_source(source)
+        table = open_source(source).with_id(id)
         if id in names:
             raise InputError(
                 f"column {id!r} names the series, and is also to be a value of each, as label, static column or split: "

@@ -26,7 +26,7 @@ from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.guess import key_column, looks_like_id, looks_like_outcome
 from rotarymae.tables.labels import Facts
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import FILE_NAME, Source, open_source, without_headers
+from rotarymae.tables.source import ID_TEXT, Source, id_parts, open_source, without_headers
 
 PART = 1 << 18  # observations that are answered at a time
 HEADERS = "a line repeats the header"  # a reason to leave it out
@@ -127,6 +127,7 @@ class TableReader:
         """
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
+        joined, table = id_parts(schema.id, table.columns), table.with_id(schema.id)
         names = table.columns
         role_of = {name: role for role, name in schema.roles}
         for name in others:
@@ -136,6 +137,7 @@ class TableReader:
                     f"{role_of[name]}: the model would see the answer. Leave it out of {role_of[name]}.",
                     code="label-is-input",
                 )
+        role_of = dict.fromkeys(joined, "id") | role_of
         table.need([name for name in role_of if name in table.unreadable])
         alone = schema.id in ("id", "file") and schema.id not in names
         free = (name for name in names if name not in role_of and name not in others) if schema.id == "id" else ()
@@ -315,7 +317,7 @@ class TableReader:
         schema, reader = self.schema, self
         labels = [name for name in (schema.id, schema.channel) if name in self.source.kinds]
         # Those of a text file are integers if all of a column are.
-        integers = {name for name in labels if self.source.is_text and self.source.kinds[name] != FILE_NAME}
+        integers = {name for name in labels if self.source.is_text and self.source.kinds[name] != ID_TEXT}
         if whole:
             pieces: Any = [self.source.read(self.columns)]
         else:

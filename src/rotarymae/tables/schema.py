@@ -27,8 +27,8 @@ class TableSchema:
     Parameters
     ----------
     id
-        Reading: column that says which series a row belongs to, if it is not called id. --id file makes each input
-        file a series.
+        Reading: column that says which series a row belongs to, if it is not called id. subject+trial joins two
+        columns; file makes each input file a series.
     time
         Reading: column of times, numbers or dates, if it is not called time. lc.time is the field time of a nested
         column lc.

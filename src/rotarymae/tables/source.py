@@ -77,7 +77,7 @@ DATES = (
 )  # from the coarsest part on
 ONE_NAME = "each column that is read needs a name of its own."
 STATISTICS = {"max", "mean", "avg"}  # next to these, "min" is the least value, and no minute
-FILE_NAME = pa.large_string()  # the type of ids that are names of files: texts, also where they are digits
+ID_TEXT = pa.large_string()  # the type of ids that are names of files or joined: texts, also where they are digits
 MAX_COLUMNS = 25_000
 RUNS = 8  # of rows that a sample takes from a table
 SAMPLE_BYTES = 1 << 24  # bytes of text; more are not read for a sample of rows
@@ -144,7 +144,7 @@ class Source:
             files = zip(self.read_from or self.paths, self.file_ids, strict=True)
             pairs = ", ".join(f"{_literal(str(path))}: {_literal(id)}" for path, id in files)
             said, cell = "each file is one series", f"MAP {{{pairs}}}[filename]"
-        kinds, sql = {**self.kinds, "file": FILE_NAME}, {**self.sql, "file": cell}
+        kinds, sql = {**self.kinds, "file": ID_TEXT}, {**self.sql, "file": cell}
         return replace(self, kinds=kinds, sql=sql, notes=(*self.notes, f"no column of ids: {said}"))
 
     def with_empty(self, names: Sequence[str]) -> Source:
@@ -217,6 +217,19 @@ class Source:
         sql = f"try_strptime({date}, '{how}') + to_microseconds(CAST(round(({clock}) * 1e6) AS BIGINT))"
         kinds = {column: kind for column, kind in self.kinds.items() if column not in parts.values()}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
+
+    def with_id(self, name: str) -> Source:
+        """Return the table with a column of ids joined from several, whose names "+" joins: "subject+trial".
+
+        Its cells are texts such as "S1+2", and missing where a cell of any of these columns is. A table with a column
+        of this name, and any table for a name without "+", is returned as it is. Raises InputError for absent columns.
+        """
+        parts = id_parts(name, self.kinds)
+        if not parts:
+            return self
+        self.need(parts)
+        cell = " || '+' || ".join(f"nullif(trim(CAST({self.sql[part]} AS VARCHAR)), '')" for part in parts)
+        return replace(self, kinds={**self.kinds, name: ID_TEXT}, sql={**self.sql, name: cell})
 
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
@@ -721,6 +734,11 @@ def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, 
     if not begins.any():
         return columns, 0
     return {key: column.filter(pa.array(~begins)) for key, column in columns.items()}, int(begins.sum())
+
+
+def id_parts(name: str, columns: Iterable[str]) -> list[str]:
+    """Return the columns that "+" joins in a name such as "subject+trial"; none if that is the name of a column."""
+    return [] if name in columns or "+" not in name else name.split("+")
 
 
 def date_parts(names: Iterable[str]) -> dict[str, str]:
